@@ -1,0 +1,1 @@
+"""What the data are: schemas, sources, and the map between cells and codes."""

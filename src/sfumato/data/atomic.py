@@ -1,0 +1,118 @@
+"""Outputs that are there whole or not at all: written beside their place, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from sfumato.errors import OutputError, SfumatoError
+
+
+def refuse_existing(path: Path, *, overwrite: bool, marker: str | None = None) -> None:
+    """Raise unless an output may be written to `path`.
+
+    Args:
+        path: the file or directory to write.
+        overwrite: whether an existing output may be replaced.
+        marker: for a directory: the file by which one of our own outputs is known. A directory
+            without it is never replaced, unless it is empty.
+
+    Raises:
+        OutputError: it exists and may not be replaced, or its folder does not exist.
+    """
+    if not path.name or not path.parent.is_dir():
+        raise OutputError(f"Expected the folder of {path} to exist. Create it first.")
+    if not os.path.lexists(path):
+        return
+    if path.is_dir() and any(path.iterdir()):
+        ours = marker is not None and (path / marker).is_file()
+        if not ours:
+            rule = f"Expected a free name for the output, got the directory {path}"
+            raise OutputError(f"{rule}, which Sfumato did not write. Choose another name.")
+    if not overwrite:
+        raise OutputError(f"Expected no output yet, got {path}, which exists. Pass --overwrite.")
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path, *, overwrite: bool, marker: str | None = None) -> Iterator[Path]:
+    """Give a temporary path in the same folder; rename what is there to `path` on success.
+
+    The block makes a file or a directory at the temporary path. It is written to disk before it
+    is renamed; when the block fails it is removed and `path` stays as it was. A process that is
+    killed leaves a name that begins with "." and ends in ".partial".
+
+    Args:
+        path: the file or directory to write.
+        overwrite: whether an existing output may be replaced.
+        marker: as in `refuse_existing`.
+
+    Raises:
+        OutputError: `path` exists and may not be replaced, or cannot be written.
+    """
+    refuse_existing(path, overwrite=overwrite, marker=marker)
+    partial = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}.partial")
+    try:
+        yield partial
+        failure = reason_of(lambda: _publish(partial, path, overwrite=overwrite, marker=marker))
+        if failure:
+            raise OutputError(f"Cannot write {path}: {failure}.")
+    finally:
+        _remove(partial)
+
+
+def reason_of(act: Callable[[], None]) -> str | None:
+    """Do it; return why the system or the format refuses, never in the library's own words."""
+    try:
+        act()
+    except SfumatoError:
+        raise
+    except OSError as error:
+        return error.strerror or "the system refused"
+    except pa.ArrowException:
+        return "a batch does not fit the format or the batches before it"
+    return None
+
+
+def _publish(partial: Path, path: Path, *, overwrite: bool, marker: str | None) -> None:
+    """Flush `partial` to disk and give it its name."""
+    tree = sorted(partial.rglob("*"), reverse=True) if partial.is_dir() else []
+    for item in [*tree, partial]:
+        _flush(item)
+    refuse_existing(path, overwrite=overwrite, marker=marker)
+    if path.is_dir() and not path.is_symlink():
+        # a directory cannot be renamed over another: the old one steps aside first
+        old = path.with_name(f"{partial.name.removesuffix('.partial')}.old.partial")
+        path.rename(old)
+        try:
+            partial.rename(path)
+        except OSError:
+            old.rename(path)
+            raise
+        _remove(old)
+    else:
+        partial.replace(path)
+    _flush(path.parent)
+
+
+def _flush(path: Path) -> None:
+    if os.name == "nt" and path.is_dir():  # Windows opens no directories
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)

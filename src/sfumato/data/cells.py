@@ -1,0 +1,104 @@
+"""From any Arrow column to clean text or plain values: what all readers of cells share.
+
+Everything here is elementwise: what a cell becomes never depends on the cells beside it.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+
+def plain(cells: pa.Array) -> pa.Array:
+    """Return the same cells without wrappers: extension, run-end and view types are undone."""
+    while True:
+        kind = cells.type
+        if isinstance(cells, pa.ExtensionArray):
+            cells = cells.storage
+        elif types.is_run_end_encoded(kind):
+            cells = pc.run_end_decode(cells)
+        elif types.is_string_view(kind):
+            cells = cells.cast(pa.large_string())
+        elif types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
+            cells = cells.cast(pa.large_binary())
+        else:
+            return cells
+
+
+def is_text(storage: pa.DataType) -> bool:
+    """Whether cells of this type are text, or bytes that stand for text of unknown encoding."""
+    return (
+        types.is_string(storage)
+        or types.is_large_string(storage)
+        or types.is_string_view(storage)
+        or is_bytes(storage)
+    )
+
+
+def is_bytes(storage: pa.DataType) -> bool:
+    """Whether cells of this type are bytes."""
+    return (
+        types.is_binary(storage)
+        or types.is_large_binary(storage)
+        or types.is_binary_view(storage)
+        or types.is_fixed_size_binary(storage)
+    )
+
+
+def read_text(cells: pa.Array) -> pa.Array:
+    """Return text or byte cells as valid Unicode text, stripped of surrounding white space.
+
+    A cell that is not UTF-8 is read as Windows-1252, with U+FFFD where that fails too.
+    """
+    is_large = types.is_large_string(cells.type) or types.is_large_binary(cells.type)
+    raw = cells.cast(pa.large_binary() if is_large else pa.binary())
+    text_type = pa.large_string() if is_large else pa.string()
+    try:
+        text = raw.cast(text_type)  # the cast checks UTF-8, which a string column does not promise
+    except pa.ArrowInvalid:
+        text = None
+    if text is None:
+        coded = raw.dictionary_encode()
+        words = pa.array([_decoded(word) for word in coded.dictionary.to_pylist()], text_type)
+        text = words.take(coded.indices)
+    return pc.utf8_trim_whitespace(text)
+
+
+def without_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """Return text cells with every cell that reads as a missing token made null."""
+    if not missing:
+        return text
+    tokens = pa.array(list(missing), text.type)
+    return pc.if_else(pc.is_in(text, value_set=tokens), pa.scalar(None, text.type), text)
+
+
+def valid_mask(cells: pa.Array) -> np.ndarray:
+    """Return True where a cell is not null."""
+    if cells.null_count == 0:
+        return np.ones(len(cells), dtype=bool)
+    return cells.is_valid().to_numpy(zero_copy_only=False)
+
+
+def dictionary_indices(cells: pa.Array) -> np.ndarray:
+    """Return each cell's place in a dictionary array; a null cell points one past the end."""
+    end = len(cells.dictionary)
+    if end == 0:
+        return np.zeros(len(cells), dtype=np.int64)
+    places = cells.indices.cast(pa.int64())
+    return places.fill_null(end).to_numpy(zero_copy_only=False)
+
+
+def _decoded(word: bytes | None) -> str | None:
+    if word is None:
+        return None
+    try:
+        return word.decode("utf-8")
+    except UnicodeDecodeError:
+        return word.decode("cp1252", errors="replace")

@@ -1,0 +1,109 @@
+"""One pass of a statistic over chunks of records: the only way from records to an exact value.
+
+A statistic is a sum over records of bounded contributions. `reduce` returns it as `Exact`, which shows nothing of
+itself; only a mechanism opens it, after charging the ledger. Chunking never changes the sum a learner sees beyond
+floating-point rounding, so a learner cannot tell where the records lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NoReturn, Protocol, final
+
+import numpy as np
+
+from sfumato.errors import ConfigError, require_positive
+
+Rows = Mapping[str, np.ndarray]
+
+
+class Statistic(Protocol):
+    """A sum over records.
+
+    Attributes:
+        name: for messages.
+        norm_bound: largest ℓ2 norm of one record's contribution.
+        replace_bound: largest ℓ2 distance between two records' contributions; at most 2·norm_bound.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def norm_bound(self) -> float: ...
+    @property
+    def replace_bound(self) -> float: ...
+
+    def zero(self) -> np.ndarray:
+        """Return the sum over no records."""
+        ...
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add the contributions of some records to `total`, in place. Total: no record raises."""
+        ...
+
+
+class Records(Protocol):
+    """What `reduce` reads: coded records in chunks, with a public bound on the records of one unit."""
+
+    @property
+    def max_rows_per_unit(self) -> int: ...
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of coded columns."""
+        ...
+
+
+@final
+class Exact:
+    """An exact statistic of the records. It shows nothing, cannot be pickled, and has one exit: a mechanism.
+
+    Attributes:
+        name: what it is.
+        norm_bound: largest ℓ2 norm of what one *unit* contributes to it.
+        replace_distance: largest ℓ2 distance between two units' contributions ÷ norm_bound.
+    """
+
+    __slots__ = ("__value", "name", "norm_bound", "replace_distance")
+
+    def __init__(self, value: np.ndarray, *, name: str, norm_bound: float, replace_distance: float) -> None:
+        self.__value = value
+        self.name = name
+        self.norm_bound = require_positive(norm_bound=norm_bound)
+        self.replace_distance = require_positive(replace_distance=replace_distance)
+        if replace_distance > 2:
+            raise ConfigError(f"Expected replace_distance of at most 2, got {replace_distance=}.")
+
+    def open_in_mechanism(self) -> np.ndarray:
+        """Hand the exact value to a mechanism that has charged the ledger. Nothing else may call this."""
+        return self.__value
+
+    def __repr__(self) -> str:
+        return f"Exact({self.name})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} is not picklable or copyable: exact values leave through a mechanism only.")
+
+    __array__ = None  # numpy must not look inside either
+
+
+def reduce(statistic: Statistic, records: Records) -> Exact:
+    """Sum a statistic over all records, chunk by chunk.
+
+    A unit that owns up to m records contributes up to m times a record's norm, so the bounds are multiplied by m.
+
+    Args:
+        statistic: what to sum.
+        records: coded records.
+
+    Returns:
+        The exact sum, unprintable.
+    """
+    total = statistic.zero()
+    for rows in records.coded():
+        statistic.add(total, rows)
+    return Exact(
+        total,
+        name=statistic.name,
+        norm_bound=statistic.norm_bound * records.max_rows_per_unit,
+        replace_distance=statistic.replace_bound / statistic.norm_bound,
+    )

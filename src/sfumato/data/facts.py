@@ -1,0 +1,128 @@
+"""Reading the facts that people write down about a column, and noting what is wrong with them.
+
+Each reader returns the fact in its one canonical form. A fact that cannot be read adds a sentence
+to `faults`; what is returned then is never used.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+_INT64 = range(-(2**63), 2**63)
+EPOCH = datetime(1970, 1, 1)
+
+
+def shown(value: object) -> str:
+    """Return a short text for a setting in a message; nested values are named by type only."""
+    if isinstance(value, (str, int, float, bool, date)) or value is None:
+        text = repr(value)
+        return text if len(text) <= 80 else f"{text[:77]}..."
+    return f"a {type(value).__name__}"
+
+
+def label_text(name: str, value: object, faults: list[str]) -> str:
+    """Return the canonical text of a label written by hand, noting a fault if it has none."""
+    if isinstance(value, str):
+        text = value.strip()
+    elif isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, (int, float)):
+        text = canonical_number(value)
+    elif isinstance(value, date):
+        text = value.isoformat(*((" ",) if isinstance(value, datetime) else ()))
+    else:
+        faults.append(f"Expected {name} to be text, got {shown(value)}. Put it in quotes.")
+        return ""
+    if not text.isascii() and text != text.encode("utf-8", "replace").decode():
+        faults.append(f"Expected {name} to be valid Unicode, got {text!a}.")
+    return text
+
+
+def canonical_number(value: float) -> str:
+    """Return the canonical text of a number: `1` for 1.0, else the shortest that reads back."""
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        value = int(value)
+    return repr(value)
+
+
+def whole_number(name: str, value: object, faults: list[str]) -> int:
+    """Return a whole number that fits int64, noting a fault if it is none."""
+    number = None
+    if isinstance(value, float) and value.is_integer():
+        number = int(value)
+    elif hasattr(value, "__index__") and not isinstance(value, bool):
+        number = int(value)  # type: ignore[call-overload]
+    if number is None:
+        faults.append(f"Expected {name} to be a whole number, got {name}={shown(value)}.")
+        return 0
+    if number not in _INT64:
+        faults.append(f"Expected {name} to fit in 64 bits, got {name}={shown(value)}.")
+    return number
+
+
+def real_number(name: str, value: object, faults: list[str]) -> float:
+    """Return a finite float, noting a fault if it is none."""
+    number = math.nan
+    if isinstance(value, str) or (hasattr(value, "__float__") and not isinstance(value, bool)):
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (ValueError, OverflowError):
+            number = math.nan
+    if not math.isfinite(number):
+        faults.append(f"Expected {name} to be a finite number, got {name}={shown(value)}.")
+    return number
+
+
+def moment_text(name: str, value: object, faults: list[str]) -> str:
+    """Return a bound as ISO text; a bare date stays a bare date."""
+    text = value.isoformat() if isinstance(value, date) else value
+    moment = None
+    if isinstance(text, str):
+        text = text.strip()
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            moment = None
+    if moment is None or moment.tzinfo is not None:
+        faults.append(
+            f"Expected {name} to be a date or time without offset, such as 2020-01-31, "
+            f"got {shown(value)}."
+        )
+        return ""
+    return str(text)
+
+
+def is_bare_date(text: str) -> bool:
+    """Whether ISO text names a day without a time."""
+    return ":" not in text and "T" not in text and " " not in text
+
+
+def microseconds_since_epoch(moment: datetime) -> int:
+    """Return wall-clock microseconds since 1970-01-01."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def as_fraction(value: float) -> Fraction:
+    """Return the shortest decimal that reads back as `value`, exactly: 0.1 is one tenth."""
+    return Fraction(repr(float(value)))
+
+
+def decimals_of(resolution: float) -> int:
+    """Return how many decimals print a multiple of `resolution` exactly."""
+    exponent = Decimal(repr(float(resolution))).normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def check_order(lower: float, upper: float, faults: list[str]) -> None:
+    """Note a fault unless lower <= upper."""
+    if not lower <= upper:
+        faults.append(f"Expected lower <= upper, got lower={lower!r}, upper={upper!r}. Swap them.")
+
+
+def check_flag(value: object, faults: list[str]) -> None:
+    """Note a fault unless `nullable` is true or false."""
+    if not isinstance(value, bool):
+        faults.append(f"Expected nullable to be true or false, got {shown(value)}.")

@@ -1,0 +1,163 @@
+"""A source seen through its schema: the records as the rest of Sfumato may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.data.chunks import Chunk, Source
+from sfumato.data.coding import check_storage, code_column
+from sfumato.data.engine import Rows
+from sfumato.data.kinds import Image
+from sfumato.data.schema import Schema
+from sfumato.errors import SchemaError
+
+
+@final
+class PrivateData:
+    """Records of a source, coded into the public domain of a schema, at most `max_rows` of each unit.
+
+    Its repr shows the schema's column names and nothing of the records.
+
+    Args:
+        source: where the records lie.
+        schema: what is public about them.
+
+    Raises:
+        SchemaError: the schema names a column that the source does not have, or a value that the column's storage
+            type cannot hold. No record was read.
+    """
+
+    def __init__(self, source: Source, schema: Schema) -> None:
+        self._source = source
+        self._schema = schema
+        _check_columns(source, schema)
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        return self._schema
+
+    @property
+    def storage(self) -> dict[str, pa.DataType]:
+        """Storage types of the released columns, in schema order."""
+        return {name: self._source.storage[name] for name in self._schema.released}
+
+    @property
+    def source(self) -> Source:
+        """The source; its metadata are public, its chunks are not."""
+        return self._source
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        return 1 if self._schema.unit is None else self._schema.unit.max_rows
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of coded columns: level codes, numbers in [0, 1] or NaN, and image arrays as stored.
+
+        With a unit column, only the first `max_rows` records of each unit are kept: a rule that looks at one unit
+        alone. A record without a unit is left out.
+        """
+        unit = self._schema.unit
+        limiter = None if unit is None else _UnitLimiter(unit.max_rows)
+        columns = [*self._schema.released, *([] if unit is None else [unit.column])]
+        for chunk in self._source.chunks(list(dict.fromkeys(columns))):
+            rows = self._code(chunk)
+            if limiter is not None and unit is not None:
+                keep = limiter.keep(chunk.columns[unit.column])
+                rows = {name: column[keep] for name, column in rows.items()}
+            yield rows
+
+    def _code(self, chunk: Chunk) -> dict[str, np.ndarray]:
+        rows = {}
+        for name in self._schema.released:
+            kind, column = self._schema.columns[name], chunk.columns[name]
+            if isinstance(kind, Image):
+                rows[name] = np.asarray(column)
+            else:
+                rows[name] = code_column(kind, _as_arrow(column), missing=self._schema.missing)
+        return rows
+
+    def __repr__(self) -> str:
+        return f"PrivateData({', '.join(self._schema.released)})"
+
+
+def _as_arrow(column: pa.ChunkedArray | np.ndarray) -> pa.ChunkedArray | pa.Array:
+    return pa.array(column) if isinstance(column, np.ndarray) else column
+
+
+def _check_columns(source: Source, schema: Schema) -> None:
+    """Refuse a schema that does not describe the source, naming every column that does not fit."""
+    needed = [*schema.released, *([] if schema.unit is None else [schema.unit.column])]
+    absent = [name for name in needed if name not in source.storage]
+    if absent:
+        raise SchemaError(
+            f"Expected {source.label} to have every column of the schema, got no column {_listed(absent)}. "
+            f"It has {_listed(source.names)}. Is this the schema of another table?"
+        )
+    if not schema.released:
+        raise SchemaError("Expected a schema with at least one column to release, got none.")
+    for name in schema.released:
+        kind, storage = schema.columns[name], source.storage[name]
+        if isinstance(kind, Image):
+            _check_image(name, kind, storage)
+        else:
+            check_storage(name, kind, storage)
+
+
+def _check_image(name: str, kind: Image, storage: pa.DataType) -> None:
+    if not isinstance(storage, pa.FixedShapeTensorType):
+        raise SchemaError(f"Expected column {name!r} to hold images, got cells of type {storage}.")
+    if tuple(storage.shape) != kind.shape:
+        raise SchemaError(
+            f"Expected images of shape {list(kind.shape)} in column {name!r}, got shape {list(storage.shape)}. "
+            "Correct the schema's `shape`."
+        )
+
+
+def _listed(names: object, most: int = 20) -> str:
+    names = list(names)  # type: ignore[call-overload]
+    text = ", ".join(repr(name) for name in names[:most])
+    return text if len(names) <= most else f"{text}, … ({len(names)} in all)"
+
+
+class _UnitLimiter:
+    """Keeps the first `max_rows` records of every unit over all chunks; one small integer per unit in memory."""
+
+    def __init__(self, max_rows: int) -> None:
+        self._max_rows = max_rows
+        self._seen: dict[object, int] = {}
+
+    def keep(self, column: pa.ChunkedArray | np.ndarray) -> np.ndarray:
+        """Return which records to keep, shape (n,)."""
+        cells = _as_arrow(column)
+        if isinstance(cells, pa.ChunkedArray):
+            cells = cells.combine_chunks()
+        coded = cells if isinstance(cells, pa.DictionaryArray) else cells.dictionary_encode()
+        units = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        names = [_unit_key(value) for value in coded.dictionary]
+        order = np.argsort(units, kind="stable")
+        starts = np.searchsorted(units[order], units[order], side="left")
+        rank = np.empty(units.size, dtype=np.int64)
+        rank[order] = np.arange(units.size) - starts
+        before = np.array([self._seen.get(name, 0) for name in names] + [0], dtype=np.int64)
+        known = np.array([name is not None for name in names] + [False])
+        for name, count in zip(names, np.bincount(units[units >= 0], minlength=len(names)), strict=True):
+            self._seen[name] = self._seen.get(name, 0) + int(count)
+        return known[units] & (before[units] + rank < self._max_rows)
+
+
+def _unit_key(value: pa.Scalar) -> object:
+    """Return a hashable name of a unit; None for a missing one."""
+    name = value.as_py()
+    if name is None or name in (b"", ""):
+        return None
+    try:
+        hash(name)
+    except TypeError:
+        return str(name)
+    return name

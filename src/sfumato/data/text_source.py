@@ -1,0 +1,160 @@
+"""CSV files as bytes: nothing is inferred from the cells, so no cell can change a type."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from sfumato.data.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.errors import DataError
+
+_DELIMITERS = (",", ";", "\t", "|")
+_BLOCK_BYTES = 4 << 20  # also the longest record that pyarrow accepts
+_HEADER_BYTES = 16 << 20
+_ENCODINGS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CsvSource(Source):
+    """A CSV file with a header line.
+
+    Records of the wrong length and empty lines are skipped in silence: to complain would tell of a
+    record. Bytes that are no text in the file's encoding stay as they are (UTF-8) or become the
+    replacement character (UTF-16, UTF-32).
+
+    Args:
+        path: the file.
+        delimiter: what parts the cells, one character.
+        header_bytes: length of the header in UTF-8, without its line end.
+        has_body: whether anything follows the header; pyarrow refuses an empty stream.
+    """
+
+    path: Path
+    delimiter: str
+    header_bytes: int
+    has_body: bool
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        if not self.has_body:
+            return
+        with _open_utf8(self.path) as stream:
+            stream.read(self.header_bytes)
+            reader = pa_csv.open_csv(
+                stream,
+                read_options=pa_csv.ReadOptions(
+                    column_names=list(self.names), block_size=_BLOCK_BYTES
+                ),
+                parse_options=pa_csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    newlines_in_values=True,
+                    invalid_row_handler=lambda _: "skip",
+                ),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, pa.binary()),
+                    include_columns=list(columns),
+                    strings_can_be_null=False,
+                    check_utf8=False,
+                ),
+            )
+            yield from table_chunks(reader, columns, self.chunk_rows)
+
+
+def open_csv(path: Path, *, chunk_rows: int) -> CsvSource:
+    """Read the header of a CSV file; its byte order mark, if any, tells the encoding.
+
+    Raises:
+        DataError: the file is empty, or its header is no text, or a column has no name or the name
+            of another.
+    """
+    message = f"Expected {path.name} to be a CSV file in UTF-8, got another encoding. Save it so."
+    header, has_body = attempt(lambda: _read_header(path), message)
+    text = attempt(lambda: header.decode("utf-8"), message)
+    if not text.strip():
+        raise DataError(f"Expected a header line in {path.name}, got an empty file.")
+    delimiter = _sniff_delimiter(text)
+    names = attempt(lambda: _split_record(text, delimiter), message)
+    check_names(names, path.name)
+    return CsvSource(
+        label=path.name,
+        container="csv",
+        storage=dict.fromkeys(names, pa.string()),
+        chunk_rows=chunk_rows,
+        path=path,
+        delimiter=delimiter,
+        header_bytes=len(header),
+        has_body=has_body,
+    )
+
+
+def _open_utf8(path: Path) -> pa.NativeFile:
+    """Open a text file as a stream of UTF-8 bytes, after its byte order mark."""
+    stream = pa.OSFile(str(path))
+    start = stream.read(4)
+    mark, encoding = next(
+        ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark)), (b"", "utf-8")
+    )
+    stream.seek(len(mark))
+    if encoding == "utf-8":
+        return stream
+    return pa.TransformInputStream(stream, _to_utf8(encoding))
+
+
+def _to_utf8(encoding: str) -> Callable[[pa.Buffer], bytes]:
+    """Return a function that turns block after block into UTF-8, whatever the bytes."""
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    return lambda block: decoder.decode(block).encode("utf-8", errors="replace")
+
+
+def _read_header(path: Path) -> tuple[bytes, bool]:
+    """Return the bytes up to the first line end outside quotes, and whether there are more."""
+    seen = b""
+    with _open_utf8(path) as stream:
+        while len(seen) < _HEADER_BYTES:
+            block = stream.read(1 << 16)
+            seen += block
+            end = _record_end(seen)
+            if end is not None:
+                return seen[:end], True
+            if not block:
+                return seen, False
+    raise DataError(
+        f"Expected {path.name} to begin with a header line, got no line end. Check its quotes."
+    )
+
+
+def _record_end(text: bytes) -> int | None:
+    """Position of the first line end outside quotes that follows something, if there is one."""
+    quoted = False
+    for match in re.finditer(rb'["\r\n]', text):
+        if match.group() == b'"':
+            quoted = not quoted
+        elif not quoted and text[: match.start()].strip(b"\r\n"):
+            return match.start()
+    return None
+
+
+def _sniff_delimiter(header: str) -> str:
+    """The delimiter that occurs most often outside quotes; a comma if there is none."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    return max(_DELIMITERS, key=bare.count)
+
+
+def _split_record(text: str, delimiter: str) -> list[str]:
+    record = text.strip("\r\n")
+    return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter, strict=True))

@@ -1,0 +1,1 @@
+"""Records ↔ vectors and cells: public maps with bounds known in advance."""

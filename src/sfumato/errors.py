@@ -1,0 +1,100 @@
+"""The exception tree, and the validators that raise it.
+
+    SfumatoError
+    ├── PrivacyError
+    │   ├── BudgetExceededError   a charge would pass the budget; nothing was released
+    │   ├── LedgerError           what was charged is not what was planned
+    │   └── UnsupportedEventError the accountant cannot account for this event
+    ├── ConfigError (ValueError)  an argument is outside its domain
+    ├── SchemaError (ValueError)  a schema is malformed, or does not describe the data
+    ├── DataError (ValueError)    a source cannot be read
+    ├── OutputError (OSError)     an output exists already, or cannot be written
+    └── ReleaseError (ValueError) a release is damaged, hostile, or of an unknown format
+
+Messages read "Expected <rule>, got <name>=<value>. <What to do.>". A message may name a column, a file or a
+public setting; it never shows a cell, a count or a row of the data. Raise after the `except` block, not inside it:
+even `from None` keeps the original exception, and the cell in its text, on `__context__`.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+
+class SfumatoError(Exception):
+    """Base of every error that Sfumato raises on purpose."""
+
+
+class PrivacyError(SfumatoError):
+    """The guarantee would not hold."""
+
+
+class BudgetExceededError(PrivacyError):
+    """A charge would pass the budget; nothing was released."""
+
+
+class LedgerError(PrivacyError):
+    """What was charged is not what was planned."""
+
+
+class UnsupportedEventError(PrivacyError):
+    """The accountant cannot account for this event."""
+
+
+class ConfigError(SfumatoError, ValueError):
+    """An argument is outside its domain."""
+
+
+class SchemaError(SfumatoError, ValueError):
+    """A schema is malformed, or does not describe the data."""
+
+
+class DataError(SfumatoError, ValueError):
+    """A data source cannot be read."""
+
+
+class OutputError(SfumatoError, OSError):
+    """An output exists already, or cannot be written."""
+
+
+class ReleaseError(SfumatoError, ValueError):
+    """A release is damaged, hostile, or of a format this version does not know."""
+
+
+class PrivacyWarning(UserWarning):
+    """A setting that is allowed but weakens what the guarantee means."""
+
+
+def _one(named: dict[str, object]) -> tuple[str, object]:
+    ((name, value),) = named.items()
+    return name, value
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def require_positive(hint: str = "", **named: object) -> float:
+    """Return the one keyword argument as a float if it is a finite number above 0, else raise ConfigError."""
+    name, value = _one(named)
+    if not (_is_real(value) and float(value) > 0):  # type: ignore[arg-type]
+        raise ConfigError(f"Expected {name} to be a number above 0, got {name}={value!r}. {hint}".rstrip())
+    return float(value)  # type: ignore[arg-type]
+
+
+def require_open_unit(hint: str = "", **named: object) -> float:
+    """Return the one keyword argument as a float if it lies strictly between 0 and 1, else raise ConfigError."""
+    name, value = _one(named)
+    if not (_is_real(value) and 0 < float(value) < 1):  # type: ignore[arg-type]
+        raise ConfigError(f"Expected 0 < {name} < 1, got {name}={value!r}. {hint}".rstrip())
+    return float(value)  # type: ignore[arg-type]
+
+
+def require_integer(*, at_least: int, hint: str = "", **named: object) -> int:
+    """Return the one keyword argument as an int if it is a whole number of at least `at_least`."""
+    name, value = _one(named)
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < at_least:
+        rule = f"{name} to be a whole number of at least {at_least}"
+        raise ConfigError(f"Expected {rule}, got {name}={value!r}. {hint}".rstrip())
+    return int(value)

@@ -1,0 +1,1 @@
+"""Private fits: (records, ledger) → released parameters."""

@@ -1,0 +1,216 @@
+"""The one door of secret randomness: Gaussian noise and Bernoulli membership from a cryptographic generator.
+
+Bits are the AES-256 key stream in counter mode, keyed by the operating system. Normals are made from them in float64
+by the ziggurat method (Marsaglia and Tsang 2000, doi:10.18637/jss.v005.i08), with 256 layers, vectorised: about 99 %
+of draws cost one table look-up and one product. Of the 64 bits of a draw, 8 choose the layer, 1 the sign and 53 the
+position in it.
+
+The noise is continuous Gaussian up to floating point; `docs/sharp_edges.md` says what that leaves open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from typing import NoReturn, Protocol, final
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from sfumato.errors import ConfigError, require_integer, require_open_unit
+
+_BLOCK = 1 << 14  # draws at a time: the work arrays stay in the processor's cache
+_ZEROS = bytes(8 * _BLOCK)
+_LAYERS = 256
+_TAIL_START = 3.6541528853610088  # r of the 256-layer ziggurat for exp(-x²/2)
+_LAYER_AREA = 0.00492867323399  # v: area of every layer, tail included
+
+
+def _ziggurat() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return per layer: width, the share of it that is always inside, and the density at its bottom and top.
+
+    Layer 0 is the base strip: a rectangle of the width v/f(r), of which the part beyond r stands for the tail.
+    """
+    edges = np.empty(_LAYERS + 1)
+    density = np.exp(-(_TAIL_START**2) / 2)
+    edges[0], edges[1] = _LAYER_AREA / density, _TAIL_START
+    for layer in range(2, _LAYERS):
+        density += _LAYER_AREA / edges[layer - 1]
+        edges[layer] = np.sqrt(-2 * np.log(density))
+    edges[_LAYERS] = 0.0
+    heights = np.exp(-(edges**2) / 2)
+    return edges[:-1], edges[1:] / edges[:-1], heights[:-1], heights[1:]
+
+
+_WIDTH, _INSIDE, _BOTTOM, _TOP = _ziggurat()
+_WIDTH_PER_UNIT = _WIDTH * 2.0**-53
+_INSIDE_UNITS = _INSIDE * 2.0**53
+
+
+class NoiseSource(Protocol):
+    """Where a mechanism gets its randomness.
+
+    Attributes:
+        private: True only if nobody can predict what is drawn.
+        silent: True if the Gaussian noise is always zero.
+    """
+
+    private: bool
+    silent: bool
+
+    def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
+        """Return independent N(0, noise_std²) draws, float64."""
+        ...
+
+    def bernoulli(self, n: int, probability: float) -> np.ndarray:
+        """Return n independent booleans, each True with the given probability."""
+        ...
+
+
+class _KeyStream:
+    """Gaussian and Bernoulli draws from an AES-256-CTR key stream."""
+
+    def __init__(self, key: bytes) -> None:
+        self._start(key)
+
+    def _start(self, key: bytes) -> None:
+        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+
+    def bits(self, n: int) -> np.ndarray:
+        """Return n words of 64 random bits."""
+        if n > _BLOCK:
+            return np.concatenate([self.bits(min(_BLOCK, n - start)) for start in range(0, n, _BLOCK)])
+        return np.frombuffer(self._encryptor.update(memoryview(_ZEROS)[: 8 * n]), dtype="<u8")
+
+    def uniform(self, n: int) -> np.ndarray:
+        """Return n draws from (0, 1), on the grid of odd multiples of 2^-54."""
+        return ((self.bits(n) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+    def normal(self, n: int) -> np.ndarray:
+        """Return n standard normals."""
+        result = np.empty(n)
+        edges, layers = [], []
+        for start in range(0, n, _BLOCK):
+            block = result[start : start + _BLOCK]
+            outside, layer = self._inner(block)
+            edges.append(start + outside)
+            layers.append(layer)
+        # the one draw in a hundred that is left is settled for all blocks at once: small arrays are slow
+        if edges:
+            index = np.concatenate(edges)
+            draws = result[index]
+            result[index] = np.copysign(self._edge(np.concatenate(layers), np.abs(draws)), draws)
+        return result
+
+    def _inner(self, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Fill a block with signed positions in random layers; return which lie outside the sure part, and layers."""
+        words = self.bits(block.size)
+        # indices are bytes, so always valid: "clip" only spares numpy a buffered check
+        layer = words.astype(np.uint8).astype(np.intp)
+        position = (words >> np.uint64(11)).astype(np.float64)
+        position += 0.5
+        outside = np.flatnonzero(position > np.take(_INSIDE_UNITS, layer, mode="clip"))
+        position *= np.take(_WIDTH_PER_UNIT, layer, mode="clip")
+        # the sign is bit 8 of the word: moved to the sign bit of the float
+        words = words << np.uint64(55)
+        words &= np.uint64(1 << 63)
+        words |= position.view(np.uint64)
+        block[:] = words.view(np.float64)
+        return outside, layer[outside]
+
+    def _edge(self, layer: np.ndarray, draws: np.ndarray) -> np.ndarray:
+        """Settle the |draws| that fell outside their layer's inner rectangle: tail, accept, or draw again."""
+        result = draws.copy()
+        tail = layer == 0
+        result[tail] = self._tail(int(tail.sum()))
+        wedge = np.flatnonzero(~tail)
+        height = _BOTTOM[layer[wedge]]
+        height = height + self.uniform(wedge.size) * (_TOP[layer[wedge]] - height)
+        again = wedge[height >= np.exp(-(draws[wedge] ** 2) / 2)]
+        if again.size:
+            result[again] = np.abs(self.normal(again.size))
+        return result
+
+    def _tail(self, n: int) -> np.ndarray:
+        """Return n draws of a normal given that it is above the tail's start (Marsaglia 1964)."""
+        result = np.empty(n)
+        waiting = np.arange(n)
+        while waiting.size:
+            excess = -np.log(self.uniform(waiting.size)) / _TAIL_START
+            accepted = -2 * np.log(self.uniform(waiting.size)) > excess**2
+            result[waiting[accepted]] = _TAIL_START + excess[accepted]
+            waiting = waiting[~accepted]
+        return result
+
+    def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
+        """Return independent N(0, noise_std²) draws of the given shape, float64."""
+        if not (np.isfinite(noise_std) and noise_std > 0):
+            raise ConfigError(f"Expected noise_std to be a finite number above 0, got noise_std={noise_std!r}.")
+        draws = self.normal(math.prod(shape) if isinstance(shape, tuple) else shape)
+        draws *= noise_std
+        return draws.reshape(shape)
+
+    def bernoulli(self, n: int, probability: float) -> np.ndarray:
+        """Return n independent booleans, True with the given probability up to 2^-64 (never more than it)."""
+        require_integer(at_least=0, n=n)
+        if probability == 1:
+            return np.ones(n, dtype=bool)
+        require_open_unit(probability=probability)
+        threshold = np.uint64(int(probability * 2.0**64))
+        result = np.empty(n, dtype=bool)
+        for start in range(0, n, _BLOCK):
+            block = result[start : start + _BLOCK]
+            np.less(self.bits(block.size), threshold, out=block)
+        return result
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: a copy would draw the same noise twice."""
+        raise TypeError(f"{type(self).__name__} is not picklable or copyable: a copy would repeat its noise.")
+
+
+@final
+class SecureNoise(_KeyStream):
+    """Noise from the operating system's randomness; a forked process gets a key of its own."""
+
+    private = True
+    silent = False
+
+    def __init__(self) -> None:
+        super().__init__(os.urandom(32))
+        self._process = os.getpid()
+
+    def bits(self, n: int) -> np.ndarray:
+        """Return n words of 64 random bits. After a fork, parent and child must not share a stream."""
+        if os.getpid() != self._process:
+            self._start(os.urandom(32))
+            self._process = os.getpid()
+        return super().bits(n)
+
+
+@final
+class SeededNoise(_KeyStream):
+    """Reproducible noise for tests and papers: whoever knows the seed can take it off again. Never private."""
+
+    private = False
+    silent = False
+
+    def __init__(self, seed: int) -> None:
+        require_integer(at_least=0, seed=seed)
+        super().__init__(hashlib.sha256(f"sfumato seeded noise {int(seed)}".encode()).digest())
+
+
+@final
+class NoNoise:
+    """No noise at all, loudly: for measuring what the noise costs. Never private."""
+
+    private = False
+    silent = True
+
+    def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
+        """Return zeros."""
+        return np.zeros(shape)
+
+    def bernoulli(self, n: int, probability: float) -> np.ndarray:
+        """Refuse: without noise there is nothing to sample for."""
+        raise ConfigError("NoNoise draws no membership: use SeededNoise.")

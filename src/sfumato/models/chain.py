@@ -1,0 +1,313 @@
+"""A class-conditional Gaussian over the cells of a table, sampled column by column.
+
+Within a class, a record is a vector x of blocks, one per column: indicators of groups of cells, centred at their
+probabilities, and for some numeric columns a normal score. Its second moment is Σ = LLᵀ. Columns are drawn in order:
+given the columns so far, the linear predictor of the next block is L[b, :b]·ε with the innovations ε of the drawn
+values. For a group indicator the predictor *is* a conditional probability up to clipping at 0, so the chain has the
+covariances of Σ between drawn values themselves, not between latent Gaussians that are rounded afterwards.
+Clipping moves the marginals a little; factors found by simulation ("tilts", iterative proportional fitting) move
+them back to the released ones.
+
+Everything here is a function of released values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from sfumato.errors import ReleaseError
+from sfumato.models.gaussian import normal_scores
+
+_QUANTILES = np.linspace(0.0, 1.0, 257)
+_RAKING_ROUNDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnModel:
+    """One column of the chain. Axis k is the class, c the cell, g the group.
+
+    Attributes:
+        probabilities: of the cells in each class, shape (k, c).
+        groups: group of each cell, shape (c,), 0 … g−1. A scored column has its ordered cells in group 0.
+        scored: whether the column has a normal score for the cells of group 0.
+        tilts: factors on the predicted group probabilities, shape (k, g).
+        quantiles: of the score as the chain draws it, shape (k, 257); only for scored columns.
+    """
+
+    probabilities: np.ndarray
+    groups: np.ndarray
+    scored: bool
+    tilts: np.ndarray
+    quantiles: np.ndarray | None
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.tilts.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Entries of this column's block: its score, and its group indicators if there are at least two."""
+        return int(self.scored) + (self.n_groups if self.n_groups > 1 else 0)
+
+    def group_probabilities(self) -> np.ndarray:
+        """Return P(group | class), shape (k, g)."""
+        return self.probabilities @ (self.groups[:, None] == np.arange(self.n_groups))
+
+    def values(self) -> np.ndarray:
+        """Return the block of every cell in every class, shape (k, c, width), with mean zero in each class."""
+        k, c = self.probabilities.shape
+        parts = []
+        if self.scored:
+            score = np.zeros((k, c))
+            ordered = self.groups == 0
+            for row, probabilities in zip(score, self.probabilities, strict=True):
+                inside = probabilities[ordered]
+                row[ordered] = normal_scores(inside if inside.sum() > 0 else np.ones_like(inside))
+            parts.append(score[:, :, None])
+        if self.n_groups > 1:
+            indicators = (self.groups[:, None] == np.arange(self.n_groups)).astype(np.float64)
+            parts.append(indicators[None] - self.group_probabilities()[:, None, :])
+        return np.concatenate(parts, axis=2) if parts else np.zeros((k, c, 0))
+
+
+def uncalibrated_column(probabilities: np.ndarray, groups: np.ndarray, *, scored: bool) -> ColumnModel:
+    """Return a column model with neutral tilts."""
+    k = probabilities.shape[0]
+    quantiles = np.tile(normal_scores(np.ones(_QUANTILES.size)), (k, 1)) if scored else None
+    tilts = np.ones((k, int(groups.max(initial=0)) + 1))
+    return ColumnModel(probabilities, groups.astype(np.int64), scored, tilts, quantiles)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainModel:
+    """The whole table.
+
+    Attributes:
+        class_shares: shape (k,), sum 1.
+        columns: the columns other than the target, in drawing order.
+        factors: lower Cholesky factor of the second moment in each class, shape (k, d, d).
+    """
+
+    class_shares: np.ndarray
+    columns: tuple[ColumnModel, ...]
+    factors: np.ndarray
+    _caches: dict[tuple[int, int], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def blocks(self) -> list[slice]:
+        """Return the slice of each column's block in the vector."""
+        ends = np.cumsum([column.width for column in self.columns])
+        return [slice(int(end) - column.width, int(end)) for end, column in zip(ends, self.columns, strict=True)]
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw records.
+
+        Args:
+            n: number of records.
+            rng: source of (public) randomness.
+
+        Returns:
+            Classes, shape (n,), and cells, shape (n, number of columns), int64.
+        """
+        classes = rng.choice(self.class_shares.size, size=n, p=self.class_shares)
+        cells = np.zeros((n, len(self.columns)), dtype=np.int64)
+        for k in range(self.class_shares.size):
+            members = np.flatnonzero(classes == k)
+            if members.size:
+                cells[members] = self._draw(k, members.size, rng)
+        return classes, cells
+
+    def _draw(self, k: int, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n records of class k: cells, shape (n, columns)."""
+        innovations = np.zeros((n, self.factors.shape[1]))
+        cells = np.zeros((n, len(self.columns)), dtype=np.int64)
+        for j, block in enumerate(self.blocks()):
+            step = self._step(k, j, block)
+            predictor = innovations[:, : block.start] @ step.loading
+            cells[:, j] = step.choose(predictor, rng)
+            if block.stop > block.start:
+                innovations[:, block] = (step.values[cells[:, j]] - predictor) @ step.whitener
+        return cells
+
+    def _step(self, k: int, j: int, block: slice) -> _Step:
+        if (k, j) not in self._caches:
+            self._caches[k, j] = _Step.of(self.columns[j], k, self.factors[k], block)
+        return self._caches[k, j]
+
+    def calibrated(self, n: int, rng: np.random.Generator) -> ChainModel:
+        """Return the model with tilts and quantiles set so that drawn marginals are the released ones.
+
+        Simulates n records of every class, column by column, and fits each column's factors to the simulated
+        predictors. Uses released values only.
+        """
+        tilts = [column.tilts.copy() for column in self.columns]
+        quantiles = [None if c.quantiles is None else c.quantiles.copy() for c in self.columns]
+        for k in range(self.class_shares.size):
+            innovations = np.zeros((n, self.factors.shape[1]))
+            for j, block in enumerate(self.blocks()):
+                step = _Step.of(self.columns[j], k, self.factors[k], block)
+                predictor = innovations[:, : block.start] @ step.loading
+                step = step.calibrated(predictor, rng)
+                tilts[j][k] = step.tilts
+                if quantiles[j] is not None:
+                    quantiles[j][k] = step.quantiles
+                if block.stop > block.start:
+                    drawn = step.values[step.choose(predictor, rng)]
+                    innovations[:, block] = (drawn - predictor) @ step.whitener
+        columns = tuple(
+            replace(column, tilts=tilt, quantiles=quantile)
+            for column, tilt, quantile in zip(self.columns, tilts, quantiles, strict=True)
+        )
+        return ChainModel(self.class_shares, columns, self.factors)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the model as named float64 and int64 arrays."""
+        arrays = {"class_shares": self.class_shares, "factors": self.factors}
+        for j, column in enumerate(self.columns):
+            arrays[f"column.{j}.probabilities"] = column.probabilities
+            arrays[f"column.{j}.groups"] = column.groups
+            arrays[f"column.{j}.tilts"] = column.tilts
+            if column.quantiles is not None:
+                arrays[f"column.{j}.quantiles"] = column.quantiles
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], n_cells: tuple[int, ...]) -> ChainModel:
+        """Build a model from arrays that a stranger may have written.
+
+        Args:
+            arrays: as `to_arrays` gives them.
+            n_cells: number of cells of each column, from the schema.
+
+        Raises:
+            ReleaseError: an array is missing, or has another shape or values than the schema allows.
+        """
+        shares = _array(arrays, "class_shares", np.float64, (None,))
+        k = shares.size
+        _require(k >= 1 and bool((shares >= 0).all()) and abs(shares.sum() - 1) < 1e-6, "class_shares")
+        columns = []
+        for j, cells in enumerate(n_cells):
+            probabilities = _array(arrays, f"column.{j}.probabilities", np.float64, (k, cells))
+            rows = probabilities.sum(axis=1)
+            _require(bool((probabilities >= 0).all()) and bool((np.abs(rows - 1) < 1e-6).all()), f"column.{j}")
+            tilts = _array(arrays, f"column.{j}.tilts", np.float64, (k, None))
+            groups = _array(arrays, f"column.{j}.groups", np.int64, (cells,))
+            present = np.unique(groups)
+            _require(bool((tilts >= 0).all()) and np.array_equal(present, np.arange(tilts.shape[1])), f"column.{j}")
+            quantiles = None
+            if f"column.{j}.quantiles" in arrays:
+                quantiles = _array(arrays, f"column.{j}.quantiles", np.float64, (k, _QUANTILES.size))
+                _require(bool((np.diff(quantiles, axis=1) >= 0).all()), f"column.{j}.quantiles")
+            columns.append(ColumnModel(probabilities, groups, quantiles is not None, tilts, quantiles))
+        d = sum(column.width for column in columns)
+        factors = _array(arrays, "factors", np.float64, (k, d, d))
+        diagonal = np.diagonal(factors, axis1=1, axis2=2)
+        _require(bool((diagonal > 0).all()) and not np.triu(factors, 1).any(), "factors")
+        return cls(shares / shares.sum(), tuple(columns), factors)
+
+
+def _array(
+    arrays: Mapping[str, np.ndarray], name: str, dtype: type, shape: tuple[int | None, ...]
+) -> np.ndarray:
+    array = arrays.get(name)
+    _require(array is not None and array.dtype == dtype and array.ndim == len(shape), name)
+    assert array is not None  # noqa: S101
+    _require(all(want in (None, have) for want, have in zip(shape, array.shape, strict=True)), name)
+    _require(bool(np.isfinite(array).all()), name)
+    return array
+
+
+def _require(fine: bool, name: str) -> None:
+    if not fine:
+        raise ReleaseError(
+            f"Expected a well-formed array {name!r} in the release, got something else. "
+            "The file is damaged or was not written by Sfumato."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What drawing one column in one class needs, precomputed."""
+
+    loading: np.ndarray  # (block start, width): innovations so far → predictor of the block
+    whitener: np.ndarray  # (width, width): residual of the block → its innovations
+    values: np.ndarray  # (c, width): block of each cell
+    probabilities: np.ndarray  # (g,): of the groups
+    tilts: np.ndarray  # (g,)
+    quantiles: np.ndarray | None  # (257,): of the drawn score
+    residual_std: float  # of the score given the columns so far
+    order: np.ndarray  # (c,): cells sorted by group
+    cumulative: np.ndarray  # (c,): of the cells' probabilities in that order
+    bounds: np.ndarray  # (g + 1,): cumulative probability at the groups' ends
+
+    @classmethod
+    def of(cls, column: ColumnModel, k: int, factor: np.ndarray, block: slice) -> _Step:
+        order = np.argsort(column.groups, kind="stable")
+        cumulative = np.cumsum(column.probabilities[k][order])
+        ends = np.searchsorted(column.groups[order], np.arange(column.n_groups), side="right") - 1
+        own = factor[block, block]
+        whitener = linalg.solve_triangular(own, np.eye(column.width), lower=True).T
+        return cls(
+            loading=factor[block, : block.start].T.copy(),
+            whitener=whitener,
+            values=column.values()[k],
+            probabilities=column.group_probabilities()[k],
+            tilts=column.tilts[k],
+            quantiles=None if column.quantiles is None else column.quantiles[k],
+            residual_std=float(own[0, 0]) if column.scored else 0.0,
+            order=order,
+            cumulative=cumulative,
+            bounds=np.concatenate([[0.0], cumulative[ends]]),
+        )
+
+    def choose(self, predictor: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return a cell for each predictor, shape (n,)."""
+        group = self._group(predictor, rng)
+        position = rng.random(predictor.shape[0])
+        if self.quantiles is not None:
+            score = predictor[:, 0] + self.residual_std * rng.standard_normal(predictor.shape[0])
+            ranked = np.interp(score, self.quantiles, _QUANTILES)
+            position = np.where(group == 0, ranked, position)
+        low, high = self.bounds[group], self.bounds[group + 1]
+        place = np.searchsorted(self.cumulative, low + position * (high - low), side="right")
+        # rounding at a group's upper end must not leave the group
+        last = np.searchsorted(self.cumulative, high, side="left")
+        return self.order[np.minimum(place, np.minimum(last, self.order.size - 1))]
+
+    def _group(self, predictor: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        n = predictor.shape[0]
+        if self.probabilities.size == 1:
+            return np.zeros(n, dtype=np.int64)
+        cumulative = np.cumsum(self._tilted(predictor, self.tilts), axis=1)
+        draws = rng.random(n) * cumulative[:, -1]
+        return np.minimum((cumulative <= draws[:, None]).sum(axis=1), self.probabilities.size - 1)
+
+    def _tilted(self, predictor: np.ndarray, tilts: np.ndarray) -> np.ndarray:
+        """Return predicted group probabilities, clipped at 0 and tilted, up to a factor per row."""
+        indicators = predictor[:, int(self.quantiles is not None) :]
+        weights = np.maximum(self.probabilities + indicators, 0.0) * tilts
+        empty = weights.sum(axis=1) <= 0
+        weights[empty] = self.probabilities
+        return weights
+
+    def calibrated(self, predictor: np.ndarray, rng: np.random.Generator) -> _Step:
+        """Return the step with tilts and quantiles fitted to these predictors."""
+        tilts = (self.probabilities > 0).astype(np.float64)
+        if self.probabilities.size > 1:
+            for _ in range(_RAKING_ROUNDS):
+                weights = self._tilted(predictor, tilts)
+                weights /= weights.sum(axis=1, keepdims=True)
+                means = weights.mean(axis=0)
+                reachable = means > 0
+                tilts[reachable] *= self.probabilities[reachable] / means[reachable]
+                tilts /= tilts.max()
+        quantiles = None
+        if self.quantiles is not None:
+            score = predictor[:, 0] + self.residual_std * rng.standard_normal(predictor.shape[0])
+            quantiles = np.quantile(score, _QUANTILES)
+        return replace(self, tilts=tilts, quantiles=quantiles)

@@ -1,0 +1,158 @@
+"""From events to ε: a thin, safe face over `dp-accounting`.
+
+Privacy-loss distributions (PLD) with pessimistic rounding, and Rényi DP (RDP), both give upper bounds on ε. The
+smaller is reported, by the name of the accountant that gave it. Replace-one goes through the PLD accountant only: the
+RDP accountant of `dp-accounting` silently returns the add/remove value for Gaussian events under replace-one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dp_accounting import dp_event
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.privacy_accountant import NeighboringRelation, PrivacyAccountant
+from dp_accounting.rdp import RdpAccountant
+
+from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
+from sfumato.privacy.plan import Neighbours, Plan
+
+DEFAULT_INTERVAL = 1e-4
+COARSE_INTERVAL = 1e-3
+_FINEST_INTERVAL = 5e-6  # below this, rounding noise and memory cost more than the grid gains
+
+_RELATIONS = {
+    Neighbours.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
+    Neighbours.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An ε and how it was found.
+
+    Attributes:
+        epsilon: upper bound on ε at `delta`, nats.
+        delta: δ.
+        accountant: "PLDAccountant" or "RdpAccountant", as `dp-accounting` names them.
+        value_discretization_interval: grid step of the PLD; None for RDP.
+    """
+
+    epsilon: float
+    delta: float
+    accountant: str
+    value_discretization_interval: float | None
+
+
+def interval_for(plan: Plan) -> float:
+    """Return the PLD grid step that resolves the loss of one step of every stage.
+
+    1e-4, or 0.3·q·√(exp(1/σ²) − 1) where a Poisson-sampled stage needs a finer one, but not below 5e-6.
+    """
+    interval = DEFAULT_INTERVAL
+    for stage in plan.stages:
+        if stage.sampling_probability is not None:
+            spread = math.sqrt(math.expm1(min(stage.noise_multiplier**-2, 700.0)))
+            interval = min(interval, 0.3 * stage.sampling_probability * spread)
+    return max(interval, _FINEST_INTERVAL)
+
+
+def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) -> PrivacyAccountant:
+    for event in events:
+        accountant.compose(event)
+    return accountant
+
+
+def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: float) -> PrivacyAccountant | None:
+    accountant = PLDAccountant(
+        neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval
+    )
+    if not all(accountant.supports(event) for event in events):
+        return None
+    return _compose(accountant, events)
+
+
+def _rdp(events: Sequence[dp_event.DpEvent]) -> PrivacyAccountant | None:
+    accountant = RdpAccountant(neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
+    if not all(accountant.supports(event) for event in events):
+        return None
+    return _compose(accountant, events)
+
+
+def account_curve(
+    events: Sequence[dp_event.DpEvent],
+    deltas: Sequence[float],
+    *,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    interval: float = DEFAULT_INTERVAL,
+) -> list[Account]:
+    """Return the account of a sequence of events at each δ.
+
+    Args:
+        events: DP events for the given relation (see `Stage.event`).
+        deltas: each in (0, 1).
+        neighbours: relation of the guarantee.
+        interval: grid step of the PLD, nats.
+
+    Raises:
+        UnsupportedEventError: no accountant takes these events under this relation.
+    """
+    for delta in deltas:
+        require_open_unit(delta=delta)
+    pld = _pld(events, neighbours, interval)
+    rdp = _rdp(events) if neighbours is Neighbours.ADD_REMOVE else None
+    if pld is None and rdp is None:
+        raise UnsupportedEventError(
+            f"Expected events that an accountant takes under {neighbours.value}, got {list(map(repr, events))}."
+        )
+    accounts = []
+    for delta in deltas:
+        found = []
+        if pld is not None:
+            found.append(Account(float(pld.get_epsilon(delta)), delta, "PLDAccountant", interval))
+        if rdp is not None:
+            found.append(Account(float(rdp.get_epsilon(delta)), delta, "RdpAccountant", None))
+        accounts.append(min(found, key=lambda account: account.epsilon))
+    return accounts
+
+
+def account(
+    plan: Plan,
+    delta: float,
+    *,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    interval: float | None = None,
+) -> Account:
+    """Return ε of a whole plan at δ; the grid step is `interval_for(plan)` unless given."""
+    step = interval_for(plan) if interval is None else interval
+    return account_curve(plan.events(neighbours), [delta], neighbours=neighbours, interval=step)[0]
+
+
+def recompute_epsilon(
+    events: Sequence[dp_event.DpEvent],
+    delta: float,
+    *,
+    accountant: str,
+    value_discretization_interval: float | None,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+) -> float:
+    """Return ε by the accountant that a certificate names: what an outside verifier would run.
+
+    Raises:
+        ConfigError: unknown accountant, or no interval for the PLD accountant.
+        UnsupportedEventError: that accountant does not take these events.
+    """
+    if accountant == "PLDAccountant" and value_discretization_interval is not None:
+        found = _pld(events, neighbours, value_discretization_interval)
+    elif accountant == "RdpAccountant" and neighbours is Neighbours.ADD_REMOVE:
+        found = _rdp(events)
+    else:
+        raise ConfigError(
+            f"Expected PLDAccountant with an interval, or RdpAccountant under add_remove, got {accountant=}, "
+            f"{value_discretization_interval=}, neighbours={neighbours.value}."
+        )
+    if found is None:
+        raise UnsupportedEventError(f"{accountant} does not take {list(map(repr, events))}.")
+    return float(found.get_epsilon(delta))

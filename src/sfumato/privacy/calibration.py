@@ -1,0 +1,104 @@
+"""The least noise that meets a budget: root finding over a plan's one free factor, always on the safe side."""
+
+from __future__ import annotations
+
+from dp_accounting import dp_event, gaussian_mechanism
+from dp_accounting.mechanism_calibration import ExplicitBracketInterval, calibrate_dp_mechanism
+from dp_accounting.pld import PLDAccountant
+
+from sfumato.errors import ConfigError
+from sfumato.privacy.accounting import COARSE_INTERVAL, account, interval_for
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.plan import Plan
+
+_MOST_DOUBLINGS = 40
+_RELATIVE_TOLERANCE = 1e-6
+
+
+def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
+    """Return the plan with all its noise multiplied by the least factor that meets the budget.
+
+    The ratios between the stages' noise multipliers stay. The root is bracketed and found on a coarse privacy-loss
+    grid (cheap, and an upper bound on ε too), then refined on the fine grid that the certificate uses.
+
+    Args:
+        plan: stages with noise multipliers in the wanted ratios.
+        budget: (ε, δ) under add/remove.
+
+    Returns:
+        The calibrated plan: `account(plan, δ).epsilon ≤ ε`, within one part in a million of the least such noise.
+
+    Raises:
+        ConfigError: no noise level within 2^±40 of the Gaussian mechanism's meets the budget.
+    """
+    low, high = _bracket(plan, budget)
+    coarse = _root(plan, budget, low, high, COARSE_INTERVAL, tolerance=1e-3)
+    fine = interval_for(plan.scaled(coarse))
+    low, high = _widen(plan, budget, coarse, fine)
+    factor = _root(plan, budget, low, high, fine, tolerance=_RELATIVE_TOLERANCE)
+    while account(plan.scaled(factor), budget.delta).epsilon > budget.epsilon:
+        factor *= 1 + _RELATIVE_TOLERANCE  # the grid step follows the factor: verify on the final plan
+    return plan.scaled(factor)
+
+
+def _epsilon(plan: Plan, factor: float, delta: float, interval: float) -> float:
+    accountant = PLDAccountant(value_discretization_interval=interval)
+    return accountant.compose(_event(plan, factor)).get_epsilon(delta)
+
+
+def _event(plan: Plan, factor: float) -> dp_event.DpEvent:
+    return dp_event.ComposedDpEvent(list(plan.scaled(factor).events()))
+
+
+def _bracket(plan: Plan, budget: PrivacyBudget) -> tuple[float, float]:
+    """Return (low, high) around the root, from what one unsampled Gaussian would need."""
+    merged = sum(stage.count / stage.noise_multiplier**2 for stage in plan.stages) ** -0.5
+    factor = gaussian_mechanism.get_sigma_gaussian(budget.epsilon, budget.delta) / merged
+
+    def meets(trial: float) -> bool:
+        return _epsilon(plan, trial, budget.delta, COARSE_INTERVAL) <= budget.epsilon
+
+    factor *= 1.01  # room for the grid's pessimism: a plan of plain Gaussians is bracketed at once
+    for _ in range(_MOST_DOUBLINGS):
+        if meets(factor):
+            break
+        factor *= 2
+    else:
+        raise ConfigError(
+            f"Expected a budget that some noise level meets, got epsilon={budget.epsilon!r}, "
+            f"delta={budget.delta!r}. Use a larger epsilon or delta."
+        )
+    high, step = factor, 0.97
+    for _ in range(_MOST_DOUBLINGS):
+        low = high * step
+        if not meets(low):
+            return low, high
+        high, step = low, step**2
+    return low, high
+
+
+def _widen(plan: Plan, budget: PrivacyBudget, factor: float, interval: float) -> tuple[float, float]:
+    """Return (low, high) that bracket the root on the fine grid, near the coarse root."""
+    high = factor
+    while _epsilon(plan, high, budget.delta, interval) > budget.epsilon:
+        high *= 1.001
+    low, step = factor, 0.995
+    while _epsilon(plan, low, budget.delta, interval) <= budget.epsilon:
+        low, step = low * step, step**2
+    return low, high
+
+
+def _root(  # noqa: PLR0913
+    plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: float, *, tolerance: float
+) -> float:
+    """Return a factor in [low, high], within `tolerance` of the root and on its safe side."""
+    return float(
+        calibrate_dp_mechanism(
+            make_fresh_accountant=lambda: PLDAccountant(value_discretization_interval=interval),
+            make_event_from_param=lambda factor: _event(plan, factor),
+            target_epsilon=budget.epsilon,
+            target_delta=budget.delta,
+            bracket_interval=ExplicitBracketInterval(low, high),
+            tol=tolerance * low,
+        )
+    )

@@ -1,0 +1,231 @@
+"""What a release says of its own cost: relation, events, ε(δ) curve, assumptions, versions, private or not."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+from dp_accounting import dp_event
+
+from sfumato.errors import ConfigError, ReleaseError
+from sfumato.privacy.accounting import account_curve, interval_for, recompute_epsilon
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.plan import Neighbours, Plan, Stage
+
+FORMAT_VERSION = 1
+_CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
+_PACKAGES = ("sfumato", "dp-accounting", "numpy", "scipy", "pyarrow", "cryptography")
+
+ASSUMPTIONS = (
+    "Columns, kinds, bounds, categories and every setting were fixed without looking at the records.",
+    "One unit is one record of the table, unless `unit` names a column and its largest number of rows.",
+    "Noise is independent and Gaussian over the reals; it is drawn in 64-bit floating point.",
+    "Nothing computed from the records was published besides this release.",
+    "Running time and memory are outside the guarantee.",
+)
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that the guarantee rests on."""
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
+    """Return what a plan costs, as the keys that `plan --json` and `certificate --json` share.
+
+    ε under add/remove with its accountant and curve, the same events' ε under replace-one, the events, and per
+    stage its ε alone and its share of the whole squared budget.
+    """
+    interval = interval_for(plan)
+    deltas = sorted({*_CURVE_DELTAS, delta}, reverse=True)
+    curve = account_curve(plan.events(), deltas, interval=interval)
+    here = next(entry for entry in curve if entry.delta == delta)
+    replaced = account_curve(
+        plan.events(Neighbours.REPLACE_ONE), [delta], neighbours=Neighbours.REPLACE_ONE, interval=interval
+    )[0]
+    return {
+        "epsilon": here.epsilon,
+        "delta": delta,
+        "neighbours": Neighbours.ADD_REMOVE.value,
+        "replace_one": {"epsilon": replaced.epsilon, "delta": delta},
+        "accountant": {
+            "name": here.accountant,
+            "value_discretization_interval": here.value_discretization_interval,
+        },
+        "curve": [{"delta": entry.delta, "epsilon": entry.epsilon} for entry in curve],
+        "extra_delta": 0.0,
+        "events": [
+            {
+                "stage": stage.name,
+                "type": stage.type,
+                "noise_multiplier": stage.noise_multiplier,
+                "sampling_probability": stage.sampling_probability,
+                "count": stage.count,
+            }
+            for stage in plan.stages
+        ],
+        "stages": _stages(plan, delta, interval),
+    }
+
+
+def _weight(stage: Stage) -> float:
+    """A stage's part of the squared budget, up to a common factor: q²·(e^{1/σ²} − 1) per step when sampled."""
+    if stage.sampling_probability is None:
+        return stage.count / stage.noise_multiplier**2
+    return stage.count * stage.sampling_probability**2 * math.expm1(min(stage.noise_multiplier**-2, 700.0))
+
+
+def _stages(plan: Plan, delta: float, interval: float) -> list[dict[str, Any]]:
+    total = sum(map(_weight, plan.stages))
+    return [
+        {
+            "name": stage.name,
+            "epsilon_alone": account_curve([stage.event()], [delta], interval=interval)[0].epsilon,
+            "share": _weight(stage) / total,
+        }
+        for stage in plan.stages
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a release cost. Read-only; `to_dict` gives the keys of `certificate --json`.
+
+    Attributes:
+        content: the JSON-ready mapping: format_version, method, versions, private, epsilon, delta, neighbours,
+            replace_one, unit, n_public, n_public_source, sampling, accountant, curve, extra_delta, events, stages,
+            assumptions.
+    """
+
+    content: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def private(self) -> bool:
+        """False if a seed or no noise at all was used: then nothing is guaranteed."""
+        return bool(self.content["private"])
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε under add/remove at `delta`, in nats; None without noise."""
+        return self.content["epsilon"]
+
+    @property
+    def delta(self) -> float | None:
+        """δ; None without noise."""
+        return self.content["delta"]
+
+    def __repr__(self) -> str:
+        """Say the guarantee in one line: every ε with its δ and its relation."""
+        if self.epsilon is None:
+            return "Certificate(NOT PRIVATE: no noise)"
+        note = "" if self.private else "NOT PRIVATE (seeded noise): would be "
+        return f"Certificate({note}epsilon={self.epsilon:.6g}, delta={self.delta:g}, add/remove one {self.unit_name})"
+
+    @property
+    def unit_name(self) -> str:
+        """What one unit of privacy is: "row", or the name of the unit column."""
+        return str(self.content["unit"]["name"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready copy."""
+        return dict(self.content)
+
+    def recompute(self) -> float:
+        """Return ε recomputed from the listed events with the named accountant, as an outside verifier would.
+
+        Raises:
+            ReleaseError: the events are not of a kind this version knows, or there was no noise.
+        """
+        content = self.content
+        if content["epsilon"] is None:
+            raise ReleaseError("Expected a release with noise: this one has none, so there is no epsilon to recompute.")
+        return recompute_epsilon(
+            [event_from_dict(event) for event in content["events"]],
+            content["delta"],
+            accountant=content["accountant"]["name"],
+            value_discretization_interval=content["accountant"]["value_discretization_interval"],
+        )
+
+
+def event_from_dict(event: Mapping[str, Any]) -> dp_event.DpEvent:
+    """Return the add/remove DP event that one entry of a certificate's `events` stands for.
+
+    Raises:
+        ReleaseError: the entry is malformed.
+    """
+    problem = None
+    try:
+        stage = Stage(
+            name=str(event["stage"]),
+            noise_multiplier=event["noise_multiplier"],
+            sampling_probability=event["sampling_probability"],
+            count=event["count"],
+        )
+        if stage.type != event["type"]:
+            problem = f"the type {event['type']!r} does not fit the event"
+    except (KeyError, TypeError, ConfigError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    if problem is not None:
+        raise ReleaseError(f"Expected a well-formed event in the certificate, but {problem}.")
+    return stage.event()  # type: ignore[possibly-undefined]
+
+
+def issue(  # noqa: PLR0913
+    *,
+    plan: Plan,
+    budget: PrivacyBudget | None,
+    method: str,
+    private: bool,
+    unit: Mapping[str, Any],
+    n_public: int | None,
+    n_public_source: Literal["declared", "bought"],
+    sampling: str = "none: every record is read in every pass",
+) -> Certificate:
+    """Write the certificate of a finished fit.
+
+    Args:
+        plan: the calibrated plan, equal to what the ledger was charged.
+        budget: what was allowed; None without noise.
+        method: name of the synthesizer.
+        private: False if a seed or no noise was used.
+        unit: {"name": "row" or the unit column, "max_rows": rows per unit}.
+        n_public: the public or bought number of units.
+        n_public_source: where `n_public` comes from.
+        sampling: how records were sampled, in words.
+    """
+    if budget is None:
+        cost: dict[str, Any] = {
+            "epsilon": None, "delta": None, "neighbours": Neighbours.ADD_REMOVE.value, "replace_one": None,
+            "accountant": None, "curve": [], "extra_delta": 0.0, "events": [], "stages": [],
+        }  # fmt: skip
+    else:
+        cost = plan_account(plan, budget.delta)
+    declared = (
+        "The number of rows was declared as public; if it is the true number, that number is disclosed."
+        if n_public_source == "declared"
+        else "The number of rows was bought with part of the budget."
+    )
+    return Certificate(
+        {
+            "format_version": FORMAT_VERSION,
+            "method": method,
+            "versions": installed_versions(),
+            "private": private and budget is not None,
+            **cost,
+            "unit": dict(unit),
+            "n_public": n_public,
+            "n_public_source": n_public_source,
+            "sampling": sampling,
+            "assumptions": [*ASSUMPTIONS, declared],
+        }
+    )

@@ -1,0 +1,98 @@
+"""The running account of one fit: says yes before the data are touched, and ends equal to the plan."""
+
+from __future__ import annotations
+
+from typing import NoReturn, final
+
+from sfumato.errors import BudgetExceededError, LedgerError
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.plan import Plan, Stage
+
+
+@final
+class Ledger:
+    """Holds a fit to its plan.
+
+    Every mechanism charges a stage before it draws noise; a charge is never refunded. Stages are charged in the
+    plan's order, each as often as planned; anything else raises before noise is drawn. `close` raises unless all of
+    the plan was charged.
+
+    Args:
+        plan: the calibrated plan.
+        budget: what the plan may cost; None only for a fit without noise.
+
+    Raises:
+        BudgetExceededError: the plan costs more than the budget. Nothing was charged.
+    """
+
+    def __init__(self, plan: Plan, budget: PrivacyBudget | None) -> None:
+        if budget is not None:
+            needed = account(plan, budget.delta).epsilon
+            if needed > budget.epsilon:
+                raise BudgetExceededError(
+                    f"Expected a plan within epsilon={budget.epsilon:g}, got one that needs epsilon={needed:.6g} at "
+                    f"delta={budget.delta:g}. Nothing was released: calibrate the plan, or raise epsilon."
+                )
+        self._plan = plan
+        self._charged: list[tuple[str, int]] = []
+        self._closed = False
+
+    @property
+    def plan(self) -> Plan:
+        """The plan this ledger holds a fit to."""
+        return self._plan
+
+    @property
+    def charged(self) -> tuple[tuple[str, int], ...]:
+        """Names of the stages charged so far, each with how often, in order."""
+        return tuple(self._charged)
+
+    def charge(self, name: str, *, noise_multiplier: float, replace_distance: float) -> Stage:
+        """Charge one event of the stage `name`, and return the stage.
+
+        Args:
+            name: a stage of the plan: the current one, or the next one once the current is used up.
+            noise_multiplier: what the mechanism is about to use; has to be the planned value.
+            replace_distance: what the statistic claims; has to be at most the planned value.
+
+        Raises:
+            LedgerError: not the stage that the plan has next, or not its noise. Nothing was charged.
+        """
+        if self._closed:
+            self._refuse(f"the ledger is closed, so stage {name!r} cannot be charged")
+        stage = self._next(name)
+        if noise_multiplier != stage.noise_multiplier:
+            self._refuse(f"stage {name!r} is planned with another noise multiplier than {noise_multiplier!r}")
+        if replace_distance > stage.replace_distance * (1 + 1e-12):
+            self._refuse(f"stage {name!r} is planned with a smaller replace distance than {replace_distance!r}")
+        if self._charged and self._charged[-1][0] == name:
+            self._charged[-1] = (name, self._charged[-1][1] + 1)
+        else:
+            self._charged.append((name, 1))
+        return stage
+
+    def close(self) -> None:
+        """End the account.
+
+        Raises:
+            LedgerError: some planned event was not charged. What was charged stays charged.
+        """
+        planned = tuple((stage.name, stage.count) for stage in self._plan.stages)
+        if self.charged != planned:
+            self._refuse(f"charged {self.charged!r} instead of the planned {planned!r}")
+        self._closed = True
+
+    def _next(self, name: str) -> Stage:
+        """Return the stage to charge if `name` is what the plan has next."""
+        stages = self._plan.stages
+        index = max(len(self._charged) - 1, 0)
+        if self._charged and self._charged[-1][1] == stages[index].count:
+            index += 1
+        if index >= len(stages) or stages[index].name != name:
+            expected = stages[index].name if index < len(stages) else None
+            self._refuse(f"the plan has {expected!r} next, not {name!r}")
+        return stages[index]
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise LedgerError(f"Expected charges as planned, but {reason}. This is a bug: please report it.")

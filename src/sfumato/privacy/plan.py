@@ -1,0 +1,124 @@
+"""A plan: named stages, each one DP event, known before any record is read.
+
+A plan is a constant of the public schema and the settings: the composition theorems need its noise multipliers,
+sampling probabilities and counts to be fixed in advance. `sfumato.privacy.calibration.calibrate` turns a plan's
+relative noise into the least noise that meets a budget; `sfumato.privacy.ledger.Ledger` holds a fit to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from dp_accounting import dp_event
+
+from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
+
+
+class Neighbours(Enum):
+    """When two data sets count as neighbours.
+
+    ADD_REMOVE: one has one unit more than the other. REPLACE_ONE: one unit has another value; both have one size.
+    """
+
+    ADD_REMOVE = "add_remove"
+    REPLACE_ONE = "replace_one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One stage of a plan: a Gaussian release, possibly of a Poisson sample, made `count` times.
+
+    The event is `Gaussian(noise_multiplier)` under add/remove. Under replace-one it is `Gaussian(2 / Δ)` with
+    Δ = replace_distance / noise_multiplier, because the PLD accountant doubles the distance of a Gaussian itself; a
+    Poisson-sampled release keeps its norm-based multiplier, whose worst pair the accountant knows.
+
+    Attributes:
+        name: unique within a plan.
+        noise_multiplier: noise standard deviation ÷ largest ℓ2 norm of what one unit contributes; > 0, no unit.
+        replace_distance: largest ℓ2 distance between the contributions of two units ÷ that same norm; in (0, 2].
+        sampling_probability: probability with which each unit is in the Poisson sample; None without sampling.
+        count: how many times the release is made, at least 1.
+        measures: what is measured, in words, for the printed plan.
+        forecast: what the noise means at `n_public`, in words, for the printed plan.
+    """
+
+    name: str
+    noise_multiplier: float
+    replace_distance: float = 2.0
+    sampling_probability: float | None = None
+    count: int = 1
+    measures: str = ""
+    forecast: str = ""
+
+    def __post_init__(self) -> None:
+        require_positive(f"Stage {self.name!r}.", noise_multiplier=self.noise_multiplier)
+        require_positive(f"Stage {self.name!r}.", replace_distance=self.replace_distance)
+        require_integer(at_least=1, hint=f"Stage {self.name!r}.", count=self.count)
+        if self.replace_distance > 2:
+            raise ConfigError(
+                f"Expected replace_distance of at most 2, got replace_distance={self.replace_distance!r}. "
+                "Two vectors of norm 1 are never further apart."
+            )
+        if self.sampling_probability is not None and self.sampling_probability != 1:
+            require_open_unit(f"Stage {self.name!r}.", sampling_probability=self.sampling_probability)
+
+    def event(self, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> dp_event.DpEvent:
+        """Return the DP event of this stage, with its count, for an accountant of the given relation."""
+        multiplier = self.noise_multiplier
+        if self.sampling_probability is not None:
+            single: dp_event.DpEvent = dp_event.PoissonSampledDpEvent(
+                sampling_probability=self.sampling_probability, event=dp_event.GaussianDpEvent(multiplier)
+            )
+        elif neighbours is Neighbours.REPLACE_ONE:
+            single = dp_event.GaussianDpEvent(2 * multiplier / self.replace_distance)
+        else:
+            single = dp_event.GaussianDpEvent(multiplier)
+        return single if self.count == 1 else dp_event.SelfComposedDpEvent(single, self.count)
+
+    @property
+    def type(self) -> str:
+        """Name of the event: "gaussian" or "poisson_sampled_gaussian"."""
+        return "gaussian" if self.sampling_probability is None else "poisson_sampled_gaussian"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Stages in the order in which they run.
+
+    Raises:
+        ConfigError: no stage, or two stages of one name.
+    """
+
+    stages: tuple[Stage, ...]
+
+    def __init__(self, stages: Iterable[Stage]) -> None:
+        object.__setattr__(self, "stages", tuple(stages))
+        names = [stage.name for stage in self.stages]
+        if not names or len(set(names)) != len(names):
+            raise ConfigError(f"Expected a plan of stages with different names, got {names!r}.")
+
+    def __getitem__(self, name: str) -> Stage:
+        """Return the stage of that name."""
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(name)
+
+    def scaled(self, factor: float) -> Plan:
+        """Return the same plan with every noise multiplier times `factor`."""
+        return Plan(replace(s, noise_multiplier=s.noise_multiplier * factor) for s in self.stages)
+
+    def events(self, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> tuple[dp_event.DpEvent, ...]:
+        """Return the events of all stages, in order, for an accountant of the given relation."""
+        return tuple(stage.event(neighbours) for stage in self.stages)
+
+
+def multiplier_for_share(share: float) -> float:
+    """Return the relative noise multiplier 1/√share of a stage that takes `share` of the squared budget.
+
+    Gaussian releases with multipliers m/√f_b, Σ f_b = 1, are together one Gaussian of multiplier m.
+    """
+    return 1 / math.sqrt(require_positive(share=share))

@@ -1,0 +1,184 @@
+"""A release: the fitted model without any record, its certificate, and what it was made for.
+
+A release is plain data: a JSON-ready manifest and named arrays. It samples in blocks of fixed size, each from its own
+random stream, so the same seed gives the same rows however many are asked for at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.data.coding import decode_column
+from sfumato.data.kinds import Image
+from sfumato.data.schema import Schema
+from sfumato.data.sinks import write_table
+from sfumato.data.sources import to_container
+from sfumato.encoders.grid import Grid
+from sfumato.errors import ConfigError, ReleaseError, require_integer
+from sfumato.models.chain import ChainModel
+from sfumato.privacy.certificate import Certificate
+
+SAMPLE_BLOCK = 16_384
+_LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One released noisy statistic.
+
+    Attributes:
+        name: what was measured.
+        value: noisy value.
+        noise_std: standard deviation of the Gaussian noise of each entry, in the value's units.
+        symmetric: the last two axes are a symmetric matrix; off its diagonal the noise is noise_std/√2.
+    """
+
+    name: str
+    value: np.ndarray
+    noise_std: float
+    symmetric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceForm:
+    """The form the records came in, which samples are given back in: metadata, no values.
+
+    Attributes:
+        container: "csv", "parquet", "npz", "pandas", "polars", "pyarrow" or "arrays".
+        storage: pyarrow type of every released column.
+        dtypes: the data frame's own names of those types.
+        keys: keys of image columns in an `.npz` file.
+    """
+
+    container: str
+    storage: Mapping[str, pa.DataType]
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True)
+class Release:
+    """A generative model that holds no record, with the certificate of what it cost.
+
+    Attributes:
+        schema: the public schema it was fitted under.
+        certificate: what it cost.
+        sampler: name and public settings of its sampler.
+        parameters: the sampler's arrays; functions of the measurements.
+        measurements: every noisy statistic that left the records.
+        form: the form in which samples come back.
+    """
+
+    schema: Schema
+    certificate: Certificate
+    sampler: Mapping[str, Any]
+    parameters: Mapping[str, np.ndarray]
+    measurements: tuple[Measurement, ...]
+    form: SourceForm
+
+    def __repr__(self) -> str:
+        return f"Release({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"
+
+    @cached_property
+    def _model(self) -> _TableSampler:
+        if self.sampler.get("name") != _TableSampler.name:
+            raise ReleaseError(
+                f"Expected a sampler that this version knows, got {self.sampler.get('name')!r}. Upgrade Sfumato."
+            )
+        return _TableSampler(self.schema, self.sampler, self.parameters)
+
+    def sample(self, n: int | None = None, *, seed: int | None = None) -> Any:  # noqa: ANN401
+        """Draw synthetic records.
+
+        Privacy: none (a function of the release).
+
+        Args:
+            n: how many, at least 0; by default the public number of rows.
+            seed: the same seed gives the same rows; the first rows do not depend on n. Random if not given.
+
+        Returns:
+            A frame (or arrays) of the kind that was fitted, same columns, order and types.
+
+        Raises:
+            ConfigError: an argument is outside its domain.
+        """
+        tables = list(self.batches(n, seed=seed))
+        return to_container(
+            pa.concat_tables(tables), container=self.form.container, dtypes=self.form.dtypes, keys=self.form.keys  # type: ignore[arg-type]
+        )
+
+    def batches(self, n: int | None = None, *, seed: int | None = None) -> Iterator[pa.Table]:
+        """Draw synthetic records a block at a time, in constant memory; arguments as `sample`.
+
+        Returns:
+            An iterator of at least one table, each of at most 16,384 rows.
+        """
+        if n is None:
+            n = self.certificate.content["n_public"]
+        n = require_integer(at_least=0, n=n)
+        if seed is not None and require_integer(at_least=0, seed=seed) > _LARGEST_SEED:
+            raise ConfigError(f"Expected seed below 2^63, got {seed=}.")
+        entropy = np.random.SeedSequence().entropy if seed is None else seed  # noqa: TID251
+        return self._blocks(n, entropy)
+
+    def _blocks(self, n: int, entropy: Any) -> Iterator[pa.Table]:  # noqa: ANN401
+        for block in range(max(1, -(-n // SAMPLE_BLOCK))):
+            stream = np.random.SeedSequence(entropy, spawn_key=(block,))  # noqa: TID251
+            rng = np.random.Generator(np.random.PCG64(stream))  # noqa: TID251
+            rows = self._model.rows(SAMPLE_BLOCK, rng)
+            yield self._decode(rows).slice(0, min(SAMPLE_BLOCK, n - block * SAMPLE_BLOCK))
+
+    def _decode(self, rows: Mapping[str, np.ndarray]) -> pa.Table:
+        columns = {}
+        for name in self.schema.released:
+            kind = self.schema.columns[name]
+            if isinstance(kind, Image):
+                columns[name] = pa.FixedShapeTensorArray.from_numpy_ndarray(rows[name])
+            else:
+                columns[name] = decode_column(kind, rows[name], self.form.storage[name])
+        return pa.table(columns)
+
+    def write_sample(
+        self,
+        path: str | os.PathLike[str],
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Draw synthetic records to a `.csv`, `.parquet` or `.npz` file, in constant memory; arguments as `sample`.
+
+        Raises:
+            OutputError: the file exists and `overwrite` is False, or it cannot be written.
+        """
+        write_table(self.batches(n, seed=seed), path, overwrite=overwrite, keys=self.form.keys)
+
+
+class _TableSampler:
+    """Samples of a chain model, as coded rows."""
+
+    name = "table_chain"
+
+    def __init__(
+        self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
+    ) -> None:
+        self._grid = Grid.of(schema, numeric_cells=settings["numeric_cells"])
+        names = [column.name for column in self._grid.columns]
+        target = settings["target"]
+        self._target = None if target is None else names.index(target)
+        features = [c.n_cells for j, c in enumerate(self._grid.columns) if j != self._target]
+        self._chain = ChainModel.from_arrays(parameters, tuple(features))
+
+    def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        classes, cells = self._chain.sample(n, rng)
+        if self._target is not None:
+            cells = np.insert(cells, self._target, classes, axis=1)
+        return self._grid.rows(cells, rng)

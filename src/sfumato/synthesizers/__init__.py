@@ -1,0 +1,1 @@
+"""Recipes: one file, one method, composed of learners."""
