@@ -71,7 +71,7 @@ def test_boolean_levels():
             lambda: DateTime(
                 lower="2020-01-01", upper="2020-01-02", resolution="second", format="%Y-%m-%d"
             ),
-            "keeps both bounds",
+            "keeps every step",
         ),
         (lambda: DateTime(lower="1950-01-01", upper="2020-01-02", format="%d/%m/%y"), "format"),
         (lambda: Image(shape=(28, 0)), "at least 1"),

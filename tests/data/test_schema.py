@@ -3,7 +3,7 @@ import pickle
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sfumato.data.kinds import Boolean, Categorical, DateTime, Identifier, Image, Integer
@@ -151,6 +151,7 @@ _ENTRIES = st.builds(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["rows", "unit", "missing", "columns", "x"]),

@@ -85,8 +85,8 @@ def _publish(partial: Path, path: Path, *, overwrite: bool, marker: str | None) 
     for item in [*tree, partial]:
         _flush(item)
     refuse_existing(path, overwrite=overwrite, marker=marker)
-    if path.is_dir() and not path.is_symlink():
-        # a directory cannot be renamed over another: the old one steps aside first
+    if os.path.lexists(path) and (path.is_dir() or partial.is_dir()):
+        # a directory takes no other's place by renaming: what is there steps aside first
         old = path.with_name(f"{partial.name.removesuffix('.partial')}.old.partial")
         path.rename(old)
         try:

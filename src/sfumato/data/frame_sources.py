@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.data.chunks import Chunk, Source, check_names, table_chunks
+from sfumato.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,12 +73,15 @@ def open_polars(frame: pl.DataFrame, *, chunk_rows: int) -> PolarsSource:
     Raises:
         DataError: a column holds Python objects, or a column name is empty.
     """
+    import polars as pl
+
     label = "the polars data frame"
     check_names(frame.columns, label)
-    message = (
-        "Expected polars columns of Arrow types, got a column of Python objects. Cast or drop it."
-    )
-    schema = attempt(lambda: frame.slice(0, 0).to_arrow().schema, message)
+    objects = [name for name, dtype in frame.schema.items() if dtype.base_type() is pl.Object]
+    if objects:
+        rule = f"Expected polars columns of Arrow types, got Python objects in {objects}"
+        raise DataError(f"{rule}. Cast or drop them.")
+    schema = frame.slice(0, 0).to_arrow().schema
     return PolarsSource(
         label=label,
         container="polars",
@@ -193,22 +197,25 @@ def _cell_text(cell: object) -> str | None:
     return None if text in {"nan", "NaT", "<NA>"} else text
 
 
+_NULLABLE = {"bool": "boolean"}
+_NULLABLE |= {f"int{bits}": f"Int{bits}" for bits in (8, 16, 32, 64)}
+_NULLABLE |= {f"uint{bits}": f"UInt{bits}" for bits in (8, 16, 32, 64)}
+
+
 def _to_pandas(column: pa.ChunkedArray, dtype: str | None) -> pd.Series:
     import pandas as pd
 
-    if dtype is None or dtype == "category" or pa.types.is_dictionary(column.type):
+    if dtype is None or dtype == "category":
         return column.to_pandas()
+    if dtype == "object":
+        return pd.Series(column.to_pylist(), dtype=object)
     if dtype.endswith("[pyarrow]"):
         return pd.Series(pd.array(column, dtype=pd.ArrowDtype(column.type)))
-    if column.null_count and dtype == "bool":
-        dtype = "boolean"
-    elif column.null_count and dtype[:3] in {"int", "uin"}:
-        dtype = (
-            dtype.replace("uint", "UInt").replace("int", "Int")
-            if dtype[0] == "u"
-            else "I" + dtype[1:]
-        )
-    if pd.api.types.is_extension_array_dtype(dtype) and not pa.types.is_temporal(column.type):
-        # through the nullable array: a detour over float64 would round large integers
-        return pd.Series(pd.array(column.to_numpy(zero_copy_only=False), dtype=dtype))
-    return column.to_pandas().astype(dtype)
+    if column.null_count:
+        dtype = _NULLABLE.get(dtype, dtype)
+    kind = pd.api.types.pandas_dtype(dtype)
+    if _pandas_storage(kind) == pa.string() and not isinstance(kind, pd.StringDtype):
+        return column.to_pandas()
+    # a detour over float64 would round large integers beside a missing value
+    from_arrow = getattr(kind, "__from_arrow__", None)
+    return pd.Series(from_arrow(column)) if from_arrow else column.to_pandas().astype(kind)

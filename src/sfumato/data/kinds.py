@@ -337,7 +337,9 @@ def _check_grid(lower: float, upper: float, resolution: float, faults: list[str]
 
 def _check_format(text: str, ticks: tuple[int, int], step: int, faults: list[str]) -> None:
     """Refuse a format that loses part of the resolution, or that Python cannot read back."""
-    for tick in ticks:
+    first, last = ticks
+    steps = {first, min(first + 1, last), (first + last) // 2, max(last - 1, first), last}
+    for tick in sorted(steps):
         moment = EPOCH + timedelta(microseconds=tick * step)
         try:
             back = datetime.strptime(moment.strftime(text), text).replace(tzinfo=None)
@@ -345,7 +347,7 @@ def _check_format(text: str, ticks: tuple[int, int], step: int, faults: list[str
             back = None
         if back is None or microseconds_since_epoch(back) // step != tick:
             faults.append(
-                f"Expected a format that keeps both bounds exactly, got format={text!r}. "
+                f"Expected a format that keeps every step exactly, got format={text!r}. "
                 "Add the missing fields, as in %Y-%m-%d %H:%M:%S, or make the resolution coarser."
             )
             return

@@ -23,6 +23,7 @@ from sfumato.data.cells import dictionary_indices, is_bytes, is_text, plain, rea
 from sfumato.data.dates import wall_clock_text
 from sfumato.data.facts import canonical_number, shown
 from sfumato.data.kinds import Boolean, LevelKind, Ordinal, level_labels, n_levels
+from sfumato.errors import SchemaError
 
 UNKNOWN, MISSING = -1, -2
 """Marks of `find_levels` for a value that is no label, and for no value at all."""
@@ -60,16 +61,18 @@ def find_levels(kind: LevelKind, cells: pa.Array, missing: Sequence[str]) -> np.
         return np.append(found, np.int32(MISSING))[dictionary_indices(cells)]
     if is_text(storage):
         return _find_text(kind, read_text(cells), missing)
-    canonical = _canonical_text_of(storage)
-    if canonical is None:
+    if not has_canonical_text(storage):
         return np.where(valid_mask(cells), UNKNOWN, MISSING).astype(np.int32)
     coded = cells.dictionary_encode()
-    found = _find_text(kind, canonical(coded.dictionary), ())
+    found = _find_text(kind, canonical_text(coded.dictionary), ())
     return np.append(found, np.int32(MISSING))[dictionary_indices(coded)]
 
 
 def decode_levels(kind: LevelKind, codes: np.ndarray, storage: pa.DataType) -> pa.Array:
     """Return the labels of codes in exactly the storage type; the missing level is null."""
+    if types.is_string_view(storage) or types.is_binary_view(storage):
+        base = pa.string() if types.is_string_view(storage) else pa.binary()
+        return decode_levels(kind, codes, base).cast(storage)  # Arrow takes nothing from a view
     labels = stored_labels(kind, storage.value_type if types.is_dictionary(storage) else storage)
     whole = np.clip(np.asarray(codes).astype(np.int64), 0, n_levels(kind) - 1)
     places = pa.array(whole, mask=whole >= len(labels))
@@ -81,19 +84,11 @@ def decode_levels(kind: LevelKind, codes: np.ndarray, storage: pa.DataType) -> p
 
 @lru_cache(maxsize=256)
 def stored_labels(kind: LevelKind, storage: pa.DataType) -> pa.Array:
-    """Return the labels of a kind as values of a storage type.
-
-    Raises:
-        ValueError: a label has no value in that type; the text is not fit to be shown.
-    """
-    if isinstance(kind, Boolean) and not is_text(storage):
-        return pa.array([0, 1], pa.int8()).cast(storage)
-    labels = level_labels(kind)
-    if is_text(storage):
-        text = pa.array(labels, pa.string())
-        return text.cast(pa.binary()).cast(storage) if is_bytes(storage) else text.cast(storage)
-    read = _value_reader_of(storage)
-    return pa.array([read(label) for label in labels], storage)
+    """Return the labels of a kind as values of a storage type that `storage_fault` accepts."""
+    stored = _stored(_label_texts(kind, storage), storage)
+    if stored is None:
+        raise SchemaError(storage_fault(kind, storage))
+    return stored
 
 
 def storage_fault(kind: LevelKind, storage: pa.DataType) -> str | None:
@@ -101,40 +96,51 @@ def storage_fault(kind: LevelKind, storage: pa.DataType) -> str | None:
     values = storage
     if types.is_dictionary(storage):
         values = storage.value_type
-        capacity = 2 ** (
-            storage.index_type.bit_width - types.is_signed_integer(storage.index_type)
-        )
+        index = storage.index_type
+        capacity = 2 ** (index.bit_width - types.is_signed_integer(index))
         if len(level_labels(kind)) > capacity:
             return (
                 f"Expected at most {capacity} labels for type {storage}, "
                 f"got {len(level_labels(kind))}. Store the column as plain text."
             )
-    try:
-        stored = stored_labels(kind, values)
-    except (ValueError, TypeError, ArithmeticError, pa.ArrowException):
-        stored = None
-    if stored is not None:
-        back = find_levels(kind, stored, ())
-        wrong = np.flatnonzero(back != np.arange(len(back)))
-        if wrong.size == 0:
-            return None
-        label = level_labels(kind)[int(wrong[0])]
-    else:
-        label = _first_unfit(kind, values)
+    unfit = _first_unfit(kind, values)
+    if unfit is None:
+        return None
     return (
-        f"Expected labels that type {storage} can hold, got {shown(label)}. "
+        f"Expected labels that type {storage} can hold, got {shown(unfit)}. "
         "Declare a label of that type, or store the column as text."
     )
 
 
-def _first_unfit(kind: LevelKind, storage: pa.DataType) -> str:
+def _first_unfit(kind: LevelKind, storage: pa.DataType) -> str | None:
+    """Return the first label that does not come back from a storage type as itself."""
+    labels, texts = level_labels(kind), _label_texts(kind, storage)
+    stored = _stored(texts, storage)
+    if stored is None:
+        alone = (
+            label for label, t in zip(labels, texts, strict=True) if not _stored((t,), storage)
+        )
+        return next(alone, labels[0])
+    back = find_levels(kind, stored, ())
+    wrong = np.flatnonzero(back != np.arange(len(back)))
+    return labels[int(wrong[0])] if wrong.size else None
+
+
+def _stored(texts: Sequence[str], storage: pa.DataType) -> pa.Array | None:
+    """Return texts as values of a type, or None if one of them is no such value."""
     read = _value_reader_of(storage)
-    for label in level_labels(kind):
+    if read is not None:
         try:
-            pa.array([read(label)], storage)
-        except (ValueError, TypeError, ArithmeticError, pa.ArrowException):
-            return label
-    return level_labels(kind)[0]
+            return pa.array([read(text) for text in texts], storage)
+        except (ValueError, TypeError, LookupError, ArithmeticError, pa.ArrowException):
+            return None
+    return None
+
+
+def _label_texts(kind: LevelKind, storage: pa.DataType) -> tuple[str, ...]:
+    if isinstance(kind, Boolean) and not (is_text(storage) or types.is_boolean(storage)):
+        return ("0", "1")
+    return level_labels(kind)
 
 
 def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.ndarray:
@@ -177,17 +183,34 @@ def _other_code(kind: LevelKind, default: int) -> int:
     return len(kind.categories)
 
 
-def _canonical_text_of(storage: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
-    """Return the map from values of a type to canonical text; None if the type has none."""
-    if types.is_integer(storage) or types.is_boolean(storage) or types.is_date32(storage):
-        return lambda values: values.cast(pa.string())
+def has_canonical_text(storage: pa.DataType) -> bool:
+    """Whether values of a type can be categories."""
+    return (
+        is_text(storage)
+        or types.is_integer(storage)
+        or types.is_boolean(storage)
+        or types.is_floating(storage)
+        or types.is_decimal(storage)
+        or types.is_date(storage)
+        or types.is_timestamp(storage)
+    )
+
+
+def canonical_text(values: pa.Array) -> pa.Array:
+    """Return the canonical text of values of a type that has one; NaN has none.
+
+    Most types are turned into text value by value: pass distinct values.
+    """
+    storage = values.type
+    if is_text(storage):
+        return read_text(values)
     if types.is_floating(storage):
-        return _float_text
+        return _float_text(values)
     if types.is_decimal(storage):
-        return lambda values: _each(values, lambda number: format(number.normalize() + 0, "f"))
+        return _each(values, lambda number: format(number.normalize() + 0, "f"))
     if types.is_date64(storage) or types.is_timestamp(storage):
-        return wall_clock_text
-    return None
+        return wall_clock_text(values)
+    return values.cast(pa.string())
 
 
 def _each(values: pa.Array, text: Callable[..., str | None]) -> pa.Array:
@@ -206,7 +229,10 @@ def _float_text(values: pa.Array) -> pa.Array:
     )
 
 
-def _value_reader_of(storage: pa.DataType) -> Callable[[str], object]:
+def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:
+    """Return the map from a label to a value of a type; None if no label is such a value."""
+    if is_text(storage):
+        return str.encode if is_bytes(storage) else str
     if types.is_integer(storage):
         return int
     if types.is_floating(storage):
@@ -217,6 +243,4 @@ def _value_reader_of(storage: pa.DataType) -> Callable[[str], object]:
         return Decimal
     if types.is_date(storage):
         return dt.date.fromisoformat
-    if types.is_timestamp(storage):
-        return dt.datetime.fromisoformat
-    raise TypeError(f"no labels in type {storage}")
+    return dt.datetime.fromisoformat if types.is_timestamp(storage) else None

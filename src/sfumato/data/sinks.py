@@ -65,7 +65,7 @@ def _alike(batches: Iterable[Batch]) -> Iterator[Batch]:
     """Pass the batches on, but refuse none at all, and columns other than the first batch's."""
     first: list[str] | None = None
     for batch in batches:
-        names = batch.column_names if isinstance(batch, pa.Table) else list(batch.columns)
+        names = list(_columns(batch))
         first = names if first is None else first
         if names != first:
             raise ConfigError(f"Expected every batch to have the columns {first}, got {names}.")
@@ -109,16 +109,15 @@ def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) ->
     with contextlib.ExitStack() as stack:
         spools: dict[str, _Spool] = {}
         for batch in batches:
-            columns = _columns(batch)
-            for name in columns.keys() - spools.keys():
-                file = stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
-                spools[name] = _Spool(name, file)
-            for name, column in columns.items():
+            for name, column in _columns(batch).items():
+                if name not in spools:
+                    file = stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
+                    spools[name] = _Spool(name, file)
                 spools[name].append(column)
         archive = stack.enter_context(zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED))
-        for name in columns:
+        for name, spool in spools.items():
             with archive.open(f"{keys.get(name, name)}.npy", "w", force_zip64=True) as member:
-                spools[name].copy_to(member)
+                spool.copy_to(member)
 
 
 def _columns(batch: Batch) -> Mapping[str, Column]:
@@ -156,7 +155,7 @@ class _Spool:
         self.rows += len(array)
 
     def copy_to(self, member: IO[bytes]) -> None:
-        assert self.dtype is not None  # noqa: S101  # append came first
+        assert self.dtype is not None  # append came first
         header = {
             "descr": np.lib.format.dtype_to_descr(self.dtype),
             "fortran_order": False,

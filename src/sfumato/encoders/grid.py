@@ -28,6 +28,8 @@ from sfumato.errors import ConfigError, require_integer
 
 TabularKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous | DateTime
 
+MOST_NUMERIC_CELLS = 4096
+
 _CONTINUUM = 2**40  # steps of a continuous column that declares no resolution
 _MOST_STEPS = 2**52  # a code times the number of steps is then exact in float64
 
@@ -120,12 +122,13 @@ class Grid:
 
         Args:
             schema: public description of the table.
-            numeric_cells: most cells of equal width of a numeric column, at least 2.
+            numeric_cells: most cells of equal width of a numeric column, 2 to 4096.
 
         Raises:
-            ConfigError: a column is an image.
+            ConfigError: a column is an image, or `numeric_cells` is out of range.
         """
-        require_integer(at_least=2, numeric_cells=numeric_cells)
+        if require_integer(at_least=2, numeric_cells=numeric_cells) > MOST_NUMERIC_CELLS:
+            raise ConfigError(f"Expected numeric_cells of at most {MOST_NUMERIC_CELLS}, got {numeric_cells=}.")
         columns = []
         for name in schema.released:
             kind = schema.columns[name]

@@ -18,7 +18,7 @@ from sfumato.data.engine import Rows
 from sfumato.encoders.grid import ColumnGrid, Grid
 from sfumato.mechanisms.clip import clip_factors
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.chain import ChainModel, ColumnModel, uncalibrated_column
+from sfumato.models.chain import ChainModel, ClassBlocks, ColumnModel, uncalibrated_column
 from sfumato.models.gaussian import (
     nearest_positive,
     project_to_simplex,
@@ -213,8 +213,8 @@ class ClassSecondMoments:
         return float(np.sqrt(2) * self.clip_norm**2)
 
     @cached_property
-    def _values(self) -> list[np.ndarray]:
-        return [column.values() for column in self.columns]
+    def _blocks(self) -> list[list[ClassBlocks]]:
+        return [[column.class_blocks(k) for k in range(self.layout.n_classes)] for column in self.columns]
 
     @cached_property
     def dimension(self) -> int:
@@ -241,9 +241,9 @@ class ClassSecondMoments:
         """Return the clipped vectors of records of class k, shape (n, d)."""
         vectors = np.empty((cells[0].size, self.dimension))
         start = 0
-        for values, column in zip(self._values, cells, strict=True):
-            vectors[:, start : start + values.shape[2]] = values[k][column]
-            start += values.shape[2]
+        for model, blocks, column in zip(self.columns, self._blocks, cells, strict=True):
+            vectors[:, start : start + model.width] = blocks[k].of(column)
+            start += model.width
         norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         vectors *= clip_factors(norms, self.clip_norm)[:, None]
         return vectors
@@ -251,9 +251,7 @@ class ClassSecondMoments:
 
 def expected_norm(columns: Sequence[ColumnModel]) -> float:
     """Return the largest class's root mean square norm of a record's vector, from released marginals. Free."""
-    squares = sum(
-        (column.probabilities[:, :, None] * column.values() ** 2).sum(axis=(1, 2)) for column in columns
-    )
+    squares = sum(np.trace(column.second_moments(), axis1=1, axis2=2) for column in columns)
     return float(np.sqrt(np.max(squares)))
 
 
@@ -293,8 +291,7 @@ def _own_blocks(columns: Sequence[ColumnModel]) -> np.ndarray:
     start = 0
     for column in columns:
         block = slice(start, start + column.width)
-        values = column.values()
-        own[:, block, block] = np.einsum("kc,kci,kcj->kij", column.probabilities, values, values)
+        own[:, block, block] = column.second_moments()
         start += column.width
     return own
 

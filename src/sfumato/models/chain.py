@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from sfumato.errors import ReleaseError
+from sfumato.models.arrays import require_array, require_shares, require_well_formed
 from sfumato.models.gaussian import normal_scores
 
 _QUANTILES = np.linspace(0.0, 1.0, 257)
@@ -59,21 +59,60 @@ class ColumnModel:
         """Return P(group | class), shape (k, g)."""
         return self.probabilities @ (self.groups[:, None] == np.arange(self.n_groups))
 
-    def values(self) -> np.ndarray:
-        """Return the block of every cell in every class, shape (k, c, width), with mean zero in each class."""
-        k, c = self.probabilities.shape
-        parts = []
-        if self.scored:
-            score = np.zeros((k, c))
-            ordered = self.groups == 0
-            for row, probabilities in zip(score, self.probabilities, strict=True):
-                inside = probabilities[ordered]
-                row[ordered] = normal_scores(inside if inside.sum() > 0 else np.ones_like(inside))
-            parts.append(score[:, :, None])
-        if self.n_groups > 1:
-            indicators = (self.groups[:, None] == np.arange(self.n_groups)).astype(np.float64)
-            parts.append(indicators[None] - self.group_probabilities()[:, None, :])
-        return np.concatenate(parts, axis=2) if parts else np.zeros((k, c, 0))
+    def scores(self) -> np.ndarray | None:
+        """Return the normal score of every cell in every class, shape (k, c), 0 outside group 0; None if unscored."""
+        if not self.scored:
+            return None
+        scores = np.zeros(self.probabilities.shape)
+        ordered = self.groups == 0
+        for row, probabilities in zip(scores, self.probabilities, strict=True):
+            inside = probabilities[ordered]
+            row[ordered] = normal_scores(inside if inside.sum() > 0 else np.ones_like(inside))
+        return scores
+
+    def indicators(self) -> np.ndarray:
+        """Return the centred indicators of every group in every class, shape (k, g, g), or (k, 1, 0) for one group."""
+        k, g = self.tilts.shape
+        if g == 1:
+            return np.zeros((k, 1, 0))
+        return np.eye(g)[None] - self.group_probabilities()[:, None, :]
+
+    def class_blocks(self, k: int) -> ClassBlocks:
+        """Return the map from cells to blocks in class k."""
+        scores = self.scores()
+        return ClassBlocks(None if scores is None else scores[k], self.indicators()[k], self.groups)
+
+    def second_moments(self) -> np.ndarray:
+        """Return the second moment of the block that the probabilities imply, shape (k, width, width)."""
+        first = int(self.scored)
+        moments = np.zeros((self.tilts.shape[0], self.width, self.width))
+        indicators, shares = self.indicators(), self.group_probabilities()
+        moments[:, first:, first:] = np.einsum("kg,kgi,kgj->kij", shares, indicators, indicators)
+        scores = self.scores()
+        if scores is not None:
+            # scores have mean zero within group 0, hence no moment with the indicators
+            moments[:, 0, 0] = (self.probabilities * scores**2).sum(axis=1)
+        return moments
+
+
+@dataclass(frozen=True, slots=True)
+class ClassBlocks:
+    """The map from a column's cells to their blocks in one class.
+
+    Attributes:
+        scores: of every cell, shape (c,), or None.
+        indicators: centred indicators of every group, shape (g, width less the score).
+        groups: group of every cell, shape (c,).
+    """
+
+    scores: np.ndarray | None
+    indicators: np.ndarray
+    groups: np.ndarray
+
+    def of(self, cells: np.ndarray) -> np.ndarray:
+        """Return the blocks of some cells, shape (n, width)."""
+        blocks = self.indicators[self.groups[cells]]
+        return blocks if self.scores is None else np.column_stack([self.scores[cells], blocks])
 
 
 def uncalibrated_column(probabilities: np.ndarray, groups: np.ndarray, *, scored: bool) -> ColumnModel:
@@ -131,7 +170,7 @@ class ChainModel:
             predictor = innovations[:, : block.start] @ step.loading
             cells[:, j] = step.choose(predictor, rng)
             if block.stop > block.start:
-                innovations[:, block] = (step.values[cells[:, j]] - predictor) @ step.whitener
+                innovations[:, block] = (step.blocks.of(cells[:, j]) - predictor) @ step.whitener
         return cells
 
     def _step(self, k: int, j: int, block: slice) -> _Step:
@@ -157,7 +196,7 @@ class ChainModel:
                 if quantiles[j] is not None:
                     quantiles[j][k] = step.quantiles
                 if block.stop > block.start:
-                    drawn = step.values[step.choose(predictor, rng)]
+                    drawn = step.blocks.of(step.choose(predictor, rng))
                     innovations[:, block] = (drawn - predictor) @ step.whitener
         columns = tuple(
             replace(column, tilts=tilt, quantiles=quantile)
@@ -187,47 +226,27 @@ class ChainModel:
         Raises:
             ReleaseError: an array is missing, or has another shape or values than the schema allows.
         """
-        shares = _array(arrays, "class_shares", np.float64, (None,))
+        shares = require_shares(arrays, "class_shares")
         k = shares.size
-        _require(k >= 1 and bool((shares >= 0).all()) and abs(shares.sum() - 1) < 1e-6, "class_shares")
         columns = []
         for j, cells in enumerate(n_cells):
-            probabilities = _array(arrays, f"column.{j}.probabilities", np.float64, (k, cells))
+            probabilities = require_array(arrays, f"column.{j}.probabilities", np.float64, (k, cells))
             rows = probabilities.sum(axis=1)
-            _require(bool((probabilities >= 0).all()) and bool((np.abs(rows - 1) < 1e-6).all()), f"column.{j}")
-            tilts = _array(arrays, f"column.{j}.tilts", np.float64, (k, None))
-            groups = _array(arrays, f"column.{j}.groups", np.int64, (cells,))
+            require_well_formed(bool((probabilities >= 0).all()) and bool((np.abs(rows - 1) < 1e-6).all()), f"column.{j}")
+            tilts = require_array(arrays, f"column.{j}.tilts", np.float64, (k, None))
+            groups = require_array(arrays, f"column.{j}.groups", np.int64, (cells,))
             present = np.unique(groups)
-            _require(bool((tilts >= 0).all()) and np.array_equal(present, np.arange(tilts.shape[1])), f"column.{j}")
+            require_well_formed(bool((tilts >= 0).all()) and np.array_equal(present, np.arange(tilts.shape[1])), f"column.{j}")
             quantiles = None
             if f"column.{j}.quantiles" in arrays:
-                quantiles = _array(arrays, f"column.{j}.quantiles", np.float64, (k, _QUANTILES.size))
-                _require(bool((np.diff(quantiles, axis=1) >= 0).all()), f"column.{j}.quantiles")
+                quantiles = require_array(arrays, f"column.{j}.quantiles", np.float64, (k, _QUANTILES.size))
+                require_well_formed(bool((np.diff(quantiles, axis=1) >= 0).all()), f"column.{j}.quantiles")
             columns.append(ColumnModel(probabilities, groups, quantiles is not None, tilts, quantiles))
         d = sum(column.width for column in columns)
-        factors = _array(arrays, "factors", np.float64, (k, d, d))
+        factors = require_array(arrays, "factors", np.float64, (k, d, d))
         diagonal = np.diagonal(factors, axis1=1, axis2=2)
-        _require(bool((diagonal > 0).all()) and not np.triu(factors, 1).any(), "factors")
-        return cls(shares / shares.sum(), tuple(columns), factors)
-
-
-def _array(
-    arrays: Mapping[str, np.ndarray], name: str, dtype: type, shape: tuple[int | None, ...]
-) -> np.ndarray:
-    array = arrays.get(name)
-    _require(array is not None and array.dtype == dtype and array.ndim == len(shape), name)
-    assert array is not None  # noqa: S101
-    _require(all(want in (None, have) for want, have in zip(shape, array.shape, strict=True)), name)
-    _require(bool(np.isfinite(array).all()), name)
-    return array
-
-
-def _require(fine: bool, name: str) -> None:
-    if not fine:
-        raise ReleaseError(
-            f"Expected a well-formed array {name!r} in the release, got something else. "
-            "The file is damaged or was not written by Sfumato."
-        )
+        require_well_formed(bool((diagonal > 0).all()) and not np.triu(factors, 1).any(), "factors")
+        return cls(shares, tuple(columns), factors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +255,7 @@ class _Step:
 
     loading: np.ndarray  # (block start, width): innovations so far → predictor of the block
     whitener: np.ndarray  # (width, width): residual of the block → its innovations
-    values: np.ndarray  # (c, width): block of each cell
+    blocks: ClassBlocks
     probabilities: np.ndarray  # (g,): of the groups
     tilts: np.ndarray  # (g,)
     quantiles: np.ndarray | None  # (257,): of the drawn score
@@ -255,7 +274,7 @@ class _Step:
         return cls(
             loading=factor[block, : block.start].T.copy(),
             whitener=whitener,
-            values=column.values()[k],
+            blocks=column.class_blocks(k),
             probabilities=column.group_probabilities()[k],
             tilts=column.tilts[k],
             quantiles=None if column.quantiles is None else column.quantiles[k],

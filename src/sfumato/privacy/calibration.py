@@ -12,30 +12,35 @@ from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Plan
 
 _MOST_DOUBLINGS = 40
-_RELATIVE_TOLERANCE = 1e-6
+_RELATIVE_TOLERANCE = 1e-5
 
 
 def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     """Return the plan with all its noise multiplied by the least factor that meets the budget.
 
-    The ratios between the stages' noise multipliers stay. The root is bracketed and found on a coarse privacy-loss
-    grid (cheap, and an upper bound on ε too), then refined on the fine grid that the certificate uses.
+    The ratios between the stages' noise multipliers stay. The search starts from the exact root for unsampled
+    Gaussians, or, with sampling, from the root on a coarse privacy-loss grid; it ends on the fine grid that the
+    certificate uses.
 
     Args:
         plan: stages with noise multipliers in the wanted ratios.
         budget: (ε, δ) under add/remove.
 
     Returns:
-        The calibrated plan: `account(plan, δ).epsilon ≤ ε`, within one part in a million of the least such noise.
+        The calibrated plan: `account(plan, δ).epsilon ≤ ε`, within one part in 10,000 of the least such noise.
 
     Raises:
         ConfigError: no noise level within 2^±40 of the Gaussian mechanism's meets the budget.
     """
-    low, high = _bracket(plan, budget)
-    coarse = _root(plan, budget, low, high, COARSE_INTERVAL, tolerance=1e-3)
-    fine = interval_for(plan.scaled(coarse))
-    low, high = _widen(plan, budget, coarse, fine)
-    factor = _root(plan, budget, low, high, fine, tolerance=_RELATIVE_TOLERANCE)
+    start = _unsampled_root(plan, budget)
+    if any(stage.sampling_probability is not None for stage in plan.stages):
+        low, high = _bracket(plan, budget, start)
+        start = _root(plan, budget, low, high, COARSE_INTERVAL, tolerance=1e-3)
+    fine = interval_for(plan.scaled(start))
+    # a large ε needs no finer steps than its own ten-thousandth: the pessimism of a coarser grid is below 1e-4 of it
+    interval = max(fine, min(COARSE_INTERVAL, 1e-4 * budget.epsilon))
+    low, high = _widen(plan, budget, start, interval)
+    factor = _root(plan, budget, low, high, interval, tolerance=_RELATIVE_TOLERANCE)
     while account(plan.scaled(factor), budget.delta).epsilon > budget.epsilon:
         factor *= 1 + _RELATIVE_TOLERANCE  # the grid step follows the factor: verify on the final plan
     return plan.scaled(factor)
@@ -50,15 +55,19 @@ def _event(plan: Plan, factor: float) -> dp_event.DpEvent:
     return dp_event.ComposedDpEvent(list(plan.scaled(factor).events()))
 
 
-def _bracket(plan: Plan, budget: PrivacyBudget) -> tuple[float, float]:
-    """Return (low, high) around the root, from what one unsampled Gaussian would need."""
+def _unsampled_root(plan: Plan, budget: PrivacyBudget) -> float:
+    """Return the exact factor if no stage were sampled: together the stages are then one Gaussian mechanism."""
     merged = sum(stage.count / stage.noise_multiplier**2 for stage in plan.stages) ** -0.5
-    factor = gaussian_mechanism.get_sigma_gaussian(budget.epsilon, budget.delta) / merged
+    return float(gaussian_mechanism.get_sigma_gaussian(budget.epsilon, budget.delta)) / merged
+
+
+def _bracket(plan: Plan, budget: PrivacyBudget, start: float) -> tuple[float, float]:
+    """Return (low, high) around the root on the coarse grid, searching from `start`."""
+    factor = start
 
     def meets(trial: float) -> bool:
         return _epsilon(plan, trial, budget.delta, COARSE_INTERVAL) <= budget.epsilon
 
-    factor *= 1.01  # room for the grid's pessimism: a plan of plain Gaussians is bracketed at once
     for _ in range(_MOST_DOUBLINGS):
         if meets(factor):
             break
@@ -78,11 +87,11 @@ def _bracket(plan: Plan, budget: PrivacyBudget) -> tuple[float, float]:
 
 
 def _widen(plan: Plan, budget: PrivacyBudget, factor: float, interval: float) -> tuple[float, float]:
-    """Return (low, high) that bracket the root on the fine grid, near the coarse root."""
-    high = factor
+    """Return (low, high) that bracket the root on the fine grid, near the coarse or unsampled root."""
+    high = factor * (1 + 1e-4)
     while _epsilon(plan, high, budget.delta, interval) > budget.epsilon:
-        high *= 1.001
-    low, step = factor, 0.995
+        high *= 1.002
+    low, step = factor * (1 - 1e-4), 0.998
     while _epsilon(plan, low, budget.delta, interval) <= budget.epsilon:
         low, step = low * step, step**2
     return low, high

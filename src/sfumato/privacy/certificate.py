@@ -109,6 +109,18 @@ class Certificate:
 
     content: Mapping[str, Any] = field(repr=False)
 
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Certificate:
+        """Read a certificate that a stranger may have written.
+
+        Raises:
+            ReleaseError: a key is missing, or has a value of another type.
+        """
+        problem = _malformed(content)
+        if problem is not None:
+            raise ReleaseError(f"Expected a well-formed certificate in the release, but {problem}.")
+        return cls(dict(content))
+
     @property
     def private(self) -> bool:
         """False if a seed or no noise at all was used: then nothing is guaranteed."""
@@ -155,6 +167,51 @@ class Certificate:
             accountant=content["accountant"]["name"],
             value_discretization_interval=content["accountant"]["value_discretization_interval"],
         )
+
+
+_KEYS: Mapping[str, type | tuple[type, ...]] = {
+    "format_version": int,
+    "method": str,
+    "versions": dict,
+    "private": bool,
+    "epsilon": (float, int, type(None)),
+    "delta": (float, type(None)),
+    "neighbours": str,
+    "replace_one": (dict, type(None)),
+    "unit": dict,
+    "n_public": int,
+    "n_public_source": str,
+    "sampling": str,
+    "accountant": (dict, type(None)),
+    "curve": list,
+    "extra_delta": (float, int),
+    "events": list,
+    "stages": list,
+    "assumptions": list,
+}
+
+
+def _malformed(content: object) -> str | None:
+    """Return what is wrong with a certificate's content, or None."""
+    if not isinstance(content, Mapping):
+        return "it is not a mapping"
+    for key, kind in _KEYS.items():
+        if not isinstance(content.get(key, ...), kind):
+            return f"{key!r} is missing or of the wrong type"
+    if content["format_version"] != FORMAT_VERSION:
+        return f"its format_version is {content['format_version']!r}"
+    if content["n_public"] < 1 or content["neighbours"] != Neighbours.ADD_REMOVE.value:
+        return "'n_public' or 'neighbours' has an impossible value"
+    if not {"name", "max_rows"} <= set(content["unit"]):
+        return "'unit' has no name or no max_rows"
+    for event in content["events"]:
+        event_from_dict(event)
+    if content["epsilon"] is not None:
+        if content["accountant"] is None or content["delta"] is None or content["replace_one"] is None:
+            return "it states an epsilon without its delta, accountant or replace_one"
+        if not {"name", "value_discretization_interval"} <= set(content["accountant"]):
+            return "'accountant' has no name or no interval"
+    return None
 
 
 def event_from_dict(event: Mapping[str, Any]) -> dp_event.DpEvent:

@@ -1,9 +1,13 @@
 """ConditionalGaussian: class-conditional marginals and second moments in closed form, then a chain of columns.
 
+Tables:
     counts of cells by class   G(σ₁/√c)   → class shares, marginals, groups of cells, clip norm
     second moments by class    G(σ₂)      → covariance between columns, spectrum shrunk at the noise edge
 
-Both are one-shot Gaussian releases; everything else is a function of what they released. Sampling draws column by
+Images: class counts, class sums, pooled second moment → leading axes, class second moments along the axes
+(`sfumato.learners.images`); the class is the label column, whatever the target.
+
+All are one-shot Gaussian releases; everything else is a function of what they released. Tables are sampled column by
 column (`sfumato.models.chain`), calibrated to the released marginals.
 """
 
@@ -15,10 +19,17 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.data.engine import reduce
-from sfumato.data.kinds import Boolean, Categorical, Ordinal
+from sfumato.data.kinds import Image, LevelKind, n_levels
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import Grid
-from sfumato.errors import SchemaError
+from sfumato.errors import SchemaError, require_integer, require_open_unit, require_positive
+from sfumato.learners.images import (
+    ClassCounts,
+    ClassSums,
+    ImageLayout,
+    ImageMoments,
+    ResidualMoments,
+)
 from sfumato.learners.moments import (
     ClassCellCounts,
     ClassSecondMoments,
@@ -28,13 +39,19 @@ from sfumato.learners.moments import (
     fit_chain,
     fit_marginals,
 )
-from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
-from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment, noisy_sum
+from sfumato.models.gaussian import symmetric_noise_edge
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.release.samplers import ImageGaussian, TableChain
 from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
 
-MARGINALS, MOMENTS = "marginals", "second moments"
+MARGINALS, MOMENTS = "marginals", "second moments by class"
+COUNTS, SUMS, POOLED = "class counts", "class sums", "pooled second moment"
+IMAGE_AXES = 40
 _CALIBRATION_ROWS = 20_000
 _CALIBRATION_SEED = 0
+_MOST_CLASSES = 1_000
+_LARGEST_EDGE = 1 / 3
 
 
 @final
@@ -52,12 +69,18 @@ class ConditionalGaussian(Synthesizer):
 
     marginal_share: float = 0.4
     level_groups: int = 64
-    clip_slack: float = 1.1
-    numeric_groups: int | None = None
-    numeric_cells: int | None = None
+    clip_slack: float = 0.95
+
+    def __post_init__(self) -> None:
+        require_open_unit(marginal_share=self.marginal_share)
+        require_integer(at_least=2, level_groups=self.level_groups)
+        require_positive(clip_slack=self.clip_slack)
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
-        """Two releases: counts of cells by class, then second moments by class."""
+        """For tables two releases, for images four; see the module's docstring."""
+        if _has_image(schema):
+            return _image_stages(schema)
+        _Facts.of(schema, target)
         ratio = float(np.sqrt(2))
         return [
             Stage(
@@ -70,21 +93,43 @@ class ConditionalGaussian(Synthesizer):
                 name=MOMENTS,
                 noise_multiplier=multiplier_for_share(1 - self.marginal_share),
                 replace_distance=ratio,
-                measures="per class, how the columns' cells go together",
+                measures="per class, how the columns go together",
             ),
         ]
 
+    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
+        """Say what the noise of each stage means at `n_public`, from public facts alone."""
+        if _has_image(schema):
+            return _image_forecast(plan, schema, n_public)
+        facts = _Facts.of(schema, target)
+        share = plan[MARGINALS].noise_multiplier * np.sqrt(facts.n_features * facts.n_classes) / n_public
+        squared_norm = (self.clip_slack**2) * facts.n_features
+        joint = plan[MOMENTS].noise_multiplier * squared_norm * np.sqrt(facts.n_classes / 2) / n_public
+        return {
+            MARGINALS: f"standard error of a 1-way share ±{share:.2g}",
+            MOMENTS: f"standard error of a 2-way share ±{joint:.2g}",
+        }
+
     def run(self, fit: Fit) -> Fitted:
-        cells = self.numeric_cells or 128
-        grid = Grid.of(fit.data.schema, numeric_cells=cells)
-        names = [column.name for column in grid.columns]
-        layout = TableLayout(grid, None if fit.target is None else names.index(fit.target))
+        """Fit the marginals, the moments and the chain; or the moments of images."""
+        schema = fit.data.schema
+        if _has_image(schema):
+            return _run_images(fit)
+        facts = _Facts.of(schema, fit.target)
+        plan = fit.ledger.plan
+        cells = numeric_cells(plan[MARGINALS].noise_multiplier, facts, fit.n_public)
+        grid = Grid.of(schema, numeric_cells=cells)
+        target = None if facts.n_classes == 1 else fit.target
+        layout = TableLayout(grid, None if target is None else schema.released.index(target))
         counts = noisy_histogram(
             reduce(ClassCellCounts(layout), fit.data), stage=MARGINALS, ledger=fit.ledger, noise=fit.noise
         )
         marginals = fit_marginals(counts, layout.features)
         columns = column_models(
-            marginals, layout.features, level_groups=self.level_groups, numeric_groups=self.numeric_groups or 10
+            marginals,
+            layout.features,
+            level_groups=self.level_groups,
+            numeric_groups=numeric_groups(plan[MOMENTS].noise_multiplier, facts, fit.n_public),
         )
         statistic = ClassSecondMoments(layout, columns, self.clip_slack * expected_norm(columns))
         moments = noisy_second_moment(
@@ -93,7 +138,120 @@ class ConditionalGaussian(Synthesizer):
         rng = np.random.Generator(np.random.PCG64(_CALIBRATION_SEED))  # noqa: TID251 - public randomness
         model = fit_chain(moments, marginals, columns).calibrated(_CALIBRATION_ROWS, rng)
         return Fitted(
-            sampler={"name": "table_chain", "numeric_cells": cells, "target": fit.target},
+            sampler={"name": TableChain.name, "numeric_cells": cells, "target": target},
             parameters=model.to_arrays(),
             measurements=((ClassCellCounts.name, counts), (ClassSecondMoments.name, moments)),
         )
+
+
+def _has_image(schema: Schema) -> bool:
+    return any(isinstance(schema.columns[name], Image) for name in schema.released)
+
+
+def _image_stages(schema: Schema) -> list[Stage]:
+    ImageLayout.of(schema)
+    ratio = float(np.sqrt(2))
+    stages = (
+        (COUNTS, 0.02, ratio, "how many images each class has"),
+        (SUMS, 0.13, 2.0, "per class, the mean image"),
+        (POOLED, 0.30, ratio, "how pixels go together in all classes"),
+        (MOMENTS, 0.55, ratio, "per class, how the leading axes go together"),
+    )
+    return [
+        Stage(name=name, noise_multiplier=multiplier_for_share(share), replace_distance=distance, measures=measures)
+        for name, share, distance, measures in stages
+    ]
+
+
+def _image_forecast(plan: Plan, schema: Schema, n_public: int) -> dict[str, str]:
+    """Say what the noise means, for classes of equal size; pixels are scaled to [0, 1]."""
+    layout = ImageLayout.of(schema)
+    each = n_public / layout.n_classes
+    pixel = plan[SUMS].noise_multiplier * layout.clip_norm / each
+    squared = layout.residual_clip_norm**2
+    pooled = symmetric_noise_edge(plan[POOLED].noise_multiplier * squared, layout.dimension) / n_public
+    moments = symmetric_noise_edge(plan[MOMENTS].noise_multiplier * squared, IMAGE_AXES) / each
+    return {
+        COUNTS: f"standard error of a class share ±{plan[COUNTS].noise_multiplier / n_public:.2g}",
+        SUMS: f"standard error of a pixel of a mean image ±{pixel:.2g}",
+        POOLED: f"an axis is seen if its variance exceeds {pooled:.2g}",
+        MOMENTS: f"a class's own variance is seen if it exceeds {moments:.2g}",
+    }
+
+
+def _run_images(fit: Fit) -> Fitted:
+    layout = ImageLayout.of(fit.data.schema)
+    counts = noisy_histogram(
+        reduce(ClassCounts(layout), fit.data), stage=COUNTS, ledger=fit.ledger, noise=fit.noise
+    )
+    sums = noisy_sum(reduce(ClassSums(layout), fit.data), stage=SUMS, ledger=fit.ledger, noise=fit.noise)
+    known = ImageMoments.of(counts, sums)
+    pooled = noisy_second_moment(
+        reduce(ResidualMoments(layout, known.means), fit.data), stage=POOLED, ledger=fit.ledger, noise=fit.noise
+    )
+    axes = known.axes(pooled, IMAGE_AXES)
+    moments = noisy_second_moment(
+        reduce(ResidualMoments(layout, known.means, axes), fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise
+    )
+    return Fitted(
+        sampler={"name": ImageGaussian.name, "image": layout.image, "label": layout.label},
+        parameters=known.parameters(axes, known.factors(moments)),
+        measurements=((COUNTS, counts), (SUMS, sums), (POOLED, pooled), (MOMENTS, moments)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Public sizes that settings follow from."""
+
+    n_classes: int
+    n_features: int
+    n_level_cells: int
+
+    @classmethod
+    def of(cls, schema: Schema, target: str | None) -> _Facts:
+        """Read them off a schema.
+
+        Raises:
+            SchemaError: the target has no classes, or too many.
+        """
+        released = schema.released
+        n_classes = 1
+        # a table of the target alone has nothing to condition on
+        if target is not None and len(released) > 1:
+            kind = schema.columns[target]
+            if not isinstance(kind, LevelKind):
+                target = None
+            else:
+                n_classes = n_levels(kind)
+        if n_classes > _MOST_CLASSES:
+            raise SchemaError(
+                f"Expected a target of at most {_MOST_CLASSES} classes, got {target!r} with {n_classes}. "
+                "Name another target, or none."
+            )
+        features = [schema.columns[name] for name in released if name != target or n_classes == 1]
+        levels = sum(n_levels(kind) for kind in features if isinstance(kind, LevelKind))
+        return cls(n_classes, len(features), levels)
+
+
+def numeric_cells(noise_multiplier: float, facts: _Facts, n_public: int) -> int:
+    """Return how many cells a numeric column is cut into: as many as an average cell's count is 4 times its noise.
+
+    Between 8 and 128. Uses public facts only, or a bought number of rows.
+    """
+    noise_std = noise_multiplier * np.sqrt(facts.n_features)
+    return int(np.clip(n_public / (facts.n_classes * 4 * noise_std), 8, 128))
+
+
+def numeric_groups(noise_multiplier: float, facts: _Facts, n_public: int) -> int:
+    """Return how many groups of cells stand for a numeric column in the moments; 1 means a normal score.
+
+    The most groups, up to 10, for which the noise of a class's moments stays below a third of a column's own
+    variance in spectral norm; a score needs one entry where g groups need g.
+    """
+    for groups in (10, 8, 6, 4):
+        dimension = facts.n_level_cells + groups * facts.n_features
+        noise_std = noise_multiplier * facts.n_features * facts.n_classes / n_public
+        if symmetric_noise_edge(noise_std, dimension) <= _LARGEST_EDGE:
+            return groups
+    return 1

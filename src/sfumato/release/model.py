@@ -20,10 +20,9 @@ from sfumato.data.kinds import Image
 from sfumato.data.schema import Schema
 from sfumato.data.sinks import write_table
 from sfumato.data.sources import to_container
-from sfumato.encoders.grid import Grid
-from sfumato.errors import ConfigError, ReleaseError, require_integer
-from sfumato.models.chain import ChainModel
+from sfumato.errors import ConfigError, require_integer
 from sfumato.privacy.certificate import Certificate
+from sfumato.release.samplers import Sampler, build_sampler
 
 SAMPLE_BLOCK = 16_384
 _LARGEST_SEED = 2**63 - 1
@@ -88,12 +87,16 @@ class Release:
         return f"Release({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"
 
     @cached_property
-    def _model(self) -> _TableSampler:
-        if self.sampler.get("name") != _TableSampler.name:
-            raise ReleaseError(
-                f"Expected a sampler that this version knows, got {self.sampler.get('name')!r}. Upgrade Sfumato."
-            )
-        return _TableSampler(self.schema, self.sampler, self.parameters)
+    def _sampler(self) -> Sampler:
+        return build_sampler(self.schema, self.sampler, self.parameters)
+
+    def check(self) -> None:
+        """Build the sampler, so that a damaged release fails here and not while sampling.
+
+        Raises:
+            ReleaseError: sampler, arrays and schema do not fit each other.
+        """
+        self._sampler  # noqa: B018 - built and kept
 
     def sample(self, n: int | None = None, *, seed: int | None = None) -> Any:  # noqa: ANN401
         """Draw synthetic records.
@@ -133,7 +136,7 @@ class Release:
         for block in range(max(1, -(-n // SAMPLE_BLOCK))):
             stream = np.random.SeedSequence(entropy, spawn_key=(block,))  # noqa: TID251
             rng = np.random.Generator(np.random.PCG64(stream))  # noqa: TID251
-            rows = self._model.rows(SAMPLE_BLOCK, rng)
+            rows = self._sampler.rows(SAMPLE_BLOCK, rng)
             yield self._decode(rows).slice(0, min(SAMPLE_BLOCK, n - block * SAMPLE_BLOCK))
 
     def _decode(self, rows: Mapping[str, np.ndarray]) -> pa.Table:
@@ -145,6 +148,12 @@ class Release:
             else:
                 columns[name] = decode_column(kind, rows[name], self.form.storage[name])
         return pa.table(columns)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the release: a directory, or one file if the path ends in `.sfm`. See `sfumato.release.save`."""
+        from sfumato.release.files import save
+
+        save(self, path, overwrite=overwrite)
 
     def write_sample(
         self,
@@ -160,25 +169,3 @@ class Release:
             OutputError: the file exists and `overwrite` is False, or it cannot be written.
         """
         write_table(self.batches(n, seed=seed), path, overwrite=overwrite, keys=self.form.keys)
-
-
-class _TableSampler:
-    """Samples of a chain model, as coded rows."""
-
-    name = "table_chain"
-
-    def __init__(
-        self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
-    ) -> None:
-        self._grid = Grid.of(schema, numeric_cells=settings["numeric_cells"])
-        names = [column.name for column in self._grid.columns]
-        target = settings["target"]
-        self._target = None if target is None else names.index(target)
-        features = [c.n_cells for j, c in enumerate(self._grid.columns) if j != self._target]
-        self._chain = ChainModel.from_arrays(parameters, tuple(features))
-
-    def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        classes, cells = self._chain.sample(n, rng)
-        if self._target is not None:
-            cells = np.insert(cells, self._target, classes, axis=1)
-        return self._grid.rows(cells, rng)

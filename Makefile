@@ -1,0 +1,43 @@
+# Everything runs in .venv, which these targets make. PYTHON has to be 3.11 or newer.
+PYTHON ?= python3
+BIN := .venv/bin
+# The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test test-slow lint bench docs adult clean help
+
+help:
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+.venv/pyvenv.cfg:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sfumato needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv .venv
+
+# $(1): extras to install, with the versions that were tested together
+.venv/.installed-%: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@
+
+demo: .venv/.installed-demo  ## release a real table at epsilon = 1 and score it
+	$(BIN)/sfumato demo --out demo --overwrite
+
+test: lint .venv/.installed-test  ## lint, then the default tests (under 10 minutes on 2 cores)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m 'not slow'
+
+test-slow: .venv/.installed-test  ## the large statistical tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
+
+lint: .venv/.installed-lint .venv/.installed-test  ## ruff, pyright, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: .venv/.installed-bench  ## speed and memory, as ratios against named peers
+	$(ONE_THREAD) $(BIN)/python benchmarks/noise.py
+
+docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+
+clean:
+	rm -rf .venv demo docs/_build

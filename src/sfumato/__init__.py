@@ -1,0 +1,29 @@
+"""Sfumato: publish data about people without publishing the people.
+
+    >>> import sfumato
+    >>> release = sfumato.ConditionalGaussian(epsilon=1.0).fit(frame, schema="schema.yaml")  # doctest: +SKIP
+    >>> synthetic = release.sample(10_000)  # doctest: +SKIP
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from sfumato.data.schema import Schema
+from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
+from sfumato.release import Release, load
+from sfumato.synthesizers.gaussian import ConditionalGaussian
+
+try:
+    __version__ = version("sfumato")
+except PackageNotFoundError:  # run from a source tree that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "BuyCount",
+    "ConditionalGaussian",
+    "NonPrivate",
+    "PrivacyBudget",
+    "Release",
+    "Schema",
+    "__version__",
+    "load",
+]

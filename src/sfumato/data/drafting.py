@@ -1,0 +1,194 @@
+"""A first schema for a human to edit: kinds guessed, facts read off the records.
+
+What is drafted is exact and therefore private. The draft says so at its top; a release is only as
+good as the public facts that replace it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+from pyarrow import types
+
+from sfumato.data.cells import is_text
+from sfumato.data.chunks import Source
+from sfumato.data.documents import yaml_text
+from sfumato.data.facts import EPOCH
+from sfumato.data.kinds import (
+    MICROSECONDS,
+    Boolean,
+    Categorical,
+    ColumnKind,
+    Continuous,
+    DateTime,
+    Identifier,
+    Image,
+    Integer,
+)
+from sfumato.data.schema import Schema, kind_to_dict
+from sfumato.data.survey import MOST_DISTINCT, ColumnSurvey, survey_columns
+from sfumato.errors import DataError, SchemaError
+
+_FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
+_FEW_LABELS = 50  # text with at most so many values is a list of labels
+_LOGICAL = ({"true", "false"}, {"TRUE", "FALSE"}, {"True", "False"})
+
+_HEADER = """\
+# A draft: edit it before any release.
+#
+# The kinds were guessed, and the bounds, categories and number of rows below were READ OFF THE
+# RECORDS. A guarantee of privacy holds only for public facts: replace every one by what is publicly
+# known (a code book, a questionnaire, the law, common sense), wider rather than narrower, and do not
+# publish this draft.
+"""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Draft:
+    """A drafted schema with the reason for each guess.
+
+    Attributes:
+        schema: the draft, valid as it stands.
+        notes: column name to one line for its reader.
+    """
+
+    schema: Schema
+    notes: Mapping[str, str]
+
+    def to_yaml(self) -> str:
+        """Return the draft as an annotated schema file."""
+        lines = [_HEADER]
+        if self.schema.rows is not None:
+            lines.append(f"rows: {self.schema.rows}  # counted; a round nominal size will do\n")
+        lines.append("columns:\n")
+        for name, kind in self.schema.columns.items():
+            entry = yaml_text({name: kind_to_dict(kind)})
+            lines.append(f"  # {self.notes[name]}\n")
+            lines.extend(f"  {line}\n" for line in entry.splitlines())
+        return "".join(lines)
+
+
+def draft_schema(source: Source) -> Draft:
+    """Draft a schema in one pass over a source, in memory bounded by a chunk.
+
+    Privacy: none. The draft holds exact facts about the records, for the data holder's own eyes.
+
+    Raises:
+        DataError: the source cannot be read, or there is nothing in it to describe.
+    """
+    surveys = survey_columns(source)
+    guesses = {name: _guess(survey) for name, survey in surveys.items()}
+    rows = max((survey.n_cells for survey in surveys.values()), default=0)
+    schema = None
+    try:
+        columns = {name: kind for name, (kind, _) in guesses.items()}
+        schema = Schema(columns=columns, rows=rows or None)
+    except SchemaError:
+        pass
+    if schema is None:
+        raise DataError(
+            f"Expected a column of {source.label} that can be described, got none. "
+            "Write its schema by hand."
+        )
+    return Draft(schema, {name: note for name, (_, note) in guesses.items()})
+
+
+def _guess(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    """Return a kind for a column, and a line on why."""
+    try:
+        kind, note = _guess_kind(survey)
+    except (SchemaError, OverflowError):
+        kind, note = Identifier(), "no kind fits its values: not released"
+    return kind, note
+
+
+def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    storage = survey.storage
+    if isinstance(storage, pa.FixedShapeTensorType):
+        return _image(survey, storage)
+    if not survey.n_values:
+        return Identifier(), "no value seen: not released"
+    if _is_logical(survey):
+        return Boolean(nullable=survey.n_missing > 0), "two truth values"
+    if survey.is_number and survey.lowest is not None:
+        return _number(survey)
+    if survey.date_formats and survey.earliest is not None:
+        return _datetime(survey)
+    if survey.distinct is None and not is_text(storage):
+        return Identifier(), f"type {storage} is not modelled: not released"
+    return _labels(survey)
+
+
+def _image(survey: ColumnSurvey, storage: pa.FixedShapeTensorType) -> tuple[ColumnKind, str]:
+    dtype = str(storage.value_type.to_pandas_dtype().__name__)
+    lower, upper = 0.0, 255.0
+    if dtype != "uint8":
+        lower = min(0.0, survey.lowest or 0.0)
+        upper = max(1.0, survey.highest or 0.0)
+    shape = tuple(storage.shape)
+    return Image(shape=shape, dtype=dtype, lower=lower, upper=upper), "images: check the bounds"
+
+
+def _is_logical(survey: ColumnSurvey) -> bool:
+    storage = survey.storage
+    if types.is_dictionary(storage):
+        storage = storage.value_type
+    if types.is_boolean(storage):
+        return True
+    return survey.distinct is not None and survey.distinct in _LOGICAL
+
+
+def _number(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    nullable = survey.n_missing > 0
+    lowest, highest = survey.lowest, survey.highest
+    assert lowest is not None and highest is not None
+    if not survey.is_whole:
+        resolution = None
+        if survey.decimals is not None:
+            resolution = float(f"1e-{survey.decimals}")
+        kind = Continuous(lower=lowest, upper=highest, resolution=resolution, nullable=nullable)
+        return kind, "numbers: replace the bounds; the resolution is that of the values seen"
+    distinct = survey.distinct
+    is_repeated = distinct is not None and survey.n_values >= 5 * len(distinct)
+    if distinct is not None and is_repeated and len(distinct) <= _FEW_NUMBERS:
+        labels = tuple(sorted(distinct, key=float))
+        note = "few whole numbers: codes; if they count something, write kind: integer"
+        return Categorical(categories=labels, nullable=nullable), note
+    kind = Integer(lower=int(lowest), upper=int(highest), nullable=nullable)
+    if distinct is not None and len(distinct) == survey.n_values > _FEW_LABELS:
+        return kind, "every value differs: if it names a record, write kind: identifier"
+    return kind, "whole numbers: replace the bounds"
+
+
+def _datetime(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    assert survey.earliest is not None and survey.latest is not None
+    step = MICROSECONDS[survey.resolution]
+    lower, upper = (
+        (EPOCH + timedelta(microseconds=moment // step * step)).isoformat(" ")
+        for moment in (survey.earliest, survey.latest)
+    )
+    if survey.resolution == "day":
+        lower, upper = lower[:10], upper[:10]
+    kind = DateTime(
+        lower=lower,
+        upper=upper,
+        resolution=survey.resolution,
+        format=survey.date_formats[0],
+        nullable=survey.n_missing > 0,
+    )
+    if len(survey.date_formats) > 1:
+        return kind, f"dates: replace the bounds; {survey.date_formats[1]} would fit as well"
+    return kind, "dates: replace the bounds"
+
+
+def _labels(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    distinct = survey.distinct
+    if distinct is None:
+        return Identifier(), f"more than {MOST_DISTINCT} different texts: not released"
+    if len(distinct) > _FEW_LABELS and len(distinct) > survey.n_values / 2:
+        return Identifier(), "most texts differ: not released"
+    kind = Categorical(categories=tuple(sorted(distinct)), nullable=survey.n_missing > 0)
+    return kind, "labels: replace by the full public list; `other: <label>` takes the rest"

@@ -1,0 +1,224 @@
+"""What a schema would change in the records: for the data holder's own screen.
+
+This is the one place, beside a schema draft, that counts cells and shows their values.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.data.cells import dictionary_indices, is_text, plain, read_text, valid_mask
+from sfumato.data.chunks import Source
+from sfumato.data.coding import check_storage
+from sfumato.data.dates import read_microseconds
+from sfumato.data.kinds import (
+    MICROSECONDS,
+    ColumnKind,
+    Continuous,
+    Identifier,
+    Image,
+    Integer,
+    LevelKind,
+    NumericKind,
+    level_labels,
+    tick_range,
+)
+from sfumato.data.levels import MISSING, UNKNOWN, find_levels, missing_code, unknown_code
+from sfumato.data.numbers import read_floats, read_integers
+from sfumato.data.schema import Schema
+from sfumato.errors import SchemaError
+
+Problem: TypeAlias = Literal[
+    "absent", "storage", "undeclared", "missing", "unknown", "clamped", "unparseable"
+]
+
+_MOST_EXAMPLES = 5
+_LONGEST_EXAMPLE = 40
+
+
+@dataclass(slots=True, kw_only=True)
+class Finding:
+    """Cells of one column that a fit would change, or a column that does not fit the schema.
+
+    Attributes:
+        column: the column.
+        problem: `missing`: no value. `unknown`: not among the categories. `clamped`: outside the
+            bounds. `unparseable`: not a number or date. `absent`: declared, but not in the data.
+            `undeclared`: in the data, but not declared; it is left out. `storage`: the column's
+            type cannot hold the declared values.
+        becomes: what a fit makes of such cells, or what is wrong with the column.
+        count: how many cells; 0 for a problem of the whole column.
+        examples: a few of their values.
+    """
+
+    column: str
+    problem: Problem
+    becomes: str
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+def validate(source: Source, schema: Schema) -> list[Finding]:
+    """List what a fit with this schema would change in a source, in one pass over it.
+
+    Privacy: none. The findings hold counts and values of records, for the data holder's own eyes.
+
+    Returns:
+        Findings in the order of the schema's columns; empty if every cell lies in its domain.
+
+    Raises:
+        DataError: the source cannot be read.
+    """
+    findings = list(_column_findings(source, schema))
+    absent = {finding.column for finding in findings if finding.problem == "absent"}
+    read = [
+        name
+        for name, kind in schema.columns.items()
+        if name not in absent and not isinstance(kind, Identifier)
+    ]
+    counted: dict[tuple[str, Problem], Finding] = {}
+    for chunk in source.chunks(read) if read else ():
+        for name in read:
+            kind = schema.columns[name]
+            for problem, cells in _problems(kind, chunk.columns[name], schema.missing):
+                _note(counted, name, problem, kind, cells)
+    order = {name: place for place, name in enumerate(schema.columns)}
+    findings += counted.values()
+    return sorted(findings, key=lambda finding: order.get(finding.column, len(order)))
+
+
+def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:
+    for name, kind in schema.columns.items():
+        if name not in source.storage:
+            yield Finding(column=name, problem="absent", becomes="an error: the column is needed")
+            continue
+        fault = _storage_fault(name, kind, source.storage[name])
+        if fault:
+            yield Finding(column=name, problem="storage", becomes=f"an error: {fault}")
+    for name in source.names:
+        if name not in schema.columns:
+            yield Finding(column=name, problem="undeclared", becomes="left out")
+
+
+def _storage_fault(name: str, kind: ColumnKind, storage: pa.DataType) -> str | None:
+    is_image = isinstance(storage, pa.FixedShapeTensorType)
+    if is_image != isinstance(kind, Image) and not isinstance(kind, Identifier):
+        return f"kind image and image data go together, got a column of type {storage}"
+    if isinstance(kind, Image) and tuple(storage.shape) != kind.shape:
+        return f"expected shape {list(kind.shape)}, got {list(storage.shape)}"
+    try:
+        check_storage(name, kind, storage)
+    except SchemaError as error:
+        return str(error)
+    return None
+
+
+def _problems(
+    kind: ColumnKind, column: pa.ChunkedArray | np.ndarray, missing: Sequence[str]
+) -> Iterator[tuple[Problem, pa.Array]]:
+    """Yield each problem with the cells that have it."""
+    if isinstance(column, np.ndarray):
+        if isinstance(kind, Image):
+            outside = column[(column < kind.lower) | (column > kind.upper)]
+            yield "clamped", pa.array(outside)
+            yield "unparseable", pa.array(column[np.isnan(column)])
+        return
+    for chunk in column.chunks:
+        cells = plain(chunk)
+        if isinstance(kind, LevelKind):
+            found = find_levels(kind, cells, missing)
+            yield "missing", cells.filter(pa.array(found == MISSING))
+            yield "unknown", cells.filter(pa.array(found == UNKNOWN))
+        elif isinstance(kind, NumericKind):
+            absent = _missing_mask(cells, missing)
+            outside, valid = _outside(kind, cells, missing)
+            yield "missing", cells.filter(pa.array(absent))
+            yield "clamped", cells.filter(pa.array(outside & valid))
+            yield "unparseable", cells.filter(pa.array(~valid & ~absent))
+
+
+def _outside(
+    kind: NumericKind, cells: pa.Array, missing: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return masks of the cells outside the bounds, and of the cells that hold a value."""
+    if isinstance(kind, Continuous):
+        values = read_floats(cells, missing)
+        return (values < kind.lower) | (values > kind.upper), ~np.isnan(values)
+    if isinstance(kind, Integer):
+        values, valid = read_integers(cells, missing)
+        return (values < kind.lower) | (values > kind.upper), valid
+    micros, valid = read_microseconds(cells, missing, kind.format)
+    first, last = tick_range(kind)
+    ticks = micros // MICROSECONDS[kind.resolution]
+    return (ticks < first) | (ticks > last), valid
+
+
+def _missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+    """Return True where a cell is null, NaN, or a missing token in text."""
+    if types.is_dictionary(cells.type):
+        of_values = np.append(_missing_mask(plain(cells.dictionary), missing), True)
+        return of_values[dictionary_indices(cells)]
+    absent = ~valid_mask(cells)
+    if types.is_floating(cells.type):
+        absent |= np.isnan(read_floats(cells, ()))
+    elif is_text(cells.type) and missing:
+        text = read_text(cells)
+        tokens = pa.array(list(missing), text.type)
+        absent |= pc.is_in(text, value_set=tokens).to_numpy(zero_copy_only=False)
+    return absent
+
+
+def _note(
+    counted: dict[tuple[str, Problem], Finding],
+    name: str,
+    problem: Problem,
+    kind: ColumnKind,
+    cells: pa.Array,
+) -> None:
+    if not len(cells):
+        return
+    finding = counted.setdefault(
+        (name, problem), Finding(column=name, problem=problem, becomes=_becomes(kind, problem))
+    )
+    finding.count += len(cells)
+    if problem == "missing" or len(finding.examples) >= _MOST_EXAMPLES:
+        return
+    for cell in cells.slice(0, 100 * _MOST_EXAMPLES):
+        example = _example(cell)
+        if example not in finding.examples:
+            finding.examples.append(example)
+        if len(finding.examples) == _MOST_EXAMPLES:
+            return
+
+
+def _example(cell: pa.Scalar) -> str:
+    try:
+        value = cell.as_py()
+    except (ValueError, OverflowError, pa.ArrowException):
+        value = str(cell)
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST_EXAMPLE else f"{text[: _LONGEST_EXAMPLE - 3]}..."
+
+
+def _becomes(kind: ColumnKind, problem: Problem) -> str:
+    if problem == "clamped":
+        return "the nearest bound"
+    if isinstance(kind, LevelKind):
+        code = missing_code(kind) if problem == "missing" else unknown_code(kind)
+        labels = level_labels(kind)
+        return "missing" if code == len(labels) else f"the label {labels[code]!r}"
+    if isinstance(kind, Image):
+        return "the lower bound"
+    return "missing" if getattr(kind, "nullable", False) else "the midpoint of the bounds"

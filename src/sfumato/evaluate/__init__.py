@@ -1,0 +1,11 @@
+"""How good is a release: scores of synthetic against real data.
+
+Everything here reads real records without noise. No figure it returns is private: publish one
+only if the real data may be published.
+"""
+
+from sfumato.evaluate.fidelity import total_variation
+from sfumato.evaluate.scores import evaluate
+from sfumato.evaluate.utility import classifier_scores
+
+__all__ = ["classifier_scores", "evaluate", "total_variation"]

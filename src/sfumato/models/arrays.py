@@ -1,0 +1,47 @@
+"""Checks on arrays that a stranger may have written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sfumato.errors import ReleaseError
+
+
+def require_array(
+    arrays: Mapping[str, np.ndarray], name: str, dtype: type, shape: tuple[int | None, ...]
+) -> np.ndarray:
+    """Return the named array if it has this dtype and shape (None is any size) and only finite values.
+
+    Raises:
+        ReleaseError: it is missing or has not.
+    """
+    array = arrays.get(name)
+    if array is None or array.dtype != dtype or array.ndim != len(shape):
+        raise malformed(name)
+    require_well_formed(all(want in (None, have) for want, have in zip(shape, array.shape, strict=True)), name)
+    require_well_formed(bool(np.isfinite(array).all()), name)
+    return array
+
+
+def require_well_formed(fine: bool, name: str) -> None:
+    """Raise ReleaseError about the named array unless it is fine."""
+    if not fine:
+        raise malformed(name)
+
+
+def malformed(name: str) -> ReleaseError:
+    """Return the error about a malformed array."""
+    return ReleaseError(
+        f"Expected a well-formed array {name!r} in the release, got something else. "
+        "The file is damaged or was not written by Sfumato."
+    )
+
+
+def require_shares(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """Return the named vector of shares, normalised; they have to be ≥ 0 and sum to 1."""
+    shares = require_array(arrays, name, np.float64, (None,))
+    fine = shares.size >= 1 and bool((shares >= 0).all()) and abs(float(shares.sum()) - 1) < 1e-6  # noqa: PLR2004
+    require_well_formed(fine, name)
+    return shares / shares.sum()

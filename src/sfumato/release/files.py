@@ -1,0 +1,194 @@
+"""A release on disk: `manifest.json` and `arrays.safetensors` in a directory, or in one uncompressed zip (`.sfm`).
+
+Nothing is unpickled and no path inside an archive is followed. A file from a stranger is measured before it is read,
+and every number in it is checked against the schema before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import safetensors.numpy
+
+from sfumato.data.atomic import atomic_path
+from sfumato.data.schema import Schema
+from sfumato.errors import ReleaseError, SfumatoError
+from sfumato.privacy.certificate import Certificate
+from sfumato.release.arrow_types import read_type, write_type
+from sfumato.release.model import Measurement, Release, SourceForm
+
+FORMAT_VERSION = 1
+MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
+ARCHIVE_SUFFIX = ".sfm"
+_LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
+_DTYPES = (np.dtype(np.float64), np.dtype(np.int64))
+_CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays")
+
+
+def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a release; it is there whole or not at all.
+
+    Args:
+        release: what to write.
+        path: a directory to make, or a file name that ends in `.sfm`.
+        overwrite: whether an existing release may be replaced.
+
+    Raises:
+        OutputError: the path exists and may not be replaced, or cannot be written.
+    """
+    path = Path(path)
+    arrays = {f"parameters.{name}": value for name, value in release.parameters.items()}
+    arrays |= {f"measurements.{i}": m.value for i, m in enumerate(release.measurements)}
+    packed = safetensors.numpy.save({name: np.ascontiguousarray(value) for name, value in arrays.items()})
+    manifest = json.dumps(_manifest(release, packed), indent=1, ensure_ascii=False, allow_nan=False)
+    contents = {MANIFEST: manifest.encode(), ARRAYS: packed}
+    with atomic_path(path, overwrite=overwrite, marker=MANIFEST) as partial:
+        if path.suffix == ARCHIVE_SUFFIX:
+            with zipfile.ZipFile(partial, "x", zipfile.ZIP_STORED) as archive:
+                for name, content in contents.items():
+                    archive.writestr(zipfile.ZipInfo(name), content)
+        else:
+            partial.mkdir()
+            for name, content in contents.items():
+                (partial / name).write_bytes(content)
+
+
+def _manifest(release: Release, packed: bytes) -> dict[str, Any]:
+    form = release.form
+    return {
+        "format_version": FORMAT_VERSION,
+        "schema": release.schema.to_dict(),
+        "sampler": dict(release.sampler),
+        "certificate": release.certificate.to_dict(),
+        "measurements": [
+            {
+                "name": m.name,
+                "array": f"measurements.{i}",
+                "noise_std": m.noise_std,
+                "symmetric": m.symmetric,
+            }
+            for i, m in enumerate(release.measurements)
+        ],
+        "form": {
+            "container": form.container,
+            "storage": {name: write_type(kind) for name, kind in form.storage.items()},
+            "dtypes": dict(form.dtypes),
+            "keys": dict(form.keys),
+        },
+        "arrays": {"file": ARRAYS, "sha256": hashlib.sha256(packed).hexdigest()},
+    }
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Read a release, from anyone.
+
+    Args:
+        path: a directory or a `.sfm` file that `save` wrote.
+
+    Returns:
+        The release, checked: sampling from it will not fail.
+
+    Raises:
+        ReleaseError: not a release, damaged, hostile, or of a format that this version does not know.
+    """
+    path = Path(path)
+    try:
+        return _load(path)
+    except SfumatoError as error:
+        problem = str(error)
+    except Exception as error:  # noqa: BLE001 - whatever a hostile file provokes is one clear error
+        problem = f"It is malformed ({type(error).__name__})."
+    raise ReleaseError(f"Cannot read the release {path}: {problem}")
+
+
+def _load(path: Path) -> Release:
+    manifest_bytes, packed = _contents(path)
+    manifest = _parse(manifest_bytes)
+    version = manifest.get("format_version")
+    if version != FORMAT_VERSION:
+        _refuse(f"Expected format_version {FORMAT_VERSION}, got {version!r}. Upgrade Sfumato, or ask for another file.")
+    if hashlib.sha256(packed).hexdigest() != manifest["arrays"]["sha256"]:
+        _refuse("The arrays are not those the manifest describes: the file is damaged.")
+    arrays = safetensors.numpy.load(packed)
+    for name, array in arrays.items():
+        if array.dtype not in _DTYPES or not np.isfinite(array).all():
+            _refuse(f"Expected finite 64-bit numbers in the array {name!r}.")
+    form = manifest["form"]
+    if form["container"] not in _CONTAINERS:
+        _refuse(f"Expected a known container, got {form['container']!r}.")
+    schema = Schema.from_dict(manifest["schema"])
+    storage = {name: read_type(form["storage"][name]) for name in schema.released}
+    prefix = "parameters."
+    release = Release(
+        schema=schema,
+        certificate=Certificate.from_dict(manifest["certificate"]),
+        sampler=dict(manifest["sampler"]),
+        parameters={name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)},
+        measurements=tuple(_measurement(entry, arrays) for entry in manifest["measurements"]),
+        form=SourceForm(form["container"], storage, _texts(form["dtypes"]), _texts(form["keys"])),
+    )
+    release.check()
+    return release
+
+
+def _measurement(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> Measurement:
+    return Measurement(
+        str(entry["name"]), arrays[entry["array"]], float(entry["noise_std"]), bool(entry["symmetric"])
+    )
+
+
+def _texts(mapping: dict[str, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in mapping.items()}
+
+
+def _parse(content: bytes) -> dict[str, Any]:
+    problem = "the manifest is not valid JSON"
+    try:
+        manifest = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
+        if isinstance(manifest, dict):
+            return manifest
+        problem = "the manifest is not a mapping"
+    except (ValueError, RecursionError):
+        pass
+    _refuse(f"{problem}.".capitalize())
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _contents(path: Path) -> tuple[bytes, bytes]:
+    if path.is_dir():
+        return _read_file(path / MANIFEST), _read_file(path / ARRAYS)
+    if not path.is_file():
+        _refuse("There is no such file or directory.")
+    if not zipfile.is_zipfile(path):
+        _refuse("It is neither a directory nor a .sfm archive.")
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        if set(members) != {MANIFEST, ARRAYS} or len(archive.infolist()) != len(members):
+            _refuse(f"Expected exactly {MANIFEST} and {ARRAYS} in the archive.")
+        for name, info in members.items():
+            if info.compress_type != zipfile.ZIP_STORED or info.file_size > _LARGEST[name]:
+                _refuse(f"Expected {name} to be stored uncompressed and of at most {_LARGEST[name]} bytes.")
+        return archive.read(MANIFEST), archive.read(ARRAYS)
+
+
+def _read_file(path: Path) -> bytes:
+    if not path.exists():
+        _refuse(f"It has no {path.name}.")
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST[path.name]:
+        _refuse(f"Expected {path.name} to be a regular file of at most {_LARGEST[path.name]} bytes.")
+    return path.read_bytes()
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise ReleaseError(problem)

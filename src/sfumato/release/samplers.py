@@ -1,0 +1,125 @@
+"""The closed list of samplers that a release may name. A sampler is built from a stranger's file: it checks everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from sfumato.data.kinds import Image, LevelKind, n_levels
+from sfumato.data.schema import Schema
+from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.errors import ConfigError, ReleaseError
+from sfumato.models.arrays import require_array, require_shares
+from sfumato.models.chain import ChainModel
+
+
+class Sampler(Protocol):
+    """Draws coded rows."""
+
+    def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return n coded rows: codes per column, or image arrays as stored."""
+        ...
+
+
+class TableChain:
+    """Samples of a chain model (`sfumato.models.chain`), as coded rows of a table."""
+
+    name = "table_chain"
+
+    def __init__(
+        self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
+    ) -> None:
+        cells, target = settings.get("numeric_cells"), settings.get("target")
+        if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
+            raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
+        if target is not None and target not in schema.released:
+            raise ReleaseError("Expected the release's target to be one of its columns.")
+        self._grid = Grid.of(schema, numeric_cells=cells)
+        self._target = None if target is None else schema.released.index(target)
+        features = [c.n_cells for j, c in enumerate(self._grid.columns) if j != self._target]
+        self._chain = ChainModel.from_arrays(parameters, tuple(features))
+        n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
+        if self._chain.class_shares.size != n_classes:
+            raise ReleaseError("Expected one class share per level of the target in the release.")
+
+    def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return n coded rows."""
+        classes, cells = self._chain.sample(n, rng)
+        if self._target is not None:
+            cells = np.insert(cells, self._target, classes, axis=1)
+        return self._grid.rows(cells, rng)
+
+
+class ImageGaussian:
+    """Samples of class-conditional Gaussians along shared axes: images as stored, and their labels.
+
+    Parameters, with k classes, d pixels scaled to [0, 1] and q axes: class_shares (k,), means (k, d), axes (d, q),
+    factors (k, q, q), lower Cholesky factors of the covariances along the axes.
+    """
+
+    name = "image_gaussian"
+
+    def __init__(
+        self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
+    ) -> None:
+        self._image, self._label = settings.get("image"), settings.get("label")
+        names = {name for name in (self._image, self._label) if name is not None}
+        kind = schema.columns.get(str(self._image))
+        if not isinstance(kind, Image) or names != set(schema.released):
+            raise ReleaseError("Expected the release's image and label to be the columns of its schema.")
+        self._kind = kind
+        self._shares = require_shares(parameters, "class_shares")
+        k, d = self._shares.size, int(np.prod(kind.shape))
+        self._means = require_array(parameters, "means", np.float64, (k, d))
+        self._axes = require_array(parameters, "axes", np.float64, (d, None))
+        self._factors = require_array(parameters, "factors", np.float64, (k, *2 * self._axes.shape[1:]))
+        label = None if self._label is None else schema.columns[self._label]
+        if (n_levels(label) if isinstance(label, LevelKind) else 1) != k:
+            raise ReleaseError("Expected one class share per label in the release.")
+
+    def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return n images of the schema's dtype and shape, clipped to its bounds, and their label codes."""
+        classes = rng.choice(self._shares.size, size=n, p=self._shares)
+        normals = rng.standard_normal((n, self._axes.shape[1]))
+        pixels = self._means[classes]
+        for k in np.unique(classes):
+            members = classes == k
+            pixels[members] += normals[members] @ self._factors[k].T @ self._axes.T
+        kind = self._kind
+        scaled = kind.lower + np.clip(pixels, 0.0, 1.0) * (kind.upper - kind.lower)
+        dtype = np.dtype(kind.dtype)
+        if dtype.kind in "iu":
+            scaled = np.clip(np.rint(scaled), np.iinfo(dtype).min, np.iinfo(dtype).max)
+        rows = {str(self._image): scaled.astype(dtype).reshape(n, *kind.shape)}
+        if self._label is not None:
+            rows[str(self._label)] = classes.astype(np.int32)
+        return rows
+
+
+SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
+    TableChain.name: TableChain,
+    ImageGaussian.name: ImageGaussian,
+}
+
+
+def build_sampler(
+    schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
+) -> Sampler:
+    """Return the sampler that a release names.
+
+    Raises:
+        ReleaseError: the name is not in the list, or settings and arrays do not fit the schema.
+    """
+    sampler = SAMPLERS.get(str(settings.get("name")))
+    if sampler is None:
+        raise ReleaseError(
+            f"Expected one of the samplers {', '.join(SAMPLERS)}, got {settings.get('name')!r}. "
+            "The release may be of a newer version: upgrade Sfumato."
+        )
+    try:
+        return sampler(schema, settings, parameters)
+    except ConfigError as error:
+        problem = str(error)
+    raise ReleaseError(f"The release does not fit its own schema: {problem}")
