@@ -34,7 +34,21 @@ def test_yaml_means_what_it_looks_like(tmp_path, text, value):
 
 
 def test_what_is_written_reads_back(tmp_path):
-    words = ["no", "1", "1.0", "true", "010", "2020-01-01", "~", "", " x", "é", "a: b", "#", "null"]
+    words = [
+        "no",
+        "1",
+        "1.0",
+        "true",
+        "010",
+        "2020-01-01",
+        "~",
+        "",
+        " x",
+        "é",
+        "a: b",
+        "#",
+        "null",
+    ]
     document = {"a": words, "b": {"c": 1.5, "d": 1e-7, "e": 2**60, "f": [0, True, None]}}
     assert _read(tmp_path, yaml_text(document)) == document
 

@@ -72,7 +72,7 @@ class TestCsv:
         write_table([pa.table({"only": ["x", None, "z"]})], tmp_path / "t.csv")
         assert (tmp_path / "t.csv").read_bytes() == b'only\nx\n""\nz\n'
         cells = [c.columns["only"].to_pylist() for c in open_source(tmp_path / "t.csv").chunks()]
-        assert cells == [[b"x", b"", b"z"]]
+        assert cells == [["x", "", "z"]]
 
     def test_sliced_and_empty_batches(self, tmp_path):
         table = pa.table({"a": [f"r{i}" for i in range(100)], "b": range(100)})

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato.data import text_source
 from sfumato.data.sources import Chunk, Source, open_source, to_container
 from sfumato.errors import ConfigError, DataError, SchemaError
 
@@ -53,14 +54,14 @@ class TestCsv:
         assert source.storage == {"name": pa.string(), "note": pa.string()}
         assert source.container == "csv"
         assert read(source) == {
-            "name": [b" J\xf6rg ", b"NA", b""],
-            "note": [b'a "b", c', b"", b"two\nlines"],
+            "name": [" Jörg ", "NA", ""],
+            "note": ['a "", c', "", "two\nlines"],
         }
 
     @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
     def test_line_ends(self, tmp_path, newline):
         source = csv_source(tmp_path, newline.join(["a,b", "1,2", "3,4", ""]))
-        assert read(source) == {"a": [b"1", b"3"], "b": [b"2", b"4"]}
+        assert read(source) == {"a": ["1", "3"], "": ["2", "4"]}
 
     @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
     def test_the_delimiter_comes_from_the_header_alone(self, tmp_path, delimiter):
@@ -68,7 +69,7 @@ class TestCsv:
         rows = [["a", '",;,;|\t"', "c"], ["1", '"2,;|\t"', "3"]]
         source = csv_source(tmp_path, "\n".join(delimiter.join(row) for row in rows))
         assert source.names == ("a", ",;,;|\t", "c")
-        assert read(source)["c"] == [b"3"]
+        assert read(source)["c"] == ["3"]
 
     @pytest.mark.parametrize(
         "encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
@@ -78,22 +79,49 @@ class TestCsv:
         text = (mark + 'größe,"b\n1"\n日本,2\n').encode(encoding)
         source = csv_source(tmp_path, text)
         assert source.names == ("größe", "b\n1")
-        assert read(source) == {"größe": ["日本".encode()], "b\n1": [b"2"]}
+        assert read(source) == {"größe": ["日本"], "b\n1": ["2"]}
 
     def test_broken_utf_16_is_replaced_not_refused(self, tmp_path):
         text = "a,b\n1,2\n".encode("utf-16") + b"\x00\xd8,\x00" + "x\n3,4\n".encode("utf-16-le")
         rows = read(csv_source(tmp_path, text))
-        assert rows["a"][0] == b"1"
-        assert rows["a"][-1] == b"3"
+        assert rows["a"][0] == "1"
+        assert rows["a"][-1] == "3"
+
+    def test_windows_1252_where_it_is_no_utf_8(self, tmp_path):
+        text = "é,名\n".encode() + b"Andr\xe9,\x80\xe2\x82\nu\xcc\x88,\x81\nb,\xe2\x82"
+        expected = {"é": ["André", "u\u0308", "b"], "名": ["€â‚", "\ufffd", "â‚"]}
+        assert read(csv_source(tmp_path, text)) == expected
+        legacy = csv_source(tmp_path, "größe;b\n1;ß".encode("cp1252"))
+        assert read(legacy) == {"größe": ["1"], "b": ["ß"]}
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+    def test_reading_in_small_pieces_changes_nothing(self, tmp_path, monkeypatch, encoding):
+        monkeypatch.setattr(text_source, "_READ_BYTES", 3)
+        text = "é,b\n日本,𝄞\n".encode(encoding)
+        assert read(csv_source(tmp_path, text)) == {"é": ["日本"], "b": ["𝄞"]}
+
+    def test_a_skipped_record_is_printed_nowhere(self, tmp_path, capfd):
+        source = csv_source(
+            tmp_path, b"a,b\n1\n\xe9" + SECRET.encode() + b"\xff\n\xe9,\xff,3\n5,6\n"
+        )
+        assert read(source) == {"a": ["5"], "b": ["6"]}
+        assert capfd.readouterr() == ("", "")
+
+    def test_stopping_early_is_quiet(self, tmp_path, capfd):
+        source = csv_source(tmp_path, "a,b\n" + "1,2\n" * 3_000_000, chunk_rows=10)
+        chunks = source.chunks()
+        assert next(chunks).n_rows == 10
+        chunks.close()
+        assert capfd.readouterr() == ("", "")
 
     def test_utf_16_longer_than_a_block(self, tmp_path):
         lines = ["a,b"] + [f"{i},ü{i}" for i in range(200_000)]
         source = csv_source(tmp_path, "\n".join(lines).encode("utf-16"))
-        assert read(source)["b"] == [f"ü{i}".encode() for i in range(200_000)]
+        assert read(source)[""] == [f"ü{i}" for i in range(200_000)]
 
     def test_ragged_rows_and_empty_lines_are_skipped(self, tmp_path):
         source = csv_source(tmp_path, "\n\na,b\n\n1\n2,3\n4,5,6\n\n7,8\n")
-        assert read(source) == {"a": [b"2", b"7"], "b": [b"3", b"8"]}
+        assert read(source) == {"a": ["2", "7"], "": ["3", "8"]}
 
     @pytest.mark.parametrize("text", ["a,b", "a,b\n", "a,b\r\n\r\n", "\ufeffa,b\n", "a,b\n1\n"])
     def test_no_rows_are_no_chunks(self, tmp_path, text):
@@ -101,7 +129,7 @@ class TestCsv:
 
     def test_nul_and_unclosed_quote_do_not_fail(self, tmp_path):
         source = csv_source(tmp_path, b'a,b\n\x00,1\n2,"unclosed\n3,4\n')
-        assert read(source)["a"] == [b"\x00", b"2"]
+        assert read(source)["a"] == ["\x00", "2"]
 
     def test_a_record_pyarrow_refuses_is_a_data_error_without_cells(self, tmp_path):
         text = 'a,b\n1,2\n3,"' + f"{SECRET}\n" * 600_000
@@ -114,7 +142,7 @@ class TestCsv:
         names = [f"column_{i}" for i in range(20_000)]
         source = csv_source(tmp_path, ",".join(names) + "\n" + ",".join(["7"] * len(names)))
         assert source.names == tuple(names)
-        assert read(source, ["column_19999"]) == {"column_19999": [b"7"]}
+        assert read(source, ["column_19999"]) == {"column_19999": ["7"]}
 
     @pytest.mark.parametrize(
         ("text", "message"),
@@ -125,7 +153,9 @@ class TestCsv:
             (b"a,,c\n1,2,3\n", "none for column 2"),
             (b" ,b\n1,2\n", "none for column 1"),
             (b"a,b,a\n1,2,3\n", "columns 1 and 3"),
-            (b"a,\xff\xfeb\n1,2\n", "in UTF-8"),
+            ("a,b\n1,2\n".encode("utf-16-le"), "in UTF-8"),
+            (b"a,\x81\n1,2\n", "in UTF-8"),
+            (b"PK\x03\x04,b\n1,2\n", "in UTF-8"),
             (b'a,"b\n1,2\n', "in UTF-8"),
         ],
     )
@@ -484,8 +514,7 @@ def test_every_container_has_the_same_chunks(tmp_path, rows):
         assert sizes == [7] * (rows // 7) + [rows % 7] * (rows % 7 > 0), source
         for _ in range(2):  # it can be read again
             cells = read(source, ["a"])["a"]
-            text = [c.decode() if isinstance(c, bytes) else c for c in cells]
-            assert text == [f"{SECRET}{i}" for i in range(rows)]
+            assert cells == [f"{SECRET}{i}" for i in range(rows)]
 
 
 def test_reprs_and_column_errors_show_no_cell_and_no_count(tmp_path):

@@ -31,8 +31,8 @@ class Chunk:
 
     Args:
         columns: name to cells. An image column is a numpy array of shape (n_rows, *shape); any
-            other is a pyarrow ChunkedArray. The cells of a CSV file are the file's bytes
-            (`pa.binary()`), unescaped but not decoded.
+            other is a pyarrow ChunkedArray. The cells of a CSV file are its text as it stands,
+            never null.
         n_rows: the number of rows in this chunk. Private, like the cells.
     """
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn
 
 import yaml
 
+from sfumato.data.atomic import atomic_path, reason_of
 from sfumato.errors import OutputError, SchemaError
 
 MAX_BYTES = 64 * 2**20
@@ -71,19 +72,21 @@ def json_text(document: Any) -> str:  # noqa: ANN401
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a text file.
+def write_text(path: str | Path, text: str, *, overwrite: bool = False) -> None:
+    """Write a text file, whole or not at all.
 
     Raises:
-        OutputError: the file cannot be written.
+        OutputError: the file exists and may not be replaced, or cannot be written.
     """
-    reason = ""
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-    if reason:
-        raise OutputError(f"Expected to write {path}, got: {reason}. Choose another place.")
+    path = Path(path)
+    with atomic_path(path, overwrite=overwrite) as partial:
+        failure = reason_of(lambda: _write(partial, text))
+        if failure:
+            raise OutputError(f"Cannot write {path}: {failure}.")
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def _read_text(path: Path) -> str:

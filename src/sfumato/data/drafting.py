@@ -29,7 +29,7 @@ from sfumato.data.kinds import (
     Integer,
 )
 from sfumato.data.schema import Schema, kind_to_dict
-from sfumato.data.survey import MOST_DISTINCT, ColumnSurvey, survey_columns
+from sfumato.data.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
 from sfumato.errors import DataError, SchemaError
 
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
@@ -40,9 +40,10 @@ _HEADER = """\
 # A draft: edit it before any release.
 #
 # The kinds were guessed, and the bounds, categories and number of rows below were READ OFF THE
-# RECORDS. A guarantee of privacy holds only for public facts: replace every one by what is publicly
-# known (a code book, a questionnaire, the law, common sense), wider rather than narrower, and do not
-# publish this draft.
+# RECORDS. A guarantee of privacy holds only for public facts: replace every one by what is
+# publicly known (a code book, a questionnaire, the law, common sense), wider rather than
+# narrower, and do not publish this draft.
+
 """
 
 
@@ -113,10 +114,11 @@ def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
         return Identifier(), "no value seen: not released"
     if _is_logical(survey):
         return Boolean(nullable=survey.n_missing > 0), "two truth values"
-    if survey.is_number and survey.lowest is not None:
-        return _number(survey)
-    if survey.date_formats and survey.earliest is not None:
-        return _datetime(survey)
+    if survey.is_number and survey.lowest is not None and survey.highest is not None:
+        return _number(survey, survey.lowest, survey.highest)
+    format, moments = next(iter(survey.dates.items()), (None, None))
+    if moments is not None:
+        return _datetime(survey, format, moments)
     if survey.distinct is None and not is_text(storage):
         return Identifier(), f"type {storage} is not modelled: not released"
     return _labels(survey)
@@ -141,10 +143,8 @@ def _is_logical(survey: ColumnSurvey) -> bool:
     return survey.distinct is not None and survey.distinct in _LOGICAL
 
 
-def _number(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[ColumnKind, str]:
     nullable = survey.n_missing > 0
-    lowest, highest = survey.lowest, survey.highest
-    assert lowest is not None and highest is not None
     if not survey.is_whole:
         resolution = None
         if survey.decimals is not None:
@@ -163,24 +163,26 @@ def _number(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
     return kind, "whole numbers: replace the bounds"
 
 
-def _datetime(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
-    assert survey.earliest is not None and survey.latest is not None
-    step = MICROSECONDS[survey.resolution]
+def _datetime(
+    survey: ColumnSurvey, format: str | None, moments: Moments
+) -> tuple[ColumnKind, str]:
+    step = MICROSECONDS[moments.resolution]
     lower, upper = (
         (EPOCH + timedelta(microseconds=moment // step * step)).isoformat(" ")
-        for moment in (survey.earliest, survey.latest)
+        for moment in (moments.earliest, moments.latest)
     )
-    if survey.resolution == "day":
+    if moments.resolution == "day":
         lower, upper = lower[:10], upper[:10]
     kind = DateTime(
         lower=lower,
         upper=upper,
-        resolution=survey.resolution,
-        format=survey.date_formats[0],
+        resolution=moments.resolution,
+        format=format,
         nullable=survey.n_missing > 0,
     )
-    if len(survey.date_formats) > 1:
-        return kind, f"dates: replace the bounds; {survey.date_formats[1]} would fit as well"
+    others = [other for other in survey.dates if other not in (format, None)]
+    if others:
+        return kind, f"dates: replace the bounds; the format could also be {others[0]}"
     return kind, "dates: replace the bounds"
 
 

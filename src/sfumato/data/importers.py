@@ -108,7 +108,7 @@ def from_nist_dictionary(path: str | Path) -> Schema:
             f"Expected {path} to map column names to their descriptions, got {_form(document)}."
         )
     columns: dict[str, ColumnKind] = {}
-    tokens = dict.fromkeys(MISSING_TOKENS)
+    tokens: dict[str, None] = dict.fromkeys(MISSING_TOKENS)
     unknown: list[str] = []
     for name, entry in entries.items():
         facts = entry if "dtype" in entry else _named(str(name), _nist_dictionary_facts, entry)
@@ -131,7 +131,8 @@ def _smartnoise_table(document: Any, path: str, table: str | None) -> Mapping[An
                 tables |= {str(k): v for k, v in named_tables.items() if isinstance(v, Mapping)}
     if not tables:
         raise SchemaError(
-            f"Expected {path} to hold collection, schema, table and columns, got {_form(document)}."
+            f"Expected {path} to hold collection, schema, table and columns, "
+            f"got {_form(document)}."
         )
     if table is None and len(tables) == 1:
         return next(iter(tables.values()))

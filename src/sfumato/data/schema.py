@@ -136,14 +136,14 @@ class Schema:
         """
         return cls.from_dict(read_document(path))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the schema to a file: JSON if its name ends in `.json`, else YAML.
 
         Raises:
-            OutputError: the file cannot be written.
+            OutputError: the file exists and may not be replaced, or cannot be written.
         """
         form = json_text if Path(path).suffix.lower() == ".json" else yaml_text
-        write_text(path, form(self.to_dict()))
+        write_text(path, form(self.to_dict()), overwrite=overwrite)
 
 
 def kind_to_dict(kind: ColumnKind) -> dict[str, Any]:

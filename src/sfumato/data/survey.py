@@ -10,6 +10,7 @@ own screen: nothing a fit or a release reads comes from here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,9 @@ _MOST_DECIMALS = 6
 _PLAIN_WHOLE = r"^-?(?:0|[1-9][0-9]{0,17})$"
 _PLAIN_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$|^-?(?:0|[1-9])(?:\.[0-9]+)?[eE][+-]?[0-9]+$"
 _DATE_FORMATS = (
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%dT%H:%M:%SZ",
+    "%Y-%m-%d %H:%M",
     None,
     "%Y/%m/%d",
     "%d/%m/%Y",
@@ -47,6 +51,41 @@ _DATE_FORMATS = (
 )
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Moments:
+    """The span of some dates or times.
+
+    Attributes:
+        earliest: first moment in microseconds since 1970-01-01.
+        latest: last moment.
+        resolution: the coarsest that every moment is a multiple of.
+    """
+
+    earliest: int
+    latest: int
+    resolution: Resolution
+
+    @classmethod
+    def of(cls, micros: np.ndarray) -> Moments:
+        """Return the span of at least one moment."""
+        resolution: Resolution = "microsecond"
+        for step in get_args(Resolution):
+            if not (micros % MICROSECONDS[step]).any():
+                resolution = step
+                break
+        return cls(int(micros.min()), int(micros.max()), resolution)
+
+    def joined(self, other: Moments | None) -> Moments:
+        """Return the span of both."""
+        if other is None:
+            return self
+        return Moments(
+            min(self.earliest, other.earliest),
+            max(self.latest, other.latest),
+            min(self.resolution, other.resolution, key=MICROSECONDS.__getitem__),
+        )
+
+
 @dataclass(slots=True, repr=False)
 class ColumnSurvey:
     """What has been seen of one column so far.
@@ -61,10 +100,8 @@ class ColumnSurvey:
         decimals: the most decimals of a value; None if there is no such small number.
         lowest: smallest finite number.
         highest: largest finite number.
-        date_formats: the formats that every value has fitted; None stands for ISO 8601.
-        earliest: first moment in microseconds since 1970-01-01.
-        latest: last moment.
-        resolution: the coarsest that every moment is a multiple of.
+        dates: the moments seen, under each text format that every value has fitted; the format
+            None stands for ISO 8601.
     """
 
     storage: pa.DataType
@@ -76,10 +113,9 @@ class ColumnSurvey:
     decimals: int | None = 0
     lowest: float | None = None
     highest: float | None = None
-    date_formats: list[str | None] = field(default_factory=lambda: list(_DATE_FORMATS))
-    earliest: int | None = None
-    latest: int | None = None
-    resolution: Resolution = "day"
+    dates: dict[str | None, Moments | None] = field(
+        default_factory=lambda: dict.fromkeys(_DATE_FORMATS)
+    )
 
     @property
     def n_values(self) -> int:
@@ -115,11 +151,12 @@ class ColumnSurvey:
         self._add_distinct(values)
         if types.is_temporal(values.type):
             self.is_number = False
+            self.dates = {None: self.dates[None]} if None in self.dates else {}
             self._add_moments(values)
         elif is_text(values.type):
             self._add_text(values)
         else:
-            self.date_formats = []
+            self.dates = {}
             self._add_numbers(values)
 
     def _add_distinct(self, values: pa.Array) -> None:
@@ -136,11 +173,11 @@ class ColumnSurvey:
         if self.is_number:
             self.is_number = bool(pc.all(pc.match_substring_regex(text, _PLAIN_NUMBER)).as_py())
         if self.is_number:
-            self.date_formats = []
+            self.dates = {}
             self.is_whole &= bool(pc.all(pc.match_substring_regex(text, _PLAIN_WHOLE)).as_py())
             self._note_decimals(_decimals_written(text))
             self._widen(read_integers(text, ())[0] if self.is_whole else read_floats(text, ()))
-        elif self.date_formats:
+        elif self.dates:
             self._add_moments(text)
 
     def _add_numbers(self, values: pa.Array) -> None:
@@ -156,21 +193,12 @@ class ColumnSurvey:
         self._widen(read_integers(values, ())[0] if is_exact else finite)
 
     def _add_moments(self, values: pa.Array) -> None:
-        fitting: list[str | None] = []
-        for format in self.date_formats:
+        fitting: dict[str | None, Moments | None] = {}
+        for format, seen in self.dates.items():
             micros, valid = read_microseconds(values, (), format)
             if valid.all():
-                fitting.append(format)
-                if len(fitting) == 1:
-                    self._widen_moments(micros)
-        self.date_formats = fitting
-
-    def _widen_moments(self, micros: np.ndarray) -> None:
-        first, last = int(micros.min()), int(micros.max())
-        self.earliest = first if self.earliest is None else min(self.earliest, first)
-        self.latest = last if self.latest is None else max(self.latest, last)
-        finer = list(MICROSECONDS)[list(MICROSECONDS).index(self.resolution) :]
-        self.resolution = next(step for step in finer if not (micros % MICROSECONDS[step]).any())  # type: ignore[assignment]
+                fitting[format] = Moments.of(micros).joined(seen)
+        self.dates = fitting
 
     def _widen(self, numbers: np.ndarray) -> None:
         if len(numbers):

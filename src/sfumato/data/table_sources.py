@@ -47,12 +47,12 @@ def open_parquet(path: Path, *, chunk_rows: int) -> ParquetSource:
         DataError: the file is no Parquet file or is damaged, or two columns have one name.
     """
     message = f"Expected {path.name} to be a Parquet file, got another or a damaged one."
-    schema = attempt(lambda: _read_schema(path), message)
-    check_names(schema.names, path.name)
+    names, types = attempt(lambda: _read_schema(path), message)
+    check_names(names, path.name)
     return ParquetSource(
         label=path.name,
         container="parquet",
-        storage=dict(zip(schema.names, schema.types, strict=True)),
+        storage=dict(zip(names, types, strict=True)),
         chunk_rows=chunk_rows,
         path=path,
     )
@@ -72,6 +72,7 @@ def _open(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
 
 
-def _read_schema(path: Path) -> pa.Schema:
+def _read_schema(path: Path) -> tuple[list[str], list[pa.DataType]]:
     with _open(path) as file:
-        return file.schema_arrow
+        schema = file.schema_arrow
+        return schema.names, schema.types

@@ -1,4 +1,4 @@
-"""CSV files as bytes: nothing is inferred from the cells, so no cell can change a type."""
+"""CSV files as text: nothing is inferred from the cells, so no cell can change a type."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -17,9 +17,13 @@ import pyarrow.csv as pa_csv
 from sfumato.data.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.errors import DataError
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 _DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_BYTES = 4 << 20  # also the longest record that pyarrow accepts
 _HEADER_BYTES = 16 << 20
+_READ_BYTES = 1 << 20
 _ENCODINGS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -35,8 +39,8 @@ class CsvSource(Source):
     """A CSV file with a header line.
 
     Records of the wrong length and empty lines are skipped in silence: to complain would tell of a
-    record. Bytes that are no text in the file's encoding stay as they are (UTF-8) or become the
-    replacement character (UTF-16, UTF-32).
+    record. Bytes that are no UTF-8 are read as Windows-1252; what is no text in a file that begins
+    with the mark of UTF-16 or UTF-32 becomes the replacement character.
 
     Args:
         path: the file.
@@ -66,7 +70,7 @@ class CsvSource(Source):
                     invalid_row_handler=lambda _: "skip",
                 ),
                 convert_options=pa_csv.ConvertOptions(
-                    column_types=dict.fromkeys(self.names, pa.binary()),
+                    column_types=dict.fromkeys(self.names, pa.string()),
                     include_columns=list(columns),
                     strings_can_be_null=False,
                     check_utf8=False,
@@ -82,9 +86,11 @@ def open_csv(path: Path, *, chunk_rows: int) -> CsvSource:
         DataError: the file is empty, or its header is no text, or a column has no name or the name
             of another.
     """
-    message = f"Expected {path.name} to be a CSV file in UTF-8, got another encoding. Save it so."
+    message = f"Expected {path.name} to be a CSV file in UTF-8, got something else. Save it so."
     header, has_body = attempt(lambda: _read_header(path), message)
-    text = attempt(lambda: header.decode("utf-8"), message)
+    text = header.decode("utf-8")
+    if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]", text):
+        raise DataError(message)
     if not text.strip():
         raise DataError(f"Expected a header line in {path.name}, got an empty file.")
     delimiter = _sniff_delimiter(text)
@@ -102,23 +108,60 @@ def open_csv(path: Path, *, chunk_rows: int) -> CsvSource:
     )
 
 
-def _open_utf8(path: Path) -> pa.NativeFile:
-    """Open a text file as a stream of UTF-8 bytes, after its byte order mark."""
-    stream = pa.OSFile(str(path))
-    start = stream.read(4)
-    mark, encoding = next(
-        ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark)), (b"", "utf-8")
-    )
-    stream.seek(len(mark))
-    if encoding == "utf-8":
-        return stream
-    return pa.TransformInputStream(stream, _to_utf8(encoding))
+def _open_utf8(path: Path) -> io.BufferedReader:
+    """Open a text file as a stream of valid UTF-8, after its byte order mark."""
+    file = path.open("rb")
+    start = file.read(4)
+    marks = ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark))
+    mark, encoding = next(marks, (b"", "utf-8"))
+    file.seek(len(mark))
+    return io.BufferedReader(_Utf8Stream(file, encoding), _READ_BYTES)
 
 
-def _to_utf8(encoding: str) -> Callable[[pa.Buffer], bytes]:
-    """Return a function that turns block after block into UTF-8, whatever the bytes."""
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    return lambda block: decoder.decode(block).encode("utf-8", errors="replace")
+@final
+class _Utf8Stream(io.RawIOBase):
+    """A file's text as valid UTF-8, whatever its bytes.
+
+    pyarrow decodes the records it skips, and prints what it cannot decode: so nothing invalid may
+    reach it.
+    """
+
+    def __init__(self, file: io.BufferedReader, encoding: str) -> None:
+        self._file = file
+        errors = _WINDOWS_1252 if encoding == "utf-8" else "replace"
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
+        self._pending = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        ended = False
+        while not self._pending and not ended:
+            block = self._file.read(_READ_BYTES)
+            ended = not block
+            self._pending = memoryview(self._decoder.decode(block, final=ended).encode("utf-8"))
+        target = memoryview(buffer)
+        count = min(len(target), len(self._pending))
+        target[:count] = self._pending[:count]
+        self._pending = self._pending[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    """Read the bytes that are no UTF-8 as Windows-1252, the commonest other encoding."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return wrong.decode("cp1252", errors="replace"), error.end
+
+
+_WINDOWS_1252 = "sfumato.windows-1252"
+codecs.register_error(_WINDOWS_1252, _as_windows_1252)
 
 
 def _read_header(path: Path) -> tuple[bytes, bool]:

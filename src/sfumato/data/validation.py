@@ -129,9 +129,9 @@ def _problems(
     """Yield each problem with the cells that have it."""
     if isinstance(column, np.ndarray):
         if isinstance(kind, Image):
-            outside = column[(column < kind.lower) | (column > kind.upper)]
-            yield "clamped", pa.array(outside)
-            yield "unparseable", pa.array(column[np.isnan(column)])
+            yield "clamped", pa.array(column[(column < kind.lower) | (column > kind.upper)])
+            if column.dtype.kind == "f":
+                yield "unparseable", pa.array(column[np.isnan(column)])
         return
     for chunk in column.chunks:
         cells = plain(chunk)

@@ -237,29 +237,17 @@ def event_from_dict(event: Mapping[str, Any]) -> dp_event.DpEvent:
     return stage.event()  # type: ignore[possibly-undefined]
 
 
-def issue(  # noqa: PLR0913
+def describe(  # noqa: PLR0913
     *,
     plan: Plan,
     budget: PrivacyBudget | None,
     method: str,
-    private: bool,
     unit: Mapping[str, Any],
     n_public: int | None,
     n_public_source: Literal["declared", "bought"],
     sampling: str = "none: every record is read in every pass",
-) -> Certificate:
-    """Write the certificate of a finished fit.
-
-    Args:
-        plan: the calibrated plan, equal to what the ledger was charged.
-        budget: what was allowed; None without noise.
-        method: name of the synthesizer.
-        private: False if a seed or no noise was used.
-        unit: {"name": "row" or the unit column, "max_rows": rows per unit}.
-        n_public: the public or bought number of units.
-        n_public_source: where `n_public` comes from.
-        sampling: how records were sampled, in words.
-    """
+) -> dict[str, Any]:
+    """Return what is known of a fit before it runs: every key of a certificate but `private`."""
     if budget is None:
         cost: dict[str, Any] = {
             "epsilon": None, "delta": None, "neighbours": Neighbours.ADD_REMOVE.value, "replace_one": None,
@@ -272,17 +260,24 @@ def issue(  # noqa: PLR0913
         if n_public_source == "declared"
         else "The number of rows was bought with part of the budget."
     )
-    return Certificate(
-        {
-            "format_version": FORMAT_VERSION,
-            "method": method,
-            "versions": installed_versions(),
-            "private": private and budget is not None,
-            **cost,
-            "unit": dict(unit),
-            "n_public": n_public,
-            "n_public_source": n_public_source,
-            "sampling": sampling,
-            "assumptions": [*ASSUMPTIONS, declared],
-        }
-    )
+    return {
+        "format_version": FORMAT_VERSION,
+        "method": method,
+        "versions": installed_versions(),
+        **cost,
+        "unit": dict(unit),
+        "n_public": n_public,
+        "n_public_source": n_public_source,
+        "sampling": sampling,
+        "assumptions": [*ASSUMPTIONS, declared],
+    }
+
+
+def issue(description: Mapping[str, Any], *, private: bool) -> Certificate:
+    """Write the certificate of a finished fit.
+
+    Args:
+        description: what `describe` said of the plan that the ledger was charged.
+        private: False if a seed or no noise was used.
+    """
+    return Certificate({**description, "private": private and description["epsilon"] is not None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn, final
 
 from sfumato.errors import BudgetExceededError, LedgerError
@@ -21,12 +22,15 @@ class Ledger:
     Args:
         plan: the calibrated plan.
         budget: what the plan may cost; None only for a fit without noise.
+        on_charge: called with the stage's name after each charge, for showing progress.
 
     Raises:
         BudgetExceededError: the plan costs more than the budget. Nothing was charged.
     """
 
-    def __init__(self, plan: Plan, budget: PrivacyBudget | None) -> None:
+    def __init__(
+        self, plan: Plan, budget: PrivacyBudget | None, on_charge: Callable[[str], None] | None = None
+    ) -> None:
         if budget is not None:
             needed = account(plan, budget.delta).epsilon
             if needed > budget.epsilon:
@@ -35,6 +39,7 @@ class Ledger:
                     f"delta={budget.delta:g}. Nothing was released: calibrate the plan, or raise epsilon."
                 )
         self._plan = plan
+        self._on_charge = on_charge
         self._charged: list[tuple[str, int]] = []
         self._closed = False
 
@@ -70,6 +75,8 @@ class Ledger:
             self._charged[-1] = (name, self._charged[-1][1] + 1)
         else:
             self._charged.append((name, 1))
+        if self._on_charge is not None:
+            self._on_charge(name)
         return stage
 
     def close(self) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
 
+from sfumato.data.engine import reduce
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, SchemaError, require_integer
 from sfumato.learners.counts import RowCount
-from sfumato.data.engine import reduce
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy, noisy_count
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import issue
+from sfumato.privacy.certificate import describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release import Measurement, Release, SourceForm
@@ -67,6 +67,10 @@ class Synthesizer(ABC):
     @abstractmethod
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """Return the stages of this method with relative noise multipliers, from public facts alone."""
+
+    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
+        """Say in words, per stage, what its noise means at `n_public` rows. Uses public facts alone."""
+        return {}
 
     @abstractmethod
     def run(self, fit: Fit) -> Fitted:
@@ -123,6 +127,7 @@ class Synthesizer(ABC):
         target: str | None = None,
         n_public: int | BuyCount | None = None,
         seed: int | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> Release:
         """Fit a release.
 
@@ -134,6 +139,7 @@ class Synthesizer(ABC):
             target: column whose classes are modelled apart; one class if not given.
             n_public: the public number of units; by default the schema's `rows`; `BuyCount()` buys one.
             seed: for tests and papers only: reproducible noise, and a release that says it is not private.
+            progress: called with the name of each stage when it has been charged.
 
         Returns:
             The release.
@@ -149,55 +155,67 @@ class Synthesizer(ABC):
         noise = _noise(budget, seed)
         records = PrivateData(open_source(data), schema)
         plan = calibrate(self._uncalibrated(schema, target, rows), budget or _nominal(rows))
-        ledger = Ledger(plan, budget)
+        ledger = Ledger(plan, budget, progress)
         measured: tuple[tuple[str, Noisy], ...] = ()
         if rows is None:
-            counted = noisy_count(
-                reduce(RowCount(), records), stage=COUNT_STAGE, ledger=ledger, noise=noise
-            )
-            measured = (("number of rows", counted),)
+            count = noisy_count(reduce(RowCount(), records), stage=COUNT_STAGE, ledger=ledger, noise=noise)
+            measured = ((RowCount.name, count),)
         n = rows if rows is not None else max(1, round(float(measured[0][1].value)))
         fitted = self.run(Fit(records, ledger, noise, n, target))
         ledger.close()
-        return self._release(records, plan, budget, noise, n, rows is not None, fitted, measured)
+        description = self._describe(plan, budget, schema, n, declared=rows is not None)
+        return Release(
+            schema=schema,
+            certificate=issue(description, private=noise.private),
+            sampler=fitted.sampler,
+            parameters=fitted.parameters,
+            measurements=_measurements((*measured, *fitted.measurements)),
+            form=_form(records),
+        )
 
-    def _release(  # noqa: PLR0913
-        self,
-        records: PrivateData,
-        plan: Plan,
-        budget: PrivacyBudget | None,
-        noise: NoiseSource,
-        n: int,
-        declared: bool,
-        fitted: Fitted,
-        measured: tuple[tuple[str, Noisy], ...],
-    ) -> Release:
-        schema = records.schema
-        certificate = issue(
+    @final
+    def describe_plan(
+        self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
+    ) -> dict[str, Any]:
+        """Return the plan as `plan --json` prints it: a certificate's keys but `private`, and a forecast per stage.
+
+        Reads no record. Arguments and errors as `plan`.
+        """
+        rows = _row_count(schema, n_public)
+        plan = self.plan(schema, target=target, n_public=n_public)
+        description = self._describe(plan, self._budget(rows), schema, rows, declared=rows is not None)
+        forecast = {} if rows is None else self.forecast(plan, schema, target=target, n_public=rows)
+        for stage in description["stages"]:
+            stage["measures"] = plan[stage["name"]].measures
+            stage["forecast"] = forecast.get(stage["name"], "")
+        return description
+
+    def _describe(
+        self, plan: Plan, budget: PrivacyBudget | None, schema: Schema, n: int | None, *, declared: bool
+    ) -> dict[str, Any]:
+        unit = schema.unit
+        return describe(
             plan=plan,
             budget=budget,
             method=self.method,
-            private=noise.private,
-            unit={
-                "name": "row" if schema.unit is None else schema.unit.column,
-                "max_rows": records.max_rows_per_unit,
-            },
+            unit={"name": "row", "max_rows": 1} if unit is None else {"name": unit.column, "max_rows": unit.max_rows},
             n_public=n,
             n_public_source="declared" if declared else "bought",
         )
-        measurements = tuple(
-            Measurement(name, noisy.value, noisy.noise_std, noisy.symmetric)
-            for name, noisy in (*measured, *fitted.measurements)
-        )
-        source = records.source
-        released = schema.released
-        form = SourceForm(
-            container=source.container,
-            storage=records.storage,
-            dtypes={name: source.dtypes[name] for name in released if name in source.dtypes},
-            keys={name: source.keys[name] for name in released if name in source.keys},
-        )
-        return Release(schema, certificate, fitted.sampler, fitted.parameters, measurements, form)
+
+
+def _form(records: PrivateData) -> SourceForm:
+    source, released = records.source, records.schema.released
+    return SourceForm(
+        container=source.container,
+        storage=records.storage,
+        dtypes={name: source.dtypes[name] for name in released if name in source.dtypes},
+        keys={name: source.keys[name] for name in released if name in source.keys},
+    )
+
+
+def _measurements(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:
+    return tuple(Measurement(name, n.value, n.noise_std, n.symmetric) for name, n in measured)
 
 
 def _row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:

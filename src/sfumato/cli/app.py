@@ -1,0 +1,87 @@
+"""The commands, and how their errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+
+import click
+import typer
+from rich.markup import escape
+
+from sfumato import __version__
+from sfumato.cli import data_commands, release_commands
+from sfumato.cli.output import notes
+from sfumato.errors import ConfigError, OutputError, PrivacyError, SchemaError, SfumatoError
+
+DONE, FAILED, WRONG_CALL = 0, 1, 2
+
+app = typer.Typer(
+    name="sfumato",
+    help="Publish data about people without publishing the people: synthetic data under differential privacy.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_commands.register(app)
+release_commands.register(app)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        typer.echo(f"sfumato {__version__}")
+        raise typer.Exit(DONE)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 done, 1 the work failed, 2 the call was wrong."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("Interrupted. What was not finished has not been written.", FAILED)
+    except click.ClickException as error:
+        return _fail(f"{error.format_message()} See `sfumato --help`.", WRONG_CALL)
+    except (ConfigError, SchemaError, OutputError) as error:
+        return _fail(str(error), WRONG_CALL)
+    except PrivacyError as error:
+        return _fail(str(error), FAILED)
+    except SfumatoError as error:
+        return _fail(str(error), FAILED)
+    except MemoryError:
+        return _fail("Out of memory. Nothing half-written was left behind.", FAILED)
+    except Exception as error:  # noqa: BLE001 - a traceback could show a record
+        kind = type(error).__name__
+        return _fail(
+            f"An unexpected error ({kind}); its text is withheld because it could show a record. Please report how "
+            "to reproduce it.",
+            FAILED,
+        )
+    return code if isinstance(code, int) else DONE
+
+
+def _fail(message: str, code: int) -> int:
+    notes.print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
+    return code
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Show our own warnings in one line; those of libraries could show a value, so only their kind."""
+    own = category.__module__.startswith("sfumato")
+    text = str(message) if own else f"a library warned of {category.__name__}"
+    notes.print(f"[yellow]Note:[/] {escape(text)}", soft_wrap=True)

@@ -1,0 +1,130 @@
+"""Commands about schemas and data: schema draft, schema check, validate."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from sfumato.cli.output import notes, print_json, print_table, say
+from sfumato.data.atomic import atomic_path, refuse_existing
+from sfumato.data.drafting import draft_schema
+from sfumato.data.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
+from sfumato.data.private import PrivateData
+from sfumato.data.schema import Schema
+from sfumato.data.sources import open_source
+from sfumato.data.validation import validate
+
+schema_app = typer.Typer(help="Write, import and check schemas: what is publicly known of a table.", no_args_is_help=True)
+
+DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+class SchemaFormat(str, Enum):
+    """Formats that a schema can be imported from."""
+
+    smartnoise = "smartnoise"
+    domain = "domain"
+    nist = "nist"
+
+
+_IMPORTERS = {
+    SchemaFormat.smartnoise: from_smartnoise_yaml,
+    SchemaFormat.domain: from_domain_json,
+    SchemaFormat.nist: from_nist_dictionary,
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the program."""
+    app.add_typer(schema_app, name="schema")
+    app.command("validate")(validate_command)
+
+
+@schema_app.command("draft")
+def draft_command(
+    data: DataArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the draft (.yaml).")],
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write a first schema for you to edit. It is NOT private: its facts are read off the records."""
+    refuse_existing(out, overwrite=overwrite)
+    text = draft_schema(open_source(data)).to_yaml()
+    with atomic_path(out, overwrite=overwrite) as partial:
+        partial.write_text(text, encoding="utf-8")
+    say(f"Wrote {out}. Its bounds, categories and row count were read off the records: before any release, replace")
+    say("every one by what is publicly known. Then run `sfumato schema check`.")
+
+
+@schema_app.command("check")
+def check_command(
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, YAML or JSON.")],
+    data: Annotated[
+        Optional[Path], typer.Argument(metavar="[DATA]", help="Also compare its columns with this file's.")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
+    found = Schema.load(schema)
+    if data is not None:
+        PrivateData(open_source(data), found)
+    rows = [
+        (name, type(kind).__name__.lower(), "yes" if name in found.released else "no")
+        for name, kind in found.columns.items()
+    ]
+    if json_output:
+        print_json({"valid": True, "rows": found.rows, "columns": [dict(zip(("name", "kind", "released"), row, strict=True)) for row in rows]})
+        return
+    print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
+    say("Rows: " + ("not declared; pass --rows or --buy-rows" if found.rows is None else f"{found.rows}, public"))
+
+
+@schema_app.command("import")
+def import_command(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="The file to import.")],
+    format_: Annotated[SchemaFormat, typer.Option("--format", help="SmartNoise YAML, private-pgm domain.json, or NIST data dictionary.")],
+    out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the schema.")],
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Turn another tool's description of a table into a schema."""
+    refuse_existing(out, overwrite=overwrite)
+    schema = _IMPORTERS[format_](source)
+    schema.save(out, overwrite=overwrite)
+    say(f"Wrote {out}: {len(schema.columns)} columns. Check that its bounds and categories are public knowledge.")
+
+
+def validate_command(
+    data: DataArgument,
+    schema: Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="The schema of the data.")],
+    json_output: JsonOption = False,
+) -> None:
+    """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
+    findings = validate(open_source(data), Schema.load(schema))
+    if json_output:
+        print_json({
+            "private": False,
+            "findings": [
+                {
+                    "column": f.column,
+                    "problem": f.problem,
+                    "becomes": f.becomes,
+                    "count": f.count,
+                    "examples": f.examples,
+                }
+                for f in findings
+            ],
+        })
+        return
+    notes.print("[yellow]Note:[/] what follows shows values of records; do not publish it.")
+    if not findings:
+        say("Every cell lies in its declared domain.")
+        return
+    print_table(
+        "What a fit would change",
+        ["column", "problem", "cells", "examples", "what becomes of them"],
+        ((f.column, f.problem, f.count or "", ", ".join(f.examples), f.becomes) for f in findings),
+    )

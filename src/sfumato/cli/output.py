@@ -1,0 +1,102 @@
+"""How results are printed: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+results = Console(highlight=False)
+notes = Console(stderr=True, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON to standard output."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))  # noqa: T201
+
+
+def print_table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table to standard output."""
+    table = Table(title=title, title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    results.print(table)
+
+
+def say(text: str = "") -> None:
+    """Print a paragraph to standard output; `text` is literal."""
+    results.print(escape(text), soft_wrap=True)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a figure for a table."""
+    return "–" if value is None else f"{value:.{digits}g}"
+
+
+def print_cost(description: Mapping[str, Any]) -> None:
+    """Print what a plan or a release costs: the guarantee, then the stages."""
+    unit = description["unit"]
+    name = f"one {unit['name']}" if unit["max_rows"] == 1 else f"one {unit['name']} (up to {unit['max_rows']} rows)"
+    if description["epsilon"] is None:
+        say("Guarantee: NONE. There is no noise.")
+        return
+    replaced = description["replace_one"]
+    say(
+        f"Guarantee: epsilon = {description['epsilon']:.4g}, delta = {description['delta']:.3g}, for adding or removing "
+        f"{name}. Replacing {name}: epsilon = {replaced['epsilon']:.4g}, delta = {replaced['delta']:.3g}."
+    )
+    rows = description["n_public"]
+    source = description["n_public_source"]
+    say(f"Rows: {source}{'' if rows is None else f', {rows}'}. Sampling: {description['sampling']}.")
+    forecast = any(stage.get("forecast") for stage in description["stages"])
+    header = ["stage", "event", "noise multiplier", "share", "epsilon alone", *(["forecast"] if forecast else [])]
+    events = {event["stage"]: event for event in description["events"]}
+    print_table(
+        "What is spent on what",
+        header,
+        (
+            [
+                stage["name"],
+                _event(events[stage["name"]]),
+                f"{events[stage['name']]['noise_multiplier']:.5g}",
+                f"{stage['share']:.0%}",
+                number(stage["epsilon_alone"]),
+                *([stage.get("forecast", "")] if forecast else []),
+            ]
+            for stage in description["stages"]
+        ),
+    )
+
+
+def _event(event: Mapping[str, Any]) -> str:
+    times = "" if event["count"] == 1 else f"{event['count']} × "
+    if event["sampling_probability"] is None:
+        return f"{times}Gaussian"
+    return f"{times}Gaussian of a Poisson sample, q = {event['sampling_probability']:.4g}"
+
+
+def print_scores(scores: Mapping[str, Any], names: Mapping[str, str] | None = None) -> None:
+    """Print the scores of `evaluate`, beside those of the real data."""
+    utility = scores.get("utility")
+    rows: list[list[str]] = []
+    if utility is not None:
+        real = utility["real"]
+        for key, label in (("auroc", "AUROC"), ("auprc", "AUPRC"), ("accuracy", "accuracy")):
+            rows.append([f"{label}, mean of the classifiers", number(utility[key]), number(real[key])])
+        for name, figures in utility["per_classifier"].items():
+            other = real["per_classifier"][name]
+            rows.append([
+                f"  {name}: AUROC / AUPRC",
+                f"{number(figures['auroc'])} / {number(figures['auprc'])}",
+                f"{number(other['auroc'])} / {number(other['auprc'])}",
+            ])
+    fidelity = scores["fidelity"]
+    for key, label in (("tvd_1way", "total variation, 1 column"), ("tvd_2way", "total variation, 2 columns")):
+        rows.append([f"{label}, mean", number(fidelity[key]), "0"])
+    print_table("Scores (made from real records: NOT private)", ["", "synthetic", "real"], rows)

@@ -1,0 +1,247 @@
+"""Commands about releases: plan, fit, sample, certificate, evaluate, methods, demo."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import pyarrow as pa
+import typer
+from rich.progress import Progress
+
+from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
+from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say
+from sfumato.data.atomic import refuse_existing
+from sfumato.data.drafting import draft_schema
+from sfumato.data.schema import Schema
+from sfumato.data.sources import Source, open_source
+from sfumato.errors import ConfigError
+from sfumato.privacy.budget import BuyCount
+from sfumato.release import Release, load
+from sfumato.synthesizers.base import Synthesizer
+from sfumato.synthesizers.gaussian import ConditionalGaussian
+
+METHODS: dict[str, Callable[..., Synthesizer]] = {ConditionalGaussian.method: ConditionalGaussian}
+_ABOUT = {
+    ConditionalGaussian.method: (
+        "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default."
+    ),
+}
+
+SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
+MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
+EpsilonOption = Annotated[float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")]
+DeltaOption = Annotated[
+    Optional[float], typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")
+]
+RowsOption = Annotated[
+    Optional[int], typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")
+]
+BuyRowsOption = Annotated[
+    bool, typer.Option("--buy-rows", help="Declare no number of rows: buy a noisy one. Needs --delta.")
+]
+TargetOption = Annotated[
+    Optional[str], typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")
+]
+SeedOption = Annotated[Optional[int], typer.Option("--seed", metavar="N", help="Reproducible noise: NOT private.")]
+ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the program."""
+    for name, command in (
+        ("plan", plan_command),
+        ("fit", fit_command),
+        ("sample", sample_command),
+        ("certificate", certificate_command),
+        ("evaluate", evaluate_command),
+        ("methods", methods_command),
+        ("demo", demo_command),
+    ):
+        app.command(name)(command)
+
+
+def _synthesizer(method: str, epsilon: float, delta: float | None) -> Synthesizer:
+    if method not in METHODS:
+        raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
+    return METHODS[method](epsilon=epsilon, delta=delta)
+
+
+def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
+    if buy and rows is not None:
+        raise ConfigError("Expected either --rows or --buy-rows, got both.")
+    return BuyCount() if buy else rows
+
+
+def plan_command(
+    schema: SchemaOption,
+    epsilon: EpsilonOption,
+    method: MethodOption = ConditionalGaussian.method,
+    delta: DeltaOption = None,
+    rows: RowsOption = None,
+    buy_rows: BuyRowsOption = False,
+    target: TargetOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
+    synthesizer = _synthesizer(method, epsilon, delta)
+    plan = synthesizer.describe_plan(Schema.load(schema), target=target, n_public=_rows(rows, buy_rows))
+    if json_output:
+        print_json(plan)
+    else:
+        print_cost(plan)
+
+
+def fit_command(
+    data: DataArgument,
+    schema: SchemaOption,
+    epsilon: EpsilonOption,
+    out: Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")],
+    method: MethodOption = ConditionalGaussian.method,
+    delta: DeltaOption = None,
+    rows: RowsOption = None,
+    buy_rows: BuyRowsOption = False,
+    target: TargetOption = None,
+    seed: SeedOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Fit a release to private data."""
+    synthesizer = _synthesizer(method, epsilon, delta)
+    refuse_existing(out, overwrite=overwrite, marker="manifest.json")
+    known = Schema.load(schema)
+    source = open_source(data)
+    left_out = [name for name in source.names if name not in known.released]
+    if left_out:
+        notes.print(f"[yellow]Note:[/] not released: {', '.join(left_out)}.", markup=True, soft_wrap=True)
+    with _stages(synthesizer, known, target) as progress:
+        release = synthesizer.fit(
+            source, schema=known, target=target, n_public=_rows(rows, buy_rows), seed=seed, progress=progress
+        )
+    release.save(out, overwrite=overwrite)
+    print_cost(release.certificate.content)
+    if not release.certificate.private:
+        say("This release is NOT private: its noise came from a seed.")
+    say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
+
+
+@contextlib.contextmanager
+def _stages(
+    synthesizer: Synthesizer, schema: Schema, target: str | None
+) -> Iterator[Callable[[str], None]]:
+    """Show the stage at work: public names only, never counts of records."""
+    if not notes.is_terminal:
+        yield lambda stage: None
+        return
+    with notes.status("Calibrating the noise and reading the first statistic…") as status:
+        yield lambda stage: status.update(f"Released: {stage}. Reading on…")
+
+
+def sample_command(
+    release: ReleaseArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .parquet or .npz file to write.")],
+    n: Annotated[
+        Optional[int], typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
+    ] = None,
+    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Draw synthetic rows from a release, any number, in constant memory."""
+    from sfumato.data.sinks import write_table
+
+    refuse_existing(out, overwrite=overwrite)
+    found = load(release)
+    batches = _counted(found, n, seed)
+    write_table(batches, out, overwrite=overwrite, keys=found.form.keys)
+    say(f"Wrote {out}.")
+
+
+def _counted(release: Release, n: int | None, seed: int | None) -> Iterator[pa.Table]:
+    """Yield batches of samples, showing how many rows are done: their number is the caller's."""
+    batches = release.batches(n, seed=seed)
+    with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
+        task = progress.add_task("Sampling", total=n if n is not None else release.certificate.content["n_public"])
+        for batch in batches:
+            yield batch
+            progress.advance(task, batch.num_rows)
+
+
+def certificate_command(release: ReleaseArgument, json_output: JsonOption = False) -> None:
+    """Show what a release cost, and check it: epsilon is computed again from the listed events."""
+    certificate = load(release).certificate
+    if json_output:
+        print_json(certificate.to_dict())
+        return
+    say(f"Method: {certificate.content['method']}.")
+    if not certificate.private:
+        say("NOT PRIVATE: the noise came from a seed, or there was none. The figures are what it would have cost.")
+    print_cost(certificate.content)
+    if certificate.epsilon is not None:
+        name = certificate.content["accountant"]["name"]
+        say(f"Computed again with {name}: epsilon = {certificate.recompute():.6g}.")
+    say("It rests on these assumptions:")
+    for assumption in certificate.content["assumptions"]:
+        say(f"  - {assumption}")
+
+
+def evaluate_command(
+    real: Annotated[Path, typer.Argument(metavar="REAL", help="The real rows that were released.")],
+    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows.")],
+    test: Annotated[
+        Optional[Path], typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on.")
+    ] = None,
+    target: Annotated[Optional[str], typer.Option("--target", metavar="COL", help="Column the classifiers predict.")] = None,
+    schema: Annotated[
+        Optional[Path], typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else read off REAL.")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Score synthetic rows against real ones. Reads real records: the scores are NOT private."""
+    from sfumato.evaluate import evaluate
+
+    known = Schema.load(schema) if schema is not None else _read_off(open_source(real), target)
+    scores = evaluate(real, synthetic, schema=known, test=test, target=target)
+    if json_output:
+        print_json(scores)
+        return
+    if target is not None and test is None:
+        say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
+    print_scores(scores)
+
+
+def _read_off(source: Source, target: str | None) -> Schema:
+    """Draft a schema from the real rows: scores are not private anyway."""
+    schema = draft_schema(source).schema
+    if target is not None and target not in schema.columns:
+        raise ConfigError(f"Expected --target to be a column of {source.label}, got {target!r}.")
+    return schema
+
+
+def methods_command(json_output: JsonOption = False) -> None:
+    """List the methods that `fit` knows."""
+    if json_output:
+        print_json([{"method": name, "about": _ABOUT[name]} for name in METHODS])
+    else:
+        print_table("Methods", ["method", "what it is"], ((name, _ABOUT[name]) for name in METHODS))
+
+
+def demo_command(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the release and the rows.")] = Path("demo"),
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend.")] = 1.0,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Release a real table end to end, and score it: the RAND Health Insurance Experiment."""
+    from sfumato.demo import run_demo
+
+    def show(title: str, content: Any) -> None:  # noqa: ANN401
+        say()
+        notes.rule(title) if notes.is_terminal else say(f"== {title}")
+        if isinstance(content, str):
+            say(content)
+        elif "fidelity" in content:
+            print_scores(content)
+        else:
+            print_cost(content)
+
+    run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show)
