@@ -548,6 +548,16 @@ def test_dates_round_trip(dates):
     assert_round_trip(kind, pa.array([str(date) for date in dates]), pa.string())
 
 
+def test_the_repeated_hour_comes_back_as_its_first():
+    zone = pa.timestamp("s", "America/New_York")
+    hours = [dt.datetime(2020, 11, 1, 5, 30), dt.datetime(2020, 11, 1, 6, 30)]  # both 01:30 there
+    cells = pa.array(hours, pa.timestamp("s")).cast(zone)
+    kind = DateTime(lower="2020-11-01", upper="2020-11-01", resolution="minute")
+    codes = _code(kind, cells)
+    assert codes[0] == codes[1]
+    assert decode_column(kind, codes, zone).cast(pa.timestamp("s")).to_pylist() == hours[:1] * 2
+
+
 @pytest.mark.parametrize("storage", [pa.timestamp("s"), pa.timestamp("ms", "Europe/Paris")])
 def test_coarse_timestamps_round_trip(storage):
     wall = pa.array([dt.datetime(2020, 6, 1, 12), None], pa.timestamp(storage.unit))
@@ -602,6 +612,8 @@ def test_text_forms():
         (Integer(lower=-1, upper=3), pa.uint8(), "lower=-1"),
         (Integer(lower=0, upper=10**6), pa.decimal128(5, 2), "upper=1000000"),
         (Integer(lower=0, upper=10**6), pa.float16(), "upper=1000000"),
+        (Integer(lower=0, upper=9), pa.decimal128(5, -3), "decimal128(5, -3)"),
+        (Continuous(lower=0, upper=9.99), pa.decimal128(2, 1), "upper=9.99"),
         (Integer(lower=0, upper=2), pa.timestamp("s"), "kind integer"),
         (Integer(lower=0, upper=2), pa.dictionary(pa.int8(), pa.int64()), "without a dictionary"),
         (Continuous(lower=0, upper=1e300), pa.float32(), "upper=1e+300"),

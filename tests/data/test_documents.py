@@ -99,8 +99,19 @@ def test_missing_files_directories_and_giants_are_refused(tmp_path):
         read_document(giant)
 
 
+def test_an_output_is_not_overwritten_unless_asked(tmp_path):
+    path = tmp_path / "s.yaml"
+    write_text(path, "one")
+    with pytest.raises(OutputError, match="which exists"):
+        write_text(path, "two")
+    assert path.read_text() == "one"
+    write_text(path, "two", overwrite=True)
+    assert path.read_text() == "two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_writing_to_nowhere_is_an_output_error(tmp_path):
-    with pytest.raises(OutputError, match="No such file"):
+    with pytest.raises(OutputError, match="folder"):
         write_text(tmp_path / "none" / "s.yaml", "")
 
 

@@ -53,7 +53,7 @@ def test_any_labels_survive_a_file(tmp_path_factory, labels):
     schema = Schema(columns={"a\tb: #": Categorical(categories=labels)})
     for suffix in ("yaml", "json"):
         path = tmp_path_factory.getbasetemp() / f"labels.{suffix}"
-        schema.save(path)
+        schema.save(path, overwrite=True)
         assert Schema.load(path) == schema
 
 

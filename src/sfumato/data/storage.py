@@ -72,7 +72,7 @@ def numeric_storage_fault(kind: NumericKind, storage: pa.DataType) -> str | None
     if types.is_floating(values):
         largest = float(np.finfo(values.to_pandas_dtype()).max)
         return _bounds_fault(kind, values, -largest, largest)
-    if types.is_decimal(values):
+    if types.is_decimal(values) and values.scale >= 0:
         largest = 10 ** (values.precision - values.scale) - 1
         return _bounds_fault(kind, values, -largest, largest)
     return (

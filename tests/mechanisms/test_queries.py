@@ -1,0 +1,172 @@
+"""Every mechanism and statistic through the privacy harness."""
+
+import pickle
+
+import numpy as np
+import pytest
+from harness.cases import MECHANISMS, STATISTICS
+from harness.privacy import (
+    STAGE,
+    FakeRecords,
+    check_distinguisher,
+    check_empty,
+    check_locality,
+    check_noise_law,
+    check_norm_property,
+    join,
+    ledger_for,
+    make_exact,
+    search_neighbours,
+)
+from scipy import stats
+
+from sfumato.data.engine import reduce
+from sfumato.errors import ConfigError, LedgerError
+from sfumato.mechanisms.noise import NoNoise, SeededNoise
+from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Plan, Stage
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_contribution_is_within_its_norm_bound(name):
+    case = STATISTICS[name]
+    if case.attained:
+        check_norm_property(case)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_adding_a_record_adds_its_contribution_only(name):
+    check_locality(STATISTICS[name], np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_no_records_give_zero(name):
+    check_empty(STATISTICS[name])
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_no_pair_of_records_is_further_apart_than_claimed(name):
+    search_neighbours(STATISTICS[name])
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_unit_of_m_records_multiplies_the_bound(name):
+    case = STATISTICS[name]
+    exact = reduce(case.statistic, FakeRecords([join(case.pool[:5])], max_rows_per_unit=5))
+    together = np.linalg.norm(exact.open_in_mechanism())
+    assert exact.norm_bound == 5 * case.statistic.norm_bound
+    assert together <= exact.norm_bound
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_noise_has_the_stated_law_and_no_other(name):
+    check_noise_law(MECHANISMS[name])
+
+
+def _gaussian_delta(noise_multiplier):
+    """δ(ε) of the Gaussian event that is charged: privacy-loss distribution N(μ²/2, μ²), μ = 1/multiplier."""
+    mu = 1 / noise_multiplier
+
+    def delta(epsilon):
+        return stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+
+    return delta
+
+
+def _worst_neighbours(case):
+    statistic = case.statistic.statistic
+    norms = []
+    for record in case.statistic.pool:
+        total = statistic.zero()
+        statistic.add(total, record)
+        norms.append(np.linalg.norm(total))
+    base = join(case.statistic.pool[:3])
+    return join([base, case.statistic.pool[int(np.argmax(norms))]]), base
+
+
+ATTACKED = ["noisy_count", "noisy_histogram", "noisy_second_moment"]
+
+
+@pytest.mark.parametrize("name", ATTACKED)
+def test_best_attack_on_worst_neighbours_stays_under_the_account(name):
+    case = MECHANISMS[name]
+    chunk, neighbour = _worst_neighbours(case)
+    arguments = {"noise_multiplier": 1.0, "delta_of": _gaussian_delta(1.0), "runs": 2_000}
+    check_distinguisher(case, chunk, neighbour, **arguments)
+    with pytest.raises(AssertionError, match="beyond the account"):
+        check_distinguisher(case, chunk, neighbour, noise_factor=0.5, **arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTACKED)
+def test_best_attack_with_many_runs(name):
+    case = MECHANISMS[name]
+    chunk, neighbour = _worst_neighbours(case)
+    arguments = {"noise_multiplier": 1.0, "delta_of": _gaussian_delta(1.0), "runs": 100_000}
+    check_distinguisher(case, chunk, neighbour, **arguments)
+    with pytest.raises(AssertionError, match="beyond the account"):
+        check_distinguisher(case, chunk, neighbour, noise_factor=0.85, **arguments)
+
+
+class _Tattletale:
+    """A noise source that notes whether the ledger had been charged when noise was drawn."""
+
+    private, silent = True, False
+
+    def __init__(self, ledger):
+        self.ledger, self.charged_first = ledger, []
+
+    def gaussian(self, shape, noise_std):
+        self.charged_first.append(bool(self.ledger.charged))
+        return np.zeros(shape)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_charge_comes_before_noise(name):
+    case = MECHANISMS[name]
+    ledger = ledger_for(2.0)
+    noise = _Tattletale(ledger)
+    case.run(reduce(case.statistic.statistic, FakeRecords([case.statistic.pool[0]])), stage=STAGE, ledger=ledger, noise=noise)
+    assert noise.charged_first
+    assert all(noise.charged_first)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_refused_charge_releases_nothing(name):
+    case = MECHANISMS[name]
+    ledger = ledger_for(2.0)
+    exact = reduce(case.statistic.statistic, FakeRecords([case.statistic.pool[0]]))
+    case.run(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(0))
+    with pytest.raises(LedgerError):
+        case.run(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(0))
+
+
+def test_statistic_with_a_larger_replace_distance_than_planned_is_refused():
+    stage = Stage(name=STAGE, noise_multiplier=1.0, replace_distance=1.4)
+    with pytest.raises(LedgerError, match="replace distance"):
+        noisy_sum(make_exact(np.zeros(3)), stage=STAGE, ledger=Ledger(Plan([stage]), None), noise=SeededNoise(0))
+
+
+def test_no_noise_is_exact_and_says_so():
+    noisy = noisy_sum(make_exact(np.arange(3.0)), stage=STAGE, ledger=ledger_for(1.0), noise=NoNoise())
+    np.testing.assert_array_equal(noisy.value, np.arange(3.0))
+    assert noisy.noise_std == 0
+
+
+def test_second_moment_refuses_what_is_not_square_before_charging():
+    ledger = ledger_for(1.0)
+    with pytest.raises(ConfigError, match="square"):
+        noisy_second_moment(make_exact(np.zeros((2, 3))), stage=STAGE, ledger=ledger, noise=SeededNoise(0))
+    assert not ledger.charged
+
+
+def test_exact_shows_nothing():
+    exact = make_exact(np.array([123456789.0]))
+    for text in (repr(exact), str(exact), f"{exact}"):
+        assert "123456789" not in text
+    with pytest.raises(TypeError):
+        pickle.dumps(exact)
+    with pytest.raises(TypeError):
+        np.asarray(exact, dtype=float)
+    assert not hasattr(exact, "__dict__")
