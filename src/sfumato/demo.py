@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.data.atomic import refuse_existing
 from sfumato.data.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import evaluate
 from sfumato.release import load
+from sfumato.release.files import MANIFEST
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 
 TARGET = "hlthf"
@@ -60,6 +62,9 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     frame = _table()
     schema, synthesizer = demo_schema(), ConditionalGaussian(epsilon=epsilon, delta=DELTA)
     _make_directory(out)
+    refuse_existing(out / "schema.yaml", overwrite=overwrite)
+    refuse_existing(out / "release", overwrite=overwrite, marker=MANIFEST)
+    refuse_existing(out / "synthetic.csv", overwrite=overwrite)
     order = np.random.Generator(np.random.PCG64(_SPLIT_SEED)).permutation(len(frame))  # noqa: TID251
     held_out = len(frame) // 5
     train, test = frame.iloc[order[held_out:]], frame.iloc[order[:held_out]]

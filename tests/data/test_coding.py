@@ -324,6 +324,9 @@ def test_missing_numbers_of_a_column_that_is_not_nullable_become_the_midpoint():
         ("20200131", "2020-01-31"),
         ("2020-01-31 24:00:01", None),
         ("2020-01-31 10:60:00", None),
+        ("20x0-01-31", None),
+        ("2020-01-31 10:20:3:", None),
+        ("2020_01_31", None),
         ("31/01/2020", None),
         ("today", None),
     ],
@@ -430,6 +433,24 @@ def test_integers_round_trip(data):
     listed = data.draw(st.lists(st.none() | st.integers(lower, upper), min_size=1))
     kind = Integer(lower=lower, upper=upper, nullable=True)
     assert_round_trip(kind, pa.array(listed, pa.int64()), pa.int64())
+
+
+@pytest.mark.parametrize("lower", [-(2**63), 2**62 + 1, 2**63 - 11])
+def test_large_integers_are_subtracted_exactly(lower):
+    values = pa.array([lower + 3, lower, lower + 10], pa.int64())
+    kind = Integer(lower=lower, upper=lower + 10)
+    assert _code(kind, values).tolist() == [0.3, 0, 1]
+    assert_round_trip(kind, values, pa.int64())
+
+
+@pytest.mark.parametrize("index", [pa.int32(), pa.int64(), pa.uint32()])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_numbers_round_trip_in_dictionaries(index, ordered):
+    kind = Integer(lower=0, upper=9, nullable=True)
+    for values in (pa.int16(), pa.float64(), pa.decimal128(5, 1)):
+        storage = pa.dictionary(index, values, ordered)
+        cells = _stored([7, 0, None, 7], storage)
+        assert_round_trip(kind, cells, storage)
 
 
 @settings(deadline=None)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from collections.abc import Sequence
 
-import click
 import typer
 from rich.markup import escape
 
 from sfumato import __version__
 from sfumato.cli import data_commands, release_commands
 from sfumato.cli.output import notes
-from sfumato.errors import ConfigError, OutputError, PrivacyError, SchemaError, SfumatoError
+from sfumato.errors import ConfigError, OutputError, SchemaError, SfumatoError
 
 DONE, FAILED, WRONG_CALL = 0, 1, 2
+
+# newer versions of typer carry a copy of click of their own, so click's classes are not what they raise
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+_INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     name="sfumato",
@@ -38,6 +42,9 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show is no failure
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(arguments))
 
 
@@ -51,16 +58,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
-    except click.exceptions.Exit as leave:
+    except typer.Exit as leave:
         return leave.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return _fail("Interrupted. What was not finished has not been written.", FAILED)
-    except click.ClickException as error:
-        return _fail(f"{error.format_message()} See `sfumato --help`.", WRONG_CALL)
+    except (typer.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except _UsageError as error:
+        # without arguments typer has shown the help already, and its error says nothing
+        said = getattr(error, "format_message", error.__str__)()
+        return _fail(f"{said} See `sfumato --help`.", WRONG_CALL) if said else WRONG_CALL
     except (ConfigError, SchemaError, OutputError) as error:
         return _fail(str(error), WRONG_CALL)
-    except PrivacyError as error:
-        return _fail(str(error), FAILED)
     except SfumatoError as error:
         return _fail(str(error), FAILED)
     except MemoryError:
@@ -72,6 +79,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             "to reproduce it.",
             FAILED,
         )
+    if code == _INTERRUPTED:
+        return _fail("Interrupted. What was not finished has not been written.", FAILED)
     return code if isinstance(code, int) else DONE
 
 

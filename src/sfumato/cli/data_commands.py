@@ -9,7 +9,8 @@ from typing import Annotated, Optional
 import typer
 
 from sfumato.cli.output import notes, print_json, print_table, say
-from sfumato.data.atomic import atomic_path, refuse_existing
+from sfumato.data.atomic import refuse_existing
+from sfumato.data.documents import write_text
 from sfumato.data.drafting import draft_schema
 from sfumato.data.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
 from sfumato.data.private import PrivateData
@@ -54,8 +55,7 @@ def draft_command(
     """Write a first schema for you to edit. It is NOT private: its facts are read off the records."""
     refuse_existing(out, overwrite=overwrite)
     text = draft_schema(open_source(data)).to_yaml()
-    with atomic_path(out, overwrite=overwrite) as partial:
-        partial.write_text(text, encoding="utf-8")
+    write_text(out, text, overwrite=overwrite)
     say(f"Wrote {out}. Its bounds, categories and row count were read off the records: before any release, replace")
     say("every one by what is publicly known. Then run `sfumato schema check`.")
 
@@ -77,7 +77,8 @@ def check_command(
         for name, kind in found.columns.items()
     ]
     if json_output:
-        print_json({"valid": True, "rows": found.rows, "columns": [dict(zip(("name", "kind", "released"), row, strict=True)) for row in rows]})
+        columns = [{"name": name, "kind": kind, "released": flag == "yes"} for name, kind, flag in rows]
+        print_json({"valid": True, "rows": found.rows, "columns": columns})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
     say("Rows: " + ("not declared; pass --rows or --buy-rows" if found.rows is None else f"{found.rows}, public"))

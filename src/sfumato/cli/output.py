@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-results = Console(highlight=False)
-notes = Console(stderr=True, highlight=False)
+results = Console(highlight=False, emoji=False)
+notes = Console(stderr=True, highlight=False, emoji=False)
 
 
 def print_json(value: object) -> None:
@@ -21,7 +21,7 @@ def print_json(value: object) -> None:
 
 def print_table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table to standard output."""
-    table = Table(title=title, title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
+    table = Table(title=escape(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
     for name in header:
         table.add_column(name, overflow="fold")
     for row in rows:

@@ -9,14 +9,16 @@ from typing import Annotated, Any, Optional
 
 import pyarrow as pa
 import typer
+from rich.markup import escape
 from rich.progress import Progress
 
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say
 from sfumato.data.atomic import refuse_existing
 from sfumato.data.drafting import draft_schema
+from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
-from sfumato.data.sources import Source, open_source
+from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError
 from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
@@ -112,9 +114,10 @@ def fit_command(
     refuse_existing(out, overwrite=overwrite, marker="manifest.json")
     known = Schema.load(schema)
     source = open_source(data)
+    PrivateData(source, known)  # what follows names columns: not before the schema has recognised the header
     left_out = [name for name in source.names if name not in known.released]
     if left_out:
-        notes.print(f"[yellow]Note:[/] not released: {', '.join(left_out)}.", markup=True, soft_wrap=True)
+        notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
     with _stages(synthesizer, known, target) as progress:
         release = synthesizer.fit(
             source, schema=known, target=target, n_public=_rows(rows, buy_rows), seed=seed, progress=progress
@@ -200,7 +203,7 @@ def evaluate_command(
     """Score synthetic rows against real ones. Reads real records: the scores are NOT private."""
     from sfumato.evaluate import evaluate
 
-    known = Schema.load(schema) if schema is not None else _read_off(open_source(real), target)
+    known = Schema.load(schema) if schema is not None else _read_off(real, synthetic, target)
     scores = evaluate(real, synthetic, schema=known, test=test, target=target)
     if json_output:
         print_json(scores)
@@ -210,12 +213,15 @@ def evaluate_command(
     print_scores(scores)
 
 
-def _read_off(source: Source, target: str | None) -> Schema:
-    """Draft a schema from the real rows: scores are not private anyway."""
-    schema = draft_schema(source).schema
-    if target is not None and target not in schema.columns:
-        raise ConfigError(f"Expected --target to be a column of {source.label}, got {target!r}.")
-    return schema
+def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:
+    """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
+    source, names = open_source(real), open_source(synthetic).names
+    columns = {name: kind for name, kind in draft_schema(source).schema.columns.items() if name in names}
+    if target is not None and target not in columns:
+        raise ConfigError(f"Expected --target to be a column of both tables, got {target!r}.")
+    if not columns:
+        raise ConfigError("Expected two tables that have a column in common, got none. Has each a header line?")
+    return Schema(columns=columns)
 
 
 def methods_command(json_output: JsonOption = False) -> None:

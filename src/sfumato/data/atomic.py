@@ -24,10 +24,13 @@ def refuse_existing(path: Path, *, overwrite: bool, marker: str | None = None) -
             without it is never replaced, unless it is empty.
 
     Raises:
-        OutputError: it exists and may not be replaced, or its folder does not exist.
+        OutputError: it exists and may not be replaced, or its folder does not exist or
+            may not be written.
     """
     if not path.name or not path.parent.is_dir():
         raise OutputError(f"Expected the folder of {path} to exist. Create it first.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputError(f"Expected the folder of {path} to be writable. Choose another.")
     if not os.path.lexists(path):
         return
     if path.is_dir() and any(path.iterdir()):

@@ -17,7 +17,7 @@ from pyarrow import types
 
 
 def plain(cells: pa.Array) -> pa.Array:
-    """Return the same cells without wrappers: extension, run-end and view types are undone."""
+    """Return the same cells, their extension, run-end, view and small decimal types undone."""
     while True:
         kind = cells.type
         if isinstance(cells, pa.ExtensionArray):
@@ -28,6 +28,10 @@ def plain(cells: pa.Array) -> pa.Array:
             cells = cells.cast(pa.large_string())
         elif types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
             cells = cells.cast(pa.large_binary())
+        elif types.is_decimal(kind) and kind.bit_width < 128:
+            cells = cells.cast(
+                pa.decimal128(kind.precision, kind.scale)
+            )  # most kernels lack these
         else:
             return cells
 

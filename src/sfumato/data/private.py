@@ -95,12 +95,20 @@ def _check_columns(source: Source, schema: Schema) -> None:
     needed = [*schema.released, *([] if schema.unit is None else [schema.unit.column])]
     absent = [name for name in needed if name not in source.storage]
     if absent:
+        # a file without a header line shows its first record as names: they are told only beside a known one
+        known = any(name in schema.columns for name in source.names)
+        hint = f"It has {_listed(source.names)}." if known else "It has none of the schema's columns."
         raise SchemaError(
             f"Expected {source.label} to have every column of the schema, got no column {_listed(absent)}. "
-            f"It has {_listed(source.names)}. Is this the schema of another table?"
+            f"{hint} Is this the schema of another table{'' if known else ', or has the file no header line'}?"
         )
     if not schema.released:
         raise SchemaError("Expected a schema with at least one column to release, got none.")
+    if schema.unit is not None and pa.types.is_nested(source.storage[schema.unit.column]):
+        raise SchemaError(
+            f"Expected the unit column {schema.unit.column!r} to hold names or numbers, got cells of type "
+            f"{source.storage[schema.unit.column]}."
+        )
     for name in schema.released:
         kind, storage = schema.columns[name], source.storage[name]
         if isinstance(kind, Image):
@@ -138,26 +146,24 @@ class _UnitLimiter:
         if isinstance(cells, pa.ChunkedArray):
             cells = cells.combine_chunks()
         coded = cells if isinstance(cells, pa.DictionaryArray) else cells.dictionary_encode()
-        units = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         names = [_unit_key(value) for value in coded.dictionary]
-        order = np.argsort(units, kind="stable")
-        starts = np.searchsorted(units[order], units[order], side="left")
-        rank = np.empty(units.size, dtype=np.int64)
-        rank[order] = np.arange(units.size) - starts
-        before = np.array([self._seen.get(name, 0) for name in names] + [0], dtype=np.int64)
+        # a dictionary may hold one name twice: a unit is its name, not its place
+        place = {name: i for i, name in reversed(list(enumerate(names)))}
+        same = np.array([place[name] for name in names] + [len(names)], dtype=np.int64)
         known = np.array([name is not None for name in names] + [False])
-        for name, count in zip(names, np.bincount(units[units >= 0], minlength=len(names)), strict=True):
-            self._seen[name] = self._seen.get(name, 0) + int(count)
+        units = same[coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)]
+        order = np.argsort(units, kind="stable")
+        rank = np.empty(units.size, dtype=np.int64)
+        rank[order] = np.arange(units.size) - np.searchsorted(units[order], units[order], side="left")
+        before = np.array([self._seen.get(name, 0) for name in names] + [0], dtype=np.int64)
+        counts = np.bincount(units, minlength=len(names) + 1)
+        for name, i in place.items():
+            self._seen[name] = self._seen.get(name, 0) + int(counts[i])
         return known[units] & (before[units] + rank < self._max_rows)
 
 
 def _unit_key(value: pa.Scalar) -> object:
     """Return a hashable name of a unit; None for a missing one."""
     name = value.as_py()
-    if name is None or name in (b"", ""):
-        return None
-    try:
-        hash(name)
-    except TypeError:
-        return str(name)
-    return name
+    missing = name is None or name in (b"", "") or name != name  # noqa: PLR0124 - NaN is not itself
+    return None if missing else name

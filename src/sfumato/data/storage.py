@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.data.cells import is_bytes, is_text
+from sfumato.data.cells import is_bytes, is_text, plain
 from sfumato.data.date_text import format_dates
 from sfumato.data.dates import default_format, store_dates
 from sfumato.data.kinds import MICROSECONDS, Continuous, DateTime, Integer, NumericKind, tick_range
@@ -124,9 +124,10 @@ def _from_text(text: pa.Array, storage: pa.DataType) -> pa.Array:
 
 
 def _as_dictionary(values: pa.Array, storage: pa.DataType) -> pa.Array:
-    coded = values.dictionary_encode()
+    coded = plain(values).dictionary_encode()
     indices = coded.indices.cast(storage.index_type)
-    return pa.DictionaryArray.from_arrays(indices, coded.dictionary, ordered=storage.ordered)
+    labels = coded.dictionary.cast(storage.value_type)
+    return pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)
 
 
 __all__ = [

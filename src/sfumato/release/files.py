@@ -11,15 +11,16 @@ import json
 import os
 import stat
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import safetensors.numpy
 
-from sfumato.data.atomic import atomic_path
+from sfumato.data.atomic import atomic_path, reason_of
 from sfumato.data.schema import Schema
-from sfumato.errors import ReleaseError, SfumatoError
+from sfumato.errors import OutputError, ReleaseError, SfumatoError
 from sfumato.privacy.certificate import Certificate
 from sfumato.release.arrow_types import read_type, write_type
 from sfumato.release.model import Measurement, Release, SourceForm
@@ -50,14 +51,20 @@ def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = Fa
     manifest = json.dumps(_manifest(release, packed), indent=1, ensure_ascii=False, allow_nan=False)
     contents = {MANIFEST: manifest.encode(), ARRAYS: packed}
     with atomic_path(path, overwrite=overwrite, marker=MANIFEST) as partial:
-        if path.suffix == ARCHIVE_SUFFIX:
-            with zipfile.ZipFile(partial, "x", zipfile.ZIP_STORED) as archive:
-                for name, content in contents.items():
-                    archive.writestr(zipfile.ZipInfo(name), content)
-        else:
-            partial.mkdir()
+        failure = reason_of(lambda: _write(contents, partial, archive=path.suffix == ARCHIVE_SUFFIX))
+        if failure:
+            raise OutputError(f"Cannot write {path}: {failure}.")
+
+
+def _write(contents: Mapping[str, bytes], partial: Path, *, archive: bool) -> None:
+    if archive:
+        with zipfile.ZipFile(partial, "x", zipfile.ZIP_STORED) as file:
             for name, content in contents.items():
-                (partial / name).write_bytes(content)
+                file.writestr(zipfile.ZipInfo(name), content)
+    else:
+        partial.mkdir()
+        for name, content in contents.items():
+            (partial / name).write_bytes(content)
 
 
 def _manifest(release: Release, packed: bytes) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from sfumato.privacy.certificate import describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release import Measurement, Release, SourceForm
+from sfumato.release.arrow_types import write_type
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
@@ -154,6 +155,7 @@ class Synthesizer(ABC):
         budget = self._budget(rows)
         noise = _noise(budget, seed)
         records = PrivateData(open_source(data), schema)
+        form = _form(records)
         plan = calibrate(self._uncalibrated(schema, target, rows), budget or _nominal(rows))
         ledger = Ledger(plan, budget, progress)
         measured: tuple[tuple[str, Noisy], ...] = ()
@@ -170,7 +172,7 @@ class Synthesizer(ABC):
             sampler=fitted.sampler,
             parameters=fitted.parameters,
             measurements=_measurements((*measured, *fitted.measurements)),
-            form=_form(records),
+            form=form,
         )
 
     @final
@@ -206,6 +208,8 @@ class Synthesizer(ABC):
 
 def _form(records: PrivateData) -> SourceForm:
     source, released = records.source, records.schema.released
+    for kind in records.storage.values():
+        write_type(kind)  # refuses a type that could not be saved, before anything is charged
     return SourceForm(
         container=source.container,
         storage=records.storage,

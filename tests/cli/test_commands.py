@@ -1,0 +1,579 @@
+"""Every command and flag: exit codes, keys, files; and that outputs are refused before any work."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from fixtures import tables
+from sfumato import cli
+from sfumato.cli import app as cli_app
+from sfumato.cli import release_commands
+from sfumato.data.schema import Schema
+from sfumato.data.text_source import CsvSource
+from sfumato.release import load
+from sfumato.synthesizers.base import Synthesizer
+
+CERTIFICATE_KEYS = {
+    "format_version", "method", "versions", "private", "epsilon", "delta", "neighbours", "replace_one", "unit",
+    "n_public", "n_public_source", "sampling", "accountant", "curve", "extra_delta", "events", "stages",
+    "assumptions",
+}  # fmt: skip
+EVENT_KEYS = {"stage", "type", "noise_multiplier", "sampling_probability", "count"}
+CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost"}
+
+COMMANDS = [
+    (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "import"), ("validate",), ("plan",),
+    ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
+]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A working directory with a table and its schema."""
+    monkeypatch.chdir(tmp_path)
+    tables.write_csv(tmp_path / "people.csv")
+    (tmp_path / "schema.yaml").write_text(tables.SCHEMA_TEXT, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def fitted(folder, call) -> Path:
+    """The same, with a release in `r`."""
+    assert call(*FIT, "--target", "income").code == 0
+    return folder
+
+
+PLAN = ("plan", "--schema", "schema.yaml", "--epsilon", 1)
+FIT = ("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "r")
+
+
+class TestHelp:
+    @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+    @pytest.mark.parametrize("flag", ["--help", "-h"])
+    def test_every_command_explains_itself(self, call, command, flag):
+        result = call(*command, flag)
+        assert (result.code, result.err) == (0, "")
+        assert "Usage:" in result.out
+        assert len(result.out) > 200
+
+    def test_every_command_is_in_this_list(self):
+        import typer.main
+
+        root = typer.main.get_command(cli_app.app)
+        known = {(name,) for name in root.commands} | {  # type: ignore[attr-defined]
+            ("schema", name) for name in root.commands["schema"].commands  # type: ignore[attr-defined]
+        }
+        assert known == set(COMMANDS) - {()}
+
+    @pytest.mark.parametrize("command", [[], ["schema"]])
+    def test_a_group_alone_shows_its_help_and_fails(self, capsys, command):
+        assert cli_app.run(command) == 2
+        out, err = capsys.readouterr()
+        assert "Usage:" in out
+        assert "rror" not in err
+
+    def test_version(self, call):
+        result = call("--version")
+        assert result.code == 0
+        assert result.out.startswith("sfumato ")
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("nonsense",), "nonsense"),
+            (("fit",), "DATA"),
+            (("plan", "--schema", "s.yaml"), "--epsilon"),
+            (("plan", "--schema", "s.yaml", "--epsilon", "much"), "--epsilon"),
+            (("methods", "--no-such-flag"), "--no-such-flag"),
+            (("methods", "surplus"), "surplus"),
+            (("sample", "r", "-n", "1.5", "--out", "f.csv"), "-n"),
+            (("schema", "import", "f", "--format", "other", "--out", "s.yaml"), "--format"),
+        ],
+    )
+    def test_a_wrong_call_is_one_sentence_and_2(self, call, arguments, said):
+        result = call(*arguments)
+        assert (result.code, result.out) == (2, "")
+        assert said in result.err
+        assert result.err.count("Error:") == 1
+
+
+class TestSchema:
+    def test_draft_warns_in_the_file_and_on_the_screen(self, folder, call):
+        result = call("schema", "draft", "people.csv", "--out", "draft.yaml")
+        assert result.code == 0
+        assert "read off the records" in result.out
+        text = Path("draft.yaml").read_text(encoding="utf-8")
+        assert text.startswith("# A draft: edit it before any release.")
+        assert "READ OFF THE\n# RECORDS" in text
+        assert Schema.load("draft.yaml").rows == tables.ROWS
+
+    @pytest.mark.parametrize("name", ["people.parquet", "pictures.npz"])
+    def test_draft_of_other_files(self, folder, call, name):
+        (tables.write_npz if name.endswith("npz") else tables.write_parquet)(folder / name)
+        assert call("schema", "draft", name, "--out", "draft.yaml").code == 0
+        assert Schema.load("draft.yaml").released
+
+    def test_check(self, folder, call):
+        result = call("schema", "check", "schema.yaml", "people.csv")
+        assert result.code == 0
+        assert "a valid schema" in result.out
+        assert "240, public" in result.out
+        for name in tables.RELEASED:
+            assert name in result.out
+
+    def test_check_json(self, folder, call):
+        found = call("schema", "check", "schema.yaml", "--json").json
+        assert set(found) == {"valid", "rows", "columns"}
+        assert (found["valid"], found["rows"]) == (True, 240)
+        assert found["columns"][:2] == [
+            {"name": "id", "kind": "identifier", "released": False},
+            {"name": "sex", "kind": "categorical", "released": True},
+        ]
+
+    def test_check_tells_every_fault(self, folder, call):
+        Path("bad.yaml").write_text(
+            "columns:\n  a: {kind: integer, lower: 3, upper: 1}\n  b: {kind: colour}\n", encoding="utf-8"
+        )
+        result = call("schema", "check", "bad.yaml")
+        assert (result.code, result.out) == (2, "")
+        assert "'a'" in result.err
+        assert "'b'" in result.err
+
+    def test_check_reads_no_record(self, folder, call, monkeypatch):
+        monkeypatch.setattr(CsvSource, "_read", _never)
+        assert call("schema", "check", "schema.yaml", "people.csv").code == 0
+
+    def test_rows_not_declared(self, folder, call):
+        Path("s.yaml").write_text("columns: {a: boolean}\n", encoding="utf-8")
+        assert "not declared" in call("schema", "check", "s.yaml").out
+
+    def test_markup_in_names_is_text(self, folder, call):
+        Path("[red]:smile:.yaml").write_text("columns: {'[/b]:smile:': boolean}\n", encoding="utf-8")
+        result = call("schema", "check", "[red]:smile:.yaml")
+        assert result.code == 0
+        assert "[red]:smile:.yaml" in result.out
+        assert "[/b]:smile:" in result.out
+
+    @pytest.mark.parametrize(
+        ("format_", "text", "column"),
+        [
+            ("domain", '{"a": 3}', "a"),
+            ("smartnoise", "db:\n  s:\n    t:\n      rows: 9\n      a: {type: boolean}\n", "a"),
+            (
+                "nist",
+                '{"SEX": {"description": "sex", "values": {"1": "male", "2": "female"}}}',
+                "SEX",
+            ),
+        ],
+    )
+    def test_import(self, folder, call, format_, text, column):
+        Path("theirs").write_text(text, encoding="utf-8")
+        result = call("schema", "import", "theirs", "--format", format_, "--out", "ours.yaml")
+        assert result.code == 0, result.err
+        assert column in Schema.load("ours.yaml").columns
+
+
+class TestValidate:
+    def test_nothing_to_change(self, folder, call):
+        result = call("validate", "people.csv", "--schema", "schema.yaml")
+        assert result.code == 0
+        assert "declared domain" in result.out
+        assert "do not publish" in result.err
+
+    def test_findings(self, folder, call):
+        table = tables.frame()
+        table.loc[3, "age"] = 140
+        tables.write_csv(folder / "people.csv", table)
+        shown = call("validate", "people.csv", "--schema", "schema.yaml")
+        assert shown.code == 0
+        assert "140" in shown.out
+        found = call("validate", "people.csv", "--schema", "schema.yaml", "--json").json
+        assert set(found) == {"private", "findings"}
+        assert found["private"] is False
+        (finding,) = found["findings"]
+        assert set(finding) == {"column", "problem", "becomes", "count", "examples"}
+        assert (finding["column"], finding["count"], finding["examples"]) == ("age", 1, ["140"])
+
+
+class TestPlan:
+    def test_it_reads_no_record_and_prints_what_it_costs(self, folder, call):
+        (folder / "people.csv").unlink()
+        result = call(*PLAN, "--target", "income")
+        assert result.code == 0
+        assert "epsilon = 1, delta = 1e-05, for adding or removing one row" in result.out
+        for said in ("Replacing one row", "marginals", "Gaussian", "40%", "standard error of a 1-way share"):
+            assert said in result.out
+
+    def test_json(self, folder, call):
+        plan = call(*PLAN, "--target", "income", "--json").json
+        assert set(plan) == CERTIFICATE_KEYS - {"private"}
+        assert plan["epsilon"] <= 1
+        assert (plan["delta"], plan["n_public"], plan["n_public_source"]) == (1e-5, 240, "declared")
+        assert plan["neighbours"] == "add_remove"
+        assert set(plan["replace_one"]) == {"epsilon", "delta"}
+        assert set(plan["accountant"]) == {"name", "value_discretization_interval"}
+        assert plan["unit"] == {"name": "row", "max_rows": 1}
+        assert all(set(event) == EVENT_KEYS for event in plan["events"])
+        for stage in plan["stages"]:
+            assert {"name", "epsilon_alone", "share"} <= set(stage)
+            assert stage["forecast"]
+        assert sum(stage["share"] for stage in plan["stages"]) == pytest.approx(1)
+
+    def test_it_is_what_the_fit_then_charges(self, folder, call):
+        plan = call(*PLAN, "--json").json
+        assert call(*FIT).code == 0
+        certificate = call("certificate", "r", "--json").json
+        for key in set(plan) - {"stages"}:
+            assert plan[key] == certificate[key]
+
+    def test_rows_override_the_schema(self, folder, call):
+        plan = call(*PLAN, "--rows", 50_000, "--json").json
+        assert (plan["n_public"], plan["delta"]) == (50_000, pytest.approx(2e-6))
+
+    def test_bought_rows(self, folder, call):
+        plan = call(*PLAN, "--buy-rows", "--delta", 1e-6, "--json").json
+        assert (plan["n_public"], plan["n_public_source"]) == (None, "bought")
+        assert plan["events"][0]["stage"] == "count"
+
+    @pytest.mark.parametrize("options", [("--buy-rows",), ("--buy-rows", "--rows", 9, "--delta", 1e-6)])
+    def test_bought_rows_need_a_delta_and_no_rows(self, folder, call, options):
+        assert call(*PLAN, *options).code == 2
+
+    def test_a_unit_of_several_rows(self, folder, call):
+        text = tables.SCHEMA_TEXT.replace("columns:", "unit: {column: id, max_rows: 3}\ncolumns:")
+        Path("schema.yaml").write_text(text, encoding="utf-8")
+        assert "one id (up to 3 rows)" in call(*PLAN).out
+        assert call(*PLAN, "--json").json["unit"] == {"name": "id", "max_rows": 3}
+
+
+class TestFit:
+    def test_a_directory(self, folder, call):
+        result = call(*FIT, "--target", "income")
+        assert result.code == 0
+        assert sorted(path.name for path in Path("r").iterdir()) == ["arrays.safetensors", "manifest.json"]
+        assert "Wrote r." in result.out
+        assert "NOT private" not in result.out
+        assert "not released: id" in result.err
+        release = load("r")
+        assert release.schema.released == tables.RELEASED
+        assert release.certificate.private
+
+    def test_one_file(self, folder, call):
+        assert call(*FIT[:-1], "r.sfm").code == 0
+        assert load("r.sfm").certificate.private
+
+    @pytest.mark.parametrize("name", ["people.parquet", "pictures.npz"])
+    def test_other_files(self, folder, call, name):
+        text, writer = tables.SCHEMA_TEXT, tables.write_parquet
+        if name.endswith("npz"):
+            text, writer = tables.IMAGE_SCHEMA_TEXT, tables.write_npz
+        writer(folder / name)
+        Path("schema.yaml").write_text(text, encoding="utf-8")
+        assert call("fit", name, *FIT[2:]).code == 0
+        assert call("sample", "r", "-n", 7, "--seed", 1, "--out", f"s{Path(name).suffix}").code == 0
+        if name.endswith("npz"):
+            with np.load("s.npz") as made:
+                assert made["x"].shape == (7, 4, 4)
+                assert made["x"].dtype == np.uint8
+                assert made["y"].dtype == np.int64
+        else:
+            ours, theirs = pq.read_schema("s.parquet"), pq.read_schema("people.parquet")
+            assert ours.names == list(tables.RELEASED)
+            assert all(ours.field(name).type == theirs.field(name).type for name in ours.names)
+
+    def test_a_seed_is_reproducible_and_says_so(self, folder, call):
+        for name in ("r1", "r2"):
+            result = call(*FIT[:-1], name, "--seed", 7)
+            assert result.code == 0
+            assert "NOT private" in result.out
+        assert [f.read_bytes() for f in sorted(Path("r1").iterdir())] == [
+            f.read_bytes() for f in sorted(Path("r2").iterdir())
+        ]
+        assert call("certificate", "r1", "--json").json["private"] is False
+        assert "NOT PRIVATE" in call("certificate", "r1").out
+
+    def test_without_a_seed_no_two_are_alike(self, folder, call):
+        assert call(*FIT).code == call(*FIT[:-1], "r2").code == 0
+        assert (Path("r") / "arrays.safetensors").read_bytes() != (Path("r2") / "arrays.safetensors").read_bytes()
+
+    def test_bought_rows(self, folder, call):
+        assert call(*FIT, "--buy-rows", "--delta", 1e-6).code == 0
+        certificate = call("certificate", "r", "--json").json
+        assert certificate["n_public_source"] == "bought"
+        assert abs(certificate["n_public"] - tables.ROWS) < 1000
+
+    def test_method_and_its_absence(self, folder, call):
+        assert call(*FIT, "--method", "gaussian").code == 0
+        result = call(*FIT[:-1], "r2", "--method", "other")
+        assert result.code == 2
+        assert "gaussian" in result.err
+
+
+class TestSample:
+    def test_the_default_number_is_the_public_one(self, fitted, call):
+        assert call("sample", "r", "--out", "s.csv").code == 0
+        made = pd.read_csv("s.csv")
+        assert len(made) == 240
+        assert tuple(made.columns) == tables.RELEASED
+        assert set(made["sex"]) <= {"f", "m"}
+        assert set(made["income"]) == {"<=50K", ">50K"}
+        assert made["age"].between(0, 100).all()
+
+    @pytest.mark.parametrize("n", [0, 1, 16_385])
+    def test_any_number(self, fitted, call, n):
+        assert call("sample", "r", "-n", n, "--out", "s.parquet").code == 0
+        assert pq.read_metadata("s.parquet").num_rows == n
+
+    def test_the_same_seed_gives_the_same_rows(self, fitted, call):
+        for name, n in (("a.csv", 50), ("b.csv", 50), ("c.csv", 20)):
+            assert call("sample", "r", "-n", n, "--seed", 3, "--out", name).code == 0
+        assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+        assert Path("a.csv").read_text().startswith(Path("c.csv").read_text())
+        assert call("sample", "r", "-n", 50, "--seed", 4, "--out", "d.csv").code == 0
+        assert Path("a.csv").read_bytes() != Path("d.csv").read_bytes()
+
+    @pytest.mark.parametrize(
+        "options", [("-n", -1), ("--seed", -1), ("--seed", 2**63), ("--out", "s.xls"), ("--out", "no/s.csv")]
+    )
+    def test_wrong_calls(self, fitted, call, options):
+        result = call("sample", "r", "--out", "s.csv", *options)
+        assert result.code == 2
+        assert not list(fitted.glob("s.*"))
+        assert not list(fitted.glob(".*"))
+
+
+class TestCertificate:
+    def test_json(self, fitted, call):
+        certificate = call("certificate", "r", "--json").json
+        assert set(certificate) == CERTIFICATE_KEYS
+        assert all(set(event) == EVENT_KEYS for event in certificate["events"])
+        assert all(set(stage) == {"name", "epsilon_alone", "share"} for stage in certificate["stages"])
+        assert all(set(point) == {"delta", "epsilon"} for point in certificate["curve"])
+        assert certificate["private"] is True
+        assert 0.99 < certificate["epsilon"] <= 1
+
+    def test_it_is_computed_again(self, fitted, call):
+        result = call("certificate", "r")
+        assert result.code == 0
+        assert "Computed again with PLDAccountant: epsilon = 1." in result.out
+        assert "assumptions" in result.out
+
+
+class TestEvaluate:
+    @pytest.fixture
+    def sampled(self, fitted, call) -> Path:
+        assert call("sample", "r", "--seed", 0, "--out", "s.csv").code == 0
+        tables.write_csv(fitted / "test.csv", tables.frame(120, seed=1))
+        return fitted
+
+    def test_json(self, sampled, call):
+        options = ("--test", "test.csv", "--target", "income", "--schema", "schema.yaml", "--json")
+        scores = call("evaluate", "people.csv", "s.csv", *options).json
+        assert set(scores) == {"private", "rows", "utility", "fidelity"}
+        assert scores["private"] is False
+        assert scores["rows"] == {"real": 240, "synthetic": 240, "test": 120}
+        assert set(scores["fidelity"]) == {"tvd_1way", "tvd_2way"}
+        utility = scores["utility"]
+        # `scored_on` says which rows, beside the keys of the agreed form
+        assert set(utility) == {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on"}
+        assert utility["scored_on"] == "test"
+        assert set(utility["per_classifier"]) == set(utility["real"]["per_classifier"]) == CLASSIFIERS
+        assert utility["real"]["auroc"] > 0.8
+
+    def test_without_a_schema_it_reads_the_real_rows(self, sampled, call):
+        # the real table has a column that is not released
+        scores = call("evaluate", "people.csv", "s.csv", "--json").json
+        assert scores["utility"] is None
+        assert 0 <= scores["fidelity"]["tvd_1way"] <= 1
+
+    def test_without_a_test_table_it_says_so(self, sampled, call):
+        result = call("evaluate", "people.csv", "s.csv", "--target", "income")
+        assert result.code == 0
+        assert "No --test" in result.out
+        assert "NOT private" in result.out
+
+    @pytest.mark.parametrize("schema", [(), ("--schema", "schema.yaml")])
+    @pytest.mark.parametrize("target", ["nothing", "weight", "id"])
+    def test_a_target_without_classes(self, sampled, call, target, schema):
+        result = call("evaluate", "people.csv", "s.csv", "--target", target, *schema)
+        assert result.code == 2
+        assert target in result.err
+
+    def test_nothing_in_common(self, sampled, call):
+        Path("other.csv").write_text("a\n1\n", encoding="utf-8")
+        assert call("evaluate", "people.csv", "other.csv").code == 2
+
+
+class TestMethods:
+    def test_methods(self, call):
+        assert "gaussian" in call("methods").out
+        listed = call("methods", "--json").json
+        assert [entry["method"] for entry in listed] == list(release_commands.METHODS)
+        assert all(entry["about"] for entry in listed)
+
+
+class TestExistingOutputs:
+    """An output that exists is refused before any work is done, and replaced with --overwrite."""
+
+    @pytest.fixture
+    def busy(self, fitted, call, monkeypatch) -> Path:
+        for name in ("draft.yaml", "s.csv", "r.sfm"):
+            (fitted / name).write_text("mine", encoding="utf-8")
+        return fitted
+
+    CALLS = (
+        ("schema", "draft", "people.csv", "--out", "draft.yaml"),
+        ("schema", "import", "people.csv", "--format", "domain", "--out", "draft.yaml"),
+        FIT,
+        (*FIT[:-1], "r.sfm"),
+        ("sample", "r", "--out", "s.csv"),
+    )
+
+    @pytest.mark.parametrize("arguments", CALLS, ids=lambda a: f"{a[0]}-{a[-1]}")
+    def test_refused_before_any_work(self, busy, call, monkeypatch, arguments):
+        before = {path: path.read_bytes() for path in busy.rglob("*") if path.is_file()}
+        for module, name in (
+            (cli.app.data_commands, "open_source"),
+            (release_commands, "open_source"),
+            (release_commands, "load"),
+        ):
+            monkeypatch.setattr(module, name, _never)
+        monkeypatch.setattr(Synthesizer, "fit", _never)
+        result = call(*arguments)
+        assert (result.code, result.out) == (2, "")
+        assert "--overwrite" in result.err
+        assert before == {path: path.read_bytes() for path in busy.rglob("*") if path.is_file()}
+
+    @pytest.mark.parametrize("arguments", [CALLS[0], *CALLS[2:]], ids=lambda a: f"{a[0]}-{a[-1]}")
+    def test_overwrite(self, busy, call, arguments):
+        out = busy / str(arguments[-1])
+        before = out.stat().st_ino
+        assert call(*arguments, "--overwrite").code == 0
+        assert out.stat().st_ino != before
+        assert not list(busy.glob(".*.partial"))
+
+    def test_a_foreign_directory_is_never_replaced(self, busy, call):
+        (busy / "photos").mkdir()
+        (busy / "photos" / "1.jpg").write_text("mine", encoding="utf-8")
+        result = call(*FIT[:-1], "photos", "--overwrite")
+        assert result.code == 2
+        assert (busy / "photos" / "1.jpg").read_text(encoding="utf-8") == "mine"
+
+    def test_a_failed_overwrite_leaves_the_old(self, busy, call):
+        before = (busy / "r" / "manifest.json").read_bytes()
+        (busy / "people.csv").write_text("sex\n", encoding="utf-8")
+        assert call(*FIT, "--overwrite").code == 2
+        assert (busy / "r" / "manifest.json").read_bytes() == before
+
+
+def _never(*_: object, **__: object) -> object:
+    raise AssertionError("work was done")
+
+
+class TestDemo:
+    def test_it_runs_end_to_end(self, tmp_path, call):
+        pytest.importorskip("statsmodels")
+        result = call("demo", "--out", tmp_path / "demo")
+        assert result.code == 0, result.err
+        for said in ("person-year", "the plan", "certificate", "AUROC", "synthetic.csv", "delta = 1e-06"):
+            assert said.lower() in result.out.lower()
+        assert {path.name for path in (tmp_path / "demo").iterdir()} == {"schema.yaml", "release", "synthetic.csv"}
+        for name in ("schema.yaml", "synthetic.csv"):
+            other = tmp_path / f"only-{name}"
+            other.mkdir()
+            (other / name).write_text("mine", encoding="utf-8")
+            refused = call("demo", "--out", other)
+            assert refused.code == 2
+            assert "--overwrite" in refused.err
+            assert [path.name for path in other.iterdir()] == [name]
+
+
+class TestProcess:
+    """A few calls through a process of their own, as a shell makes them."""
+
+    def python(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+        source = Path(cli.__file__).parents[2]
+        return subprocess.run(
+            [sys.executable, *arguments],
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"} | environment,
+            timeout=120,
+            check=False,
+        )
+
+    def test_a_module_that_runs(self):
+        done = self.python("-m", "sfumato", "methods", "--json")
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert json.loads(done.stdout)[0]["method"] == "gaussian"
+
+    def test_a_wrong_call(self):
+        done = self.python("-m", "sfumato", "certificate", "no-such-release")
+        assert done.returncode == 1
+        assert b"Error: " in done.stderr
+        assert b"Traceback" not in done.stderr
+
+    def test_names_that_the_terminal_cannot_show(self, tmp_path):
+        path = tmp_path / "größe.yaml"
+        path.write_text("columns: {größe: boolean}\n", encoding="utf-8")
+        for options in ((), ("--json",)):
+            done = self.python("-m", "sfumato", "schema", "check", str(path), *options, PYTHONIOENCODING="ascii")
+            assert done.returncode == 0, done.stderr
+
+    def test_importing_is_light(self):
+        code = (
+            "import sys; before = set(sys.modules); import sfumato\n"
+            "print(*sorted({m.partition('.')[0] for m in sys.modules}), sep='\\n')\n"
+            "print(len(set(sys.modules) - before))"
+        )
+        *packages, count = self.python("-c", code).stdout.decode().split()
+        assert not {"torch", "sklearn", "xgboost", "polars", "matplotlib", "typer", "rich"} & set(packages)
+        assert int(count) < 1_500
+
+
+class TestUnforeseenErrors:
+    def test_their_text_is_withheld(self, folder, monkeypatch, capsys):
+        def fail(*_, **__):
+            raise RuntimeError("Xanthippe")
+
+        monkeypatch.setattr(Synthesizer, "fit", fail)
+        assert cli_app.run([str(argument) for argument in FIT]) == 1
+        out, err = capsys.readouterr()
+        assert "RuntimeError" in err
+        assert "Xanthippe" not in out + err
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+    def test_stopping(self, folder, monkeypatch, call, error):
+        def stop(*_, **__):
+            raise error
+
+        monkeypatch.setattr(Synthesizer, "fit", stop)
+        assert call(*FIT).code == 1
+        assert not Path("r").exists()
+
+    def test_warnings_of_libraries_show_their_kind_only(self, folder, monkeypatch, call):
+        import warnings
+
+        def warn(*_, **__):
+            warnings.warn("Xanthippe", RuntimeWarning, stacklevel=1)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Synthesizer, "fit", warn)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            result = call(*FIT)
+        assert "RuntimeWarning" in result.err
+        assert "Xanthippe" not in result.err
+
+    def test_main_exits_with_the_code(self, monkeypatch):
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+        with pytest.raises(SystemExit) as leaving:
+            cli.main(["--version"])
+        assert leaving.value.code == 0

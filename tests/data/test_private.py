@@ -1,0 +1,96 @@
+"""Records behind a schema: what is read, what is refused, and whose rows are kept."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from sfumato.data.engine import reduce
+from sfumato.data.kinds import Categorical, Identifier, Image, Integer
+from sfumato.data.private import PrivateData
+from sfumato.data.schema import Schema, Unit
+from sfumato.data.sources import open_source
+from sfumato.errors import SchemaError
+from sfumato.learners.counts import RowCount
+
+
+def people(**columns):
+    return pa.table({"who": ["a", "b", "a", "a", None, "b", "c", "a"], "age": [1, 2, 3, 4, 5, 6, 7, 8], **columns})
+
+
+def schema(max_rows=None):
+    unit = None if max_rows is None else Unit(column="who", max_rows=max_rows)
+    return Schema(columns={"who": Identifier(), "age": Integer(lower=0, upper=10)}, rows=8, unit=unit)
+
+
+def ages(data):
+    return np.concatenate([np.round(rows["age"] * 10) for rows in data.coded()]).astype(int).tolist()
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 2, 3, 100])
+@pytest.mark.parametrize(("max_rows", "kept"), [(1, [1, 2, 7]), (2, [1, 2, 3, 6, 7]), (9, [1, 2, 3, 4, 6, 7, 8])])
+def test_each_unit_keeps_its_first_rows_however_chunked(chunk_rows, max_rows, kept):
+    data = PrivateData(open_source(people(), chunk_rows=chunk_rows), schema(max_rows))
+    assert ages(data) == kept
+    assert ages(data) == kept, "a second pass keeps the same rows"
+
+
+def test_one_units_rows_do_not_depend_on_other_units():
+    whole = people()
+    without_b = whole.filter(pa.array([who != "b" for who in whole["who"].to_pylist()]))
+    kept = set(ages(PrivateData(open_source(whole), schema(2)))) - {2, 6}
+    assert set(ages(PrivateData(open_source(without_b), schema(2)))) == kept
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        pa.array([1, 2, 1, 1, None, 2, 3, 1]),
+        pa.array([1.0, 2.0, 1.0, 1.0, float("nan"), 2.0, 3.0, 1.0]),
+        pa.array(["a", "b", "a", "a", "", "b", "c", "a"]).dictionary_encode(),
+        pa.array([b"a", b"b", b"a", b"a", b"", b"b", b"c", b"a"]),
+        pa.DictionaryArray.from_arrays([0, 1, 2, 0, None, 1, 3, 2], ["a", "b", "a", "c"]),
+    ],
+    ids=["integer", "float", "dictionary", "bytes", "repeated dictionary entry"],
+)
+def test_units_of_any_type(units):
+    data = PrivateData(open_source(people().set_column(0, "who", units)), schema(2))
+    assert ages(data) == [1, 2, 3, 6, 7]
+
+
+def test_a_unit_column_of_lists_is_refused():
+    lists = people().set_column(0, "who", pa.array([["a"]] * 8))
+    with pytest.raises(SchemaError, match="unit column"):
+        PrivateData(open_source(lists), schema(2))
+
+
+def test_a_unit_of_m_rows_counts_m_times():
+    exact = reduce(RowCount(), PrivateData(open_source(people()), schema(3)))
+    assert exact.norm_bound == 3
+
+
+def test_repr_shows_the_schema_only():
+    data = PrivateData(open_source(people()), schema())
+    assert repr(data) == "PrivateData(age)"
+
+
+def test_missing_columns_are_all_named():
+    wrong = Schema(columns={"height": Integer(lower=0, upper=3), "weight": Integer(lower=0, upper=3)}, rows=1)
+    with pytest.raises(SchemaError, match=r"'height', 'weight'.*another table"):
+        PrivateData(open_source(people()), wrong)
+
+
+def test_storage_that_cannot_hold_a_category_is_refused_before_reading():
+    wrong = Schema(columns={"age": Categorical(categories=("1", "2"), other="else")}, rows=1)
+    with pytest.raises(SchemaError, match="age"):
+        PrivateData(open_source(people()), wrong)
+
+
+def test_images_need_the_declared_shape():
+    stack = np.zeros((3, 4, 4), dtype=np.uint8)
+    fitting = Schema(columns={"x": Image(shape=(4, 4))}, rows=3)
+    assert next(PrivateData(open_source(stack), fitting).coded())["x"].shape == (3, 4, 4)
+    with pytest.raises(SchemaError, match="shape"):
+        PrivateData(open_source(stack), Schema(columns={"x": Image(shape=(5, 4))}, rows=3))
+    with pytest.raises(SchemaError, match="images"):
+        PrivateData(open_source(pd.DataFrame({"x": [1]})), fitting)

@@ -1,0 +1,115 @@
+"""Certificates: complete, recomputable, and safe to read from a stranger."""
+
+import copy
+import functools
+import json
+
+import pytest
+
+from sfumato.errors import ReleaseError
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.plan import Neighbours, Plan, Stage
+
+KEYS = {
+    "format_version", "method", "versions", "private", "epsilon", "delta", "neighbours", "replace_one", "unit",
+    "n_public", "n_public_source", "sampling", "accountant", "curve", "extra_delta", "events", "stages", "assumptions",
+}  # fmt: skip
+PLAN = Plan([
+    Stage(name="pca", noise_multiplier=20.0, replace_distance=2**0.5),
+    Stage(name="sgd", noise_multiplier=1.4, sampling_probability=0.005, count=200),
+])
+
+
+@functools.lru_cache
+def certificate(*, plan=PLAN, budget=PrivacyBudget(2.0, 1e-5), private=True):  # noqa: B008 - frozen
+    return issue(
+        describe(
+            plan=plan, budget=budget, method="m", unit={"name": "row", "max_rows": 1}, n_public=1000,
+            n_public_source="declared",
+        ),
+        private=private,
+    )  # fmt: skip
+
+
+def test_has_every_key_and_is_json():
+    content = certificate().to_dict()
+    assert set(content) == KEYS
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+
+
+def test_epsilon_is_that_of_the_events_and_can_be_recomputed():
+    found = certificate()
+    assert found.epsilon == account(PLAN, 1e-5).epsilon
+    assert found.recompute() == pytest.approx(found.epsilon, abs=1e-9)
+    again = Certificate.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.recompute() == pytest.approx(found.epsilon, abs=1e-9)
+
+
+def test_replace_one_uses_the_exact_distances():
+    expected = account(PLAN, 1e-5, neighbours=Neighbours.REPLACE_ONE).epsilon
+    assert certificate().content["replace_one"] == {"epsilon": expected, "delta": 1e-5}
+
+
+def test_curve_falls_with_delta_and_holds_the_stated_point():
+    curve = certificate().content["curve"]
+    assert {"delta": 1e-5, "epsilon": certificate().epsilon} in curve
+    epsilons = [point["epsilon"] for point in sorted(curve, key=lambda point: -point["delta"])]
+    assert epsilons == sorted(epsilons)
+
+
+def test_stages_share_the_whole_and_cost_less_alone():
+    stages = certificate().content["stages"]
+    assert sum(stage["share"] for stage in stages) == pytest.approx(1)
+    assert all(0 < stage["epsilon_alone"] < certificate().epsilon for stage in stages)
+
+
+def test_without_noise_there_is_no_epsilon_and_no_privacy():
+    found = certificate(budget=None)
+    assert not found.private
+    assert found.epsilon is None
+    assert "NOT PRIVATE" in repr(found)
+    with pytest.raises(ReleaseError, match="no epsilon"):
+        found.recompute()
+
+
+def test_a_seed_is_never_private():
+    found = certificate(private=False)
+    assert not found.private
+    assert "NOT PRIVATE" in repr(found)
+
+
+def test_repr_states_epsilon_with_delta_and_relation():
+    assert "delta=1e-05" in repr(certificate())
+    assert "add/remove" in repr(certificate())
+
+
+@pytest.mark.parametrize("key", sorted(KEYS))
+@pytest.mark.parametrize("value", [..., "x", -1, [1], {"a": 1}])
+def test_a_malformed_certificate_is_refused_or_harmless(key, value):
+    content = copy.deepcopy(certificate().to_dict())
+    if value is ...:
+        del content[key]
+    else:
+        content[key] = value
+    try:
+        found = Certificate.from_dict(content)
+    except ReleaseError:
+        return
+    assert value is not ...
+    repr(found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"noise_multiplier": 0}, {"noise_multiplier": -1.0}, {"noise_multiplier": "1"}, {"count": 0}, {"count": 1.5},
+        {"sampling_probability": 2.0}, {"type": "gaussian"}, {"type": "laplace"}, {"stage": None, "count": None},
+    ],
+)  # fmt: skip
+def test_a_malformed_event_is_refused(change):
+    content = copy.deepcopy(certificate().to_dict())
+    content["events"][1].update(change)
+    with pytest.raises(ReleaseError, match="certificate"):
+        Certificate.from_dict(content)
