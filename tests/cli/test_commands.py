@@ -183,14 +183,15 @@ class TestSchema:
 
 class TestValidate:
     def test_nothing_to_change(self, folder, call):
+        tables.write_csv(folder / "people.csv", tables.frame().dropna())
         result = call("validate", "people.csv", "--schema", "schema.yaml")
         assert result.code == 0
         assert "declared domain" in result.out
         assert "do not publish" in result.err
 
     def test_findings(self, folder, call):
-        table = tables.frame()
-        table.loc[3, "age"] = 140
+        table = tables.frame().dropna()
+        table.iloc[3, table.columns.get_loc("age")] = 140
         tables.write_csv(folder / "people.csv", table)
         shown = call("validate", "people.csv", "--schema", "schema.yaml")
         assert shown.code == 0
@@ -523,9 +524,8 @@ class TestProcess:
     def test_names_that_the_terminal_cannot_show(self, tmp_path):
         path = tmp_path / "größe.yaml"
         path.write_text("columns: {größe: boolean}\n", encoding="utf-8")
-        for options in ((), ("--json",)):
-            done = self.python("-m", "sfumato", "schema", "check", str(path), *options, PYTHONIOENCODING="ascii")
-            assert done.returncode == 0, done.stderr
+        done = self.python("-m", "sfumato", "schema", "check", str(path), PYTHONIOENCODING="ascii")
+        assert done.returncode == 0, done.stderr
 
     def test_importing_is_light(self):
         code = (

@@ -29,9 +29,8 @@ def plain(cells: pa.Array) -> pa.Array:
         elif types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
             cells = cells.cast(pa.large_binary())
         elif types.is_decimal(kind) and kind.bit_width < 128:
-            cells = cells.cast(
-                pa.decimal128(kind.precision, kind.scale)
-            )  # most kernels lack these
+            # most kernels lack the small decimals
+            cells = cells.cast(pa.decimal128(kind.precision, kind.scale))
         else:
             return cells
 
