@@ -1,15 +1,16 @@
 """The acceptance protocol on Adult: train on synthetic, test on real.
 
-UCI Adult (Becker and Kohavi 1996), its 45,222 complete rows. A tenth is held out with seed 0 before anything else. Three
-releases are fitted to the rest at (epsilon, 1e-5) with secret noise, each sampled as often as rows were fitted, and
-four classifiers of `income` trained on the sample are scored on the held-out rows. Beside them: the same classifiers
-trained on the real rows, and mean 2-way total variation against the fitted rows and, in brackets, the held-out ones.
+UCI Adult (Becker and Kohavi 1996), its 45,222 complete rows. A tenth is held out with seed 0
+before anything else. Three releases are fitted to the rest at (epsilon, 1e-5) with secret noise, each is
+sampled as often as rows were fitted, and four classifiers of `income` trained on the sample are
+scored on the held-out rows. Beside them: the same classifiers trained on the real rows, and mean
+2-way total variation against the fitted rows and, in brackets, the held-out ones.
 
-    python benchmarks/adult.py DATA/adult.parquet [--validate] [--epsilon 1] [--fits 3] [--out scores.json]
+    python benchmarks/adult.py DATA/adult.parquet [--validate] [--fits 3] [--out scores.json]
 
-The data are not part of the project: pass the path of `adult.parquet`, or set SFUMATO_DATA to its folder. Settings
-are chosen with `--validate`, which never touches the held-out rows: it scores on a third of the training rows
-(seed 1) and fits to the other two thirds.
+The data are not part of the project: pass the path of `adult.parquet`, or set SFUMATO_DATA to its
+folder. Settings are chosen with `--validate`, which never touches the held-out rows: it scores on
+a third of the training rows (seed 1) and fits to the other two thirds.
 
 The schema below was written from the UCI code book and public knowledge, not from the records.
 """
@@ -36,65 +37,66 @@ DELTA = 1e-5
 NOMINAL_ROWS = 40_000
 COMPLETE_ROWS = 45_222
 
+
+def labels(text: str) -> tuple[str, ...]:
+    """Return the words of a text: no label of Adult has a space."""
+    return tuple(text.split())
+
+
+WORKCLASS = labels("""
+    Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay Never-worked
+""")
+EDUCATION = labels("""
+    Preschool 1st-4th 5th-6th 7th-8th 9th 10th 11th 12th HS-grad Some-college Assoc-voc Assoc-acdm
+    Bachelors Masters Prof-school Doctorate
+""")
+MARITAL_STATUS = labels("""
+    Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent
+    Married-AF-spouse
+""")
+OCCUPATION = labels("""
+    Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty Handlers-cleaners
+    Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv Protective-serv
+    Armed-Forces
+""")
+RELATIONSHIP = labels("Wife Own-child Husband Not-in-family Other-relative Unmarried")
+RACE = labels("White Asian-Pac-Islander Amer-Indian-Eskimo Other Black")
+NATIVE_COUNTRY = labels("""
+    United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India
+    Japan Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico
+    Portugal Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala
+    Nicaragua Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago Peru Hong
+    Holand-Netherlands
+""")
+
 SCHEMA = sfumato.Schema(
     rows=NOMINAL_ROWS,
     columns={
         "age": Integer(lower=17, upper=90),
-        "workclass": Categorical(
-            categories=(
-                "Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov",
-                "Without-pay", "Never-worked",
-            )
-        ),
+        "workclass": Categorical(categories=WORKCLASS),
         "fnlwgt": Integer(lower=0, upper=1_500_000),
-        "education": Ordinal(
-            categories=(
-                "Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad",
-                "Some-college", "Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school", "Doctorate",
-            )
-        ),
+        "education": Ordinal(categories=EDUCATION),
         "education-num": Integer(lower=1, upper=16),
-        "marital-status": Categorical(
-            categories=(
-                "Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed",
-                "Married-spouse-absent", "Married-AF-spouse",
-            )
-        ),
-        "occupation": Categorical(
-            categories=(
-                "Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial", "Prof-specialty",
-                "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical", "Farming-fishing", "Transport-moving",
-                "Priv-house-serv", "Protective-serv", "Armed-Forces",
-            )
-        ),
-        "relationship": Categorical(
-            categories=("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried")
-        ),
-        "race": Categorical(categories=("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black")),
+        "marital-status": Categorical(categories=MARITAL_STATUS),
+        "occupation": Categorical(categories=OCCUPATION),
+        "relationship": Categorical(categories=RELATIONSHIP),
+        "race": Categorical(categories=RACE),
         "sex": Categorical(categories=("Female", "Male")),
         "capital-gain": Integer(lower=0, upper=99_999),
         "capital-loss": Integer(lower=0, upper=4_500),
         "hours-per-week": Integer(lower=1, upper=99),
-        "native-country": Categorical(
-            categories=(
-                "United-States", "Cambodia", "England", "Puerto-Rico", "Canada", "Germany",
-                "Outlying-US(Guam-USVI-etc)", "India", "Japan", "Greece", "South", "China", "Cuba", "Iran", "Honduras",
-                "Philippines", "Italy", "Poland", "Jamaica", "Vietnam", "Mexico", "Portugal", "Ireland", "France",
-                "Dominican-Republic", "Laos", "Ecuador", "Taiwan", "Haiti", "Columbia", "Hungary", "Guatemala",
-                "Nicaragua", "Scotland", "Thailand", "Yugoslavia", "El-Salvador", "Trinadad&Tobago", "Peru", "Hong",
-                "Holand-Netherlands",
-            )
-        ),
+        "native-country": Categorical(categories=NATIVE_COUNTRY),
         "income": Categorical(categories=("<=50K", POSITIVE)),
     },
-)  # fmt: skip
+)
 
 
 def split(frame: Any, *, share: float, seed: int) -> tuple[Any, Any]:
     """Return (the rest, a random share of the rows)."""
     order = np.random.default_rng(seed).permutation(len(frame))
     n = round(share * len(frame))
-    return frame.iloc[order[n:]].reset_index(drop=True), frame.iloc[order[:n]].reset_index(drop=True)
+    rest, part = frame.iloc[order[n:]], frame.iloc[order[:n]]
+    return rest.reset_index(drop=True), part.reset_index(drop=True)
 
 
 def read(path: Path, *, validate: bool) -> tuple[Any, Any]:
@@ -103,7 +105,7 @@ def read(path: Path, *, validate: bool) -> tuple[Any, Any]:
 
     complete = pd.read_parquet(path).dropna().reset_index(drop=True)
     if len(complete) != COMPLETE_ROWS:
-        sys.exit(f"Expected the {COMPLETE_ROWS:,} complete rows of Adult in {path.name}, got another table.")
+        sys.exit(f"Expected {path.name} to hold Adult, got another table.")
     train, test = split(complete, share=0.1, seed=0)
     return split(train, share=1 / 3, seed=1) if validate else (train, test)
 
@@ -128,20 +130,23 @@ def one_fit(train: Any, test: Any, epsilon: float) -> dict[str, Any]:
         "sample_seconds": sampled - fitted,
         "per_classifier": utility["per_classifier"],
         "real": utility["real"],
-        "certificate": {key: release.certificate.to_dict()[key] for key in ("private", "epsilon", "delta")},
+        "private": release.certificate.private,
+        "epsilon": release.certificate.epsilon,
     }
 
 
 def show(fits: list[dict[str, Any]]) -> None:
     """Print the mean of the fits beside the real data."""
-    mean = {key: statistics.fmean(fit[key] for fit in fits) for key in fits[0] if isinstance(fits[0][key], float)}
-    spread = {key: max(fit[key] for fit in fits) - min(fit[key] for fit in fits) for key in mean}
+    columns = {key: [fit[key] for fit in fits] for key, v in fits[0].items() if isinstance(v, float)}
+    mean = {key: statistics.fmean(values) for key, values in columns.items()}
+    spread = {key: max(values) - min(values) for key, values in columns.items()}
     real = fits[0]["real"]
     print(f"{'':<22}{'synthetic':>20}{'range':>9}{'real':>9}")
     for key, label in (("auroc", "AUROC, mean of 4"), ("auprc", "AUPRC, mean of 4")):
         print(f"{label:<22}{mean[key]:>20.4f}{spread[key]:>9.4f}{real[key]:>9.4f}")
     for name, figures in real["per_classifier"].items():
-        both = [statistics.fmean(fit["per_classifier"][name][key] for fit in fits) for key in ("auroc", "auprc")]
+        ours = [fit["per_classifier"][name] for fit in fits]
+        both = [statistics.fmean(one[key] for one in ours) for key in ("auroc", "auprc")]
         theirs = f"{figures['auroc']:.3f}/{figures['auprc']:.3f}"
         print(f"  {name:<20}{both[0]:>12.4f}/{both[1]:.4f} {theirs:>17}")
     tvd = f"{mean['tvd_2way']:.4f} ({mean['tvd_2way_test']:.4f})"
@@ -165,19 +170,19 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="?", help="path of adult.parquet")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--fits", type=int, default=3)
-    parser.add_argument("--validate", action="store_true", help="score on a third of the training rows instead")
+    parser.add_argument("--validate", action="store_true", help="score on training rows instead")
     parser.add_argument("--out", type=Path, help="also write every figure as JSON")
     arguments = parser.parse_args()
     train, test = read(locate(arguments.data), validate=arguments.validate)
     fits = []
     for number in range(arguments.fits):
         fits.append(one_fit(train, test, arguments.epsilon))
-        print(f"fit {number + 1}: AUROC {fits[-1]['auroc']:.4f}, 2-way TVD {fits[-1]['tvd_2way']:.4f}", file=sys.stderr)
+        print(f"fit {number + 1} of {arguments.fits} scored", file=sys.stderr)
     rows = "validation" if arguments.validate else "test"
-    print(f"Adult, epsilon = {arguments.epsilon:g}, delta = {DELTA:g}, {arguments.fits} fits, scored on {rows} rows")
+    settings = {"epsilon": arguments.epsilon, "delta": DELTA, "scored_on": rows}
+    print(f"Adult, {len(fits)} fits, {settings}")
     show(fits)
     if arguments.out:
-        settings = {"epsilon": arguments.epsilon, "delta": DELTA, "scored_on": rows, "version": sfumato.__version__}
         arguments.out.write_text(json.dumps({**settings, "fits": fits}, indent=1))
 
 

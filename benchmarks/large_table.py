@@ -1,10 +1,11 @@
 """Memory and time on a large table: does a fit need more memory than reading the file once?
 
-Makes a Parquet file of mixed columns in a temporary folder, then, each in a process of its own: streams it through
-`open_source(...).chunks()` (the yardstick), fits a release at epsilon = 1, and samples as many rows to Parquet.
-Reports seconds and peak resident memory, the latter as a ratio to the yardstick's.
+Makes a Parquet file of mixed columns in a temporary folder, then, each in a process of its own:
+streams it through `open_source(...).chunks()` (the yardstick), fits a release at epsilon = 1, and
+samples as many rows to Parquet. Reports seconds and peak resident memory, the latter also as a
+ratio to the yardstick's. It should not grow with --rows.
 
-    python benchmarks/large_table.py [--rows 10000000]
+    python benchmarks/large_table.py [--rows 10000000] [--out figures.json]
 """
 
 from __future__ import annotations
@@ -22,23 +23,26 @@ import numpy as np
 
 PIECE = 250_000
 EPSILON, DELTA = 1.0, 1e-9
-MIB = 1024  # getrusage counts KiB on Linux
+KIB_PER_MIB = 1024  # getrusage counts KiB on Linux
 
-SCHEMA = {
-    "columns": {
-        "age": {"kind": "integer", "lower": 0, "upper": 110},
-        "income": {"kind": "continuous", "lower": 0, "upper": 500_000, "resolution": 0.01},
-        "weight": {"kind": "continuous", "lower": 30, "upper": 200, "nullable": True},
-        "children": {"kind": "integer", "lower": 0, "upper": 15, "nullable": True},
-        "height": {"kind": "integer", "lower": 100, "upper": 220},
-        "region": {"kind": "categorical", "categories": [f"region {i:02d}" for i in range(50)]},
-        "trade": {"kind": "categorical", "categories": [f"trade {i:03d}" for i in range(500)]},
-        "status": {"kind": "categorical", "categories": ["single", "married", "parted", "widowed"]},
-        "schooling": {"kind": "ordinal", "categories": ["none", "primary", "secondary", "tertiary"], "nullable": True},
-        "employed": {"kind": "boolean"},
-        "since": {"kind": "datetime", "lower": "1990-01-01", "upper": "2024-12-31"},
-        "outcome": {"kind": "categorical", "categories": ["no", "yes"]},
-    }
+
+def levels(*categories: str, **facts: object) -> dict[str, object]:
+    return {"kind": "categorical", "categories": list(categories), **facts}
+
+
+COLUMNS: dict[str, dict[str, object]] = {
+    "age": {"kind": "integer", "lower": 0, "upper": 110},
+    "income": {"kind": "continuous", "lower": 0, "upper": 500_000, "resolution": 0.01},
+    "weight": {"kind": "continuous", "lower": 30, "upper": 200, "nullable": True},
+    "children": {"kind": "integer", "lower": 0, "upper": 15, "nullable": True},
+    "height": {"kind": "integer", "lower": 100, "upper": 220},
+    "region": levels(*(f"region {i:02d}" for i in range(50))),
+    "trade": levels(*(f"trade {i:03d}" for i in range(500))),
+    "status": levels("single", "married", "parted", "widowed"),
+    "schooling": levels("none", "primary", "secondary", "tertiary", kind="ordinal", nullable=True),
+    "employed": {"kind": "boolean"},
+    "since": {"kind": "datetime", "lower": "1990-01-01", "upper": "2024-12-31"},
+    "outcome": levels("no", "yes"),
 }
 TARGET = "outcome"
 
@@ -50,22 +54,27 @@ def make_piece(n: int, rng: np.random.Generator):
     z = rng.standard_normal((n, 4))
     age = np.clip(45 + 18 * z[:, 0], 0, 110).astype(np.int16)
     income = np.round(np.clip(np.exp(10 + 0.5 * z[:, 0] + 0.7 * z[:, 1]), 0, 500_000), 2)
-    labels = {name: np.array(fact["categories"]) for name, fact in SCHEMA["columns"].items() if "categories" in fact}
+
+    def pick(name: str, codes: np.ndarray) -> np.ndarray:
+        return np.array(COLUMNS[name]["categories"])[codes]
+
     level = np.digitize(z[:, 1] + 0.5 * z[:, 2], [-1.5, 0.0, 1.0])
-    return pa.table({
-        "age": age,
-        "income": income,
-        "weight": pa.array(np.clip(75 + 15 * z[:, 2], 30, 200), mask=rng.random(n) < 0.1),
-        "children": pa.array(rng.poisson(1.5, n).clip(0, 15).astype(np.int8), mask=rng.random(n) < 0.05),
-        "height": np.clip(170 + 8 * z[:, 3] + 3 * z[:, 2], 100, 220).astype(np.int16),
-        "region": pa.array(labels["region"][rng.integers(0, 50, n)]).dictionary_encode().cast(pa.string()),
-        "trade": labels["trade"][(rng.beta(1, 6, n) * 500).astype(int)],
-        "status": labels["status"][np.digitize(z[:, 0], [-1.0, 1.0, 2.0])],
-        "schooling": pa.array(labels["schooling"][level], mask=rng.random(n) < 0.02),
-        "employed": z[:, 1] > -0.8,
-        "since": pa.array((7305 + rng.integers(0, 12_784, n)).astype(np.int32), type=pa.date32()),
-        "outcome": labels["outcome"][(z[:, 0] + z[:, 1] + rng.standard_normal(n) > 1).astype(int)],
-    })
+    return pa.table(
+        {
+            "age": age,
+            "income": income,
+            "weight": pa.array(np.clip(75 + 15 * z[:, 2], 30, 200), mask=rng.random(n) < 0.1),
+            "children": pa.array(rng.poisson(1.5, n).clip(0, 15), mask=rng.random(n) < 0.05),
+            "height": np.clip(170 + 8 * z[:, 3] + 3 * z[:, 2], 100, 220).astype(np.int16),
+            "region": pick("region", rng.integers(0, 50, n)),
+            "trade": pick("trade", (rng.beta(1, 6, n) * 500).astype(int)),
+            "status": pick("status", np.digitize(z[:, 0], [-1.0, 1.0, 2.0])),
+            "schooling": pa.array(pick("schooling", level), mask=rng.random(n) < 0.02),
+            "employed": z[:, 1] > -0.8,
+            "since": pa.array((7305 + rng.integers(0, 12_784, n)).astype(np.int32), type=pa.date32()),
+            "outcome": pick("outcome", (z[:, 0] + z[:, 1] + rng.standard_normal(n) > 1).astype(int)),
+        }
+    )
 
 
 def generate(data: Path, rows: int) -> None:
@@ -79,7 +88,7 @@ def generate(data: Path, rows: int) -> None:
     writer.close()
 
 
-def stream(data: Path) -> None:
+def stream(data: Path, rows: int) -> None:
     """The yardstick: read every chunk, keep none."""
     from sfumato.data.sources import open_source
 
@@ -91,7 +100,7 @@ def stream(data: Path) -> None:
 def fit(data: Path, rows: int) -> None:
     import sfumato
 
-    schema = sfumato.Schema.from_dict({"rows": rows, **SCHEMA})
+    schema = sfumato.Schema.from_dict({"rows": rows, "columns": COLUMNS})
     synthesizer = sfumato.ConditionalGaussian(epsilon=EPSILON, delta=DELTA)
     synthesizer.fit(data, schema=schema, target=TARGET).save(data.with_name("release"))
 
@@ -102,20 +111,18 @@ def sample(data: Path, rows: int) -> None:
     sfumato.load(data.with_name("release")).write_sample(data.with_name("synthetic.parquet"), rows)
 
 
-STEPS = ("generate", "stream", "fit", "sample")
+STEPS = {"generate": generate, "stream": stream, "fit": fit, "sample": sample}
 
 
 def run_step(step: str, data: Path, rows: int) -> None:
-    """Run one step in this process and print its seconds and peak memory; imports are not timed."""
+    """Run one step in this process and print its seconds and peak memory, imports untimed."""
     if step != "generate":
         import sfumato  # noqa: F401
     start = time.perf_counter()
-    if step == "stream":
-        stream(data)
-    else:
-        {"generate": generate, "fit": fit, "sample": sample}[step](data, rows)
+    STEPS[step](data, rows)
     seconds = time.perf_counter() - start
-    print(json.dumps({"seconds": seconds, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB}))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_MIB
+    print(json.dumps({"seconds": seconds, "peak_mib": peak}))
 
 
 def measure(rows: int, folder: Path) -> dict[str, dict[str, float]]:
@@ -142,9 +149,10 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         found = measure(arguments.rows, Path(folder))
-    print(f"{arguments.rows:,} rows × {len(SCHEMA['columns'])} columns, {found['file']['mib']:.0f} MiB of Parquet")
+    size = f"{found['file']['mib']:.0f} MiB of Parquet"
+    print(f"{arguments.rows:,} rows × {len(COLUMNS)} columns, {size}")
     print(f"{'step':<10}{'seconds':>10}{'peak MiB':>10}{'÷ streaming':>13}")
-    for step in STEPS[1:]:
+    for step in ("stream", "fit", "sample"):
         figures = found[step]
         ratio = figures["peak_mib"] / found["stream"]["peak_mib"]
         print(f"{step:<10}{figures['seconds']:>10.1f}{figures['peak_mib']:>10.0f}{ratio:>13.2f}")

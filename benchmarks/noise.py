@@ -1,8 +1,9 @@
 """Speed of the secret noise, as ratios against generators that keep no secret.
 
-Draws 1.6 million normals (and as many memberships of probability 0.01) with Sfumato's cryptographic generator, with
-numpy's default generator and, if it is installed, with randomgen's AES counter generator. The three take turns, so
-that a busy neighbour slows them alike; medians over the repeats are compared. Only ratios travel between machines.
+Draws 1.6 million normals (and as many memberships of probability 0.01) with Sfumato's
+cryptographic generator, with numpy's default generator and, if it is installed, with randomgen's
+AES counter generator. They take turns, so that a busy neighbour slows them alike; medians over the repeats are
+compared. Only ratios travel between machines.
 
     python benchmarks/noise.py [--repeats 40]
 """

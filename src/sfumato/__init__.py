@@ -1,8 +1,8 @@
 """Sfumato: publish data about people without publishing the people.
 
-    >>> import sfumato
-    >>> release = sfumato.ConditionalGaussian(epsilon=1.0).fit(frame, schema="schema.yaml")  # doctest: +SKIP
-    >>> synthetic = release.sample(10_000)  # doctest: +SKIP
+>>> import sfumato
+>>> release = sfumato.ConditionalGaussian(epsilon=1.0).fit(frame, schema="schema.yaml")  # doctest: +SKIP
+>>> synthetic = release.sample(10_000)  # doctest: +SKIP
 """
 
 from importlib.metadata import PackageNotFoundError, version

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sfumato.data.atomic import refuse_existing
 from sfumato.data.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import evaluate
+from sfumato.models.streams import public_stream
 from sfumato.release import load
 from sfumato.release.files import MANIFEST
 from sfumato.synthesizers.gaussian import ConditionalGaussian
@@ -65,7 +64,7 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     refuse_existing(out / "schema.yaml", overwrite=overwrite)
     refuse_existing(out / "release", overwrite=overwrite, marker=MANIFEST)
     refuse_existing(out / "synthetic.csv", overwrite=overwrite)
-    order = np.random.Generator(np.random.PCG64(_SPLIT_SEED)).permutation(len(frame))  # noqa: TID251
+    order = public_stream(_SPLIT_SEED).permutation(len(frame))
     held_out = len(frame) // 5
     train, test = frame.iloc[order[held_out:]], frame.iloc[order[:held_out]]
     show(

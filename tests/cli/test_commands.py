@@ -201,7 +201,7 @@ class TestValidate:
         assert found["private"] is False
         (finding,) = found["findings"]
         assert set(finding) == {"column", "problem", "becomes", "count", "examples"}
-        assert (finding["column"], finding["count"], finding["examples"]) == ("age", 1, ["140"])
+        assert (finding["column"], finding["count"], finding["examples"]) == ("age", 1, ["'140'"])
 
 
 class TestPlan:

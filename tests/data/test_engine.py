@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.cases import STATISTICS
-from harness.privacy import FakeRecords, join
 from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato
+from harness.cases import STATISTICS
+from harness.privacy import FakeRecords, join
 from sfumato.data.engine import Exact, reduce
 from sfumato.errors import ConfigError
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from harness.privacy import MechanismCase, StatisticCase
 
+from harness.privacy import MechanismCase, StatisticCase
 from sfumato.data.kinds import Boolean, Categorical, Image, Integer
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import Grid

@@ -6,9 +6,9 @@ import pickle
 
 import numpy as np
 import pytest
-from harness.privacy import FALSE_ALARM, accept_only_unit_scale
 from scipy import stats
 
+from harness.privacy import FALSE_ALARM, accept_only_unit_scale
 from sfumato.errors import ConfigError
 from sfumato.mechanisms import noise as door
 from sfumato.mechanisms.noise import NoNoise, SecureNoise, SeededNoise

@@ -4,6 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from harness.cases import MECHANISMS, STATISTICS
 from harness.privacy import (
     STAGE,
@@ -18,8 +20,6 @@ from harness.privacy import (
     make_exact,
     search_neighbours,
 )
-from scipy import stats
-
 from sfumato.data.engine import reduce
 from sfumato.errors import ConfigError, LedgerError
 from sfumato.mechanisms.noise import NoNoise, SeededNoise

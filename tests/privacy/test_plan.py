@@ -106,8 +106,12 @@ def test_ledger_takes_the_plan_in_order_and_closes():
 def test_ledger_refuses_anything_but_the_plan(sequence):
     book = ledger(stage("a", count=2), stage("b"))
     with pytest.raises(LedgerError):
-        for name in sequence:
-            charge(book, name)
+        charge_all(book, sequence)
+
+
+def charge_all(book, names):
+    for name in names:
+        charge(book, name)
 
 
 @pytest.mark.parametrize("sequence", [[], ["a"], ["a", "a"]])

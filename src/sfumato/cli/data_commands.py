@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -25,7 +25,7 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an e
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
-class SchemaFormat(str, Enum):
+class SchemaFormat(StrEnum):
     """Formats that a schema can be imported from."""
 
     smartnoise = "smartnoise"
@@ -64,7 +64,7 @@ def draft_command(
 def check_command(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, YAML or JSON.")],
     data: Annotated[
-        Optional[Path], typer.Argument(metavar="[DATA]", help="Also compare its columns with this file's.")
+        Path | None, typer.Argument(metavar="[DATA]", help="Also compare its columns with this file's.")
     ] = None,
     json_output: JsonOption = False,
 ) -> None:

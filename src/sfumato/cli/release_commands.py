@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
@@ -36,18 +36,18 @@ SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
 EpsilonOption = Annotated[float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")]
 DeltaOption = Annotated[
-    Optional[float], typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")
+    float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")
 ]
 RowsOption = Annotated[
-    Optional[int], typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")
+    int | None, typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")
 ]
 BuyRowsOption = Annotated[
     bool, typer.Option("--buy-rows", help="Declare no number of rows: buy a noisy one. Needs --delta.")
 ]
 TargetOption = Annotated[
-    Optional[str], typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")
+    str | None, typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")
 ]
-SeedOption = Annotated[Optional[int], typer.Option("--seed", metavar="N", help="Reproducible noise: NOT private.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Reproducible noise: NOT private.")]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
 
 
@@ -145,9 +145,9 @@ def sample_command(
     release: ReleaseArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .parquet or .npz file to write.")],
     n: Annotated[
-        Optional[int], typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
+        int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
     ] = None,
-    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
@@ -192,11 +192,11 @@ def evaluate_command(
     real: Annotated[Path, typer.Argument(metavar="REAL", help="The real rows that were released.")],
     synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows.")],
     test: Annotated[
-        Optional[Path], typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on.")
+        Path | None, typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on.")
     ] = None,
-    target: Annotated[Optional[str], typer.Option("--target", metavar="COL", help="Column the classifiers predict.")] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="COL", help="Column the classifiers predict.")] = None,
     schema: Annotated[
-        Optional[Path], typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else read off REAL.")
+        Path | None, typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else read off REAL.")
     ] = None,
     json_output: JsonOption = False,
 ) -> None:

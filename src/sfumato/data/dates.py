@@ -99,10 +99,8 @@ def store_dates(micros: np.ndarray, absent: np.ndarray, storage: pa.DataType) ->
     if types.is_date64(storage):
         return pa.array(micros // _DAY * 86_400_000, mask=absent).cast(storage)
     per_second = _PER_SECOND[storage.unit]
-    if per_second > 10**6:
-        units = micros * (per_second // 10**6)
-    else:
-        units = micros // (10**6 // per_second)
+    finer, coarser = max(per_second // 10**6, 1), max(10**6 // per_second, 1)
+    units = micros * finer // coarser
     wall = pa.array(units, mask=absent).cast(pa.timestamp(storage.unit))
     if storage.tz is None:
         return wall

@@ -18,20 +18,22 @@ Rows = Mapping[str, np.ndarray]
 
 
 class Statistic(Protocol):
-    """A sum over records.
-
-    Attributes:
-        name: for messages.
-        norm_bound: largest ℓ2 norm of one record's contribution.
-        replace_bound: largest ℓ2 distance between two records' contributions; at most 2·norm_bound.
-    """
+    """A sum over records of bounded contributions; replace_bound is at most 2·norm_bound."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What is summed, for messages."""
+        ...
+
     @property
-    def norm_bound(self) -> float: ...
+    def norm_bound(self) -> float:
+        """Largest ℓ2 norm of one record's contribution."""
+        ...
+
     @property
-    def replace_bound(self) -> float: ...
+    def replace_bound(self) -> float:
+        """Largest ℓ2 distance between two records' contributions."""
+        ...
 
     def zero(self) -> np.ndarray:
         """Return the sum over no records."""
@@ -46,7 +48,9 @@ class Records(Protocol):
     """What `reduce` reads: coded records in chunks, with a public bound on the records of one unit."""
 
     @property
-    def max_rows_per_unit(self) -> int: ...
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        ...
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns."""

@@ -60,8 +60,8 @@ def open_pandas(frame: pd.DataFrame, *, chunk_rows: int) -> PandasSource:
     return PandasSource(
         label=label,
         container="pandas",
-        storage={name: _pandas_storage(dtype) for name, dtype in frame.dtypes.items()},
-        dtypes={name: str(dtype) for name, dtype in frame.dtypes.items()},
+        storage={str(name): _pandas_storage(dtype) for name, dtype in frame.dtypes.items()},
+        dtypes={str(name): str(dtype) for name, dtype in frame.dtypes.items()},
         chunk_rows=chunk_rows,
         frame=frame,
     )

@@ -165,5 +165,5 @@ class _UnitLimiter:
 def _unit_key(value: pa.Scalar) -> object:
     """Return a hashable name of a unit; None for a missing one."""
     name = value.as_py()
-    missing = name is None or name in (b"", "") or name != name  # noqa: PLR0124 - NaN is not itself
+    missing = name is None or name in (b"", "") or name != name
     return None if missing else name

@@ -62,7 +62,7 @@ class ImageLayout:
                 f"{', '.join(map(repr, schema.released))}. Declare the other columns as identifier to leave them out."
             )
         kind = schema.columns[images[0]]
-        assert isinstance(kind, Image)  # noqa: S101 - for the type checker
+        assert isinstance(kind, Image)
         if np.prod(kind.shape) > _MOST_PIXELS:
             raise ConfigError(
                 f"Expected images of at most {_MOST_PIXELS} values, got shape {list(kind.shape)} in {images[0]!r}. "

@@ -46,13 +46,16 @@ def noisy_sum(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -
 
     Privacy: one `Gaussian(σ)` event of the stage. ℓ2 sensitivity B under add/remove (one unit's contribution) and
         B·replace_distance under replace-one; both are carried by `exact`. Proof: docs/proofs/gaussian_sum.md.
+
     Args:
         exact: the sum, any shape.
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
         noise: the door of randomness.
+
     Returns:
         The noisy sum, same shape, float64.
+
     Raises:
         LedgerError: the plan has another stage next, or a smaller replace distance. Nothing was released.
     Reference: Dwork and Roth 2014, Theorem A.1; accounted exactly, by privacy-loss distributions.
@@ -93,13 +96,16 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
 
     Privacy: one `Gaussian(σ)` event of the stage. Sensitivity B under add/remove, √2·B under replace-one (two
         outer products have a non-negative inner product). Proof: docs/proofs/second_moment.md.
+
     Args:
         exact: sums of outer products, shape (..., d, d), symmetric.
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
         noise: the door of randomness.
+
     Returns:
         The noisy sums, same shape, symmetric; noise_std on the diagonal, noise_std/√2 off it.
+
     Raises:
         ConfigError: not square matrices; before anything is charged.
         LedgerError: the plan has another stage next. Nothing was released.
@@ -107,7 +113,7 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
         symmetric part used here has half that variance off the diagonal at the same guarantee.
     """
     value = exact.open_in_mechanism()
-    if value.ndim < 2 or value.shape[-1] != value.shape[-2]:  # noqa: PLR2004
+    if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         raise ConfigError(f"Expected square matrices in {exact!r}, got shape {value.shape}.")
     noise_std = _charge(exact, stage, ledger, noise)
     result = np.empty(value.shape)

@@ -42,6 +42,6 @@ def malformed(name: str) -> ReleaseError:
 def require_shares(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """Return the named vector of shares, normalised; they have to be ≥ 0 and sum to 1."""
     shares = require_array(arrays, name, np.float64, (None,))
-    fine = shares.size >= 1 and bool((shares >= 0).all()) and abs(float(shares.sum()) - 1) < 1e-6  # noqa: PLR2004
+    fine = shares.size >= 1 and bool((shares >= 0).all()) and abs(float(shares.sum()) - 1) < 1e-6
     require_well_formed(fine, name)
     return shares / shares.sum()

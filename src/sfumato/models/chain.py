@@ -193,8 +193,8 @@ class ChainModel:
                 predictor = innovations[:, : block.start] @ step.loading
                 step = step.calibrated(predictor, rng)
                 tilts[j][k] = step.tilts
-                if quantiles[j] is not None:
-                    quantiles[j][k] = step.quantiles
+                if (fitted := quantiles[j]) is not None:
+                    fitted[k] = step.quantiles
                 if block.stop > block.start:
                     drawn = step.blocks.of(step.choose(predictor, rng))
                     innovations[:, block] = (drawn - predictor) @ step.whitener

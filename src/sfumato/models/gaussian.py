@@ -24,7 +24,9 @@ def project_to_simplex(values: np.ndarray, total: float) -> np.ndarray:
 
 
 def shrinkage_weight(difference_energy: float, noise_energy: float) -> float:
-    """Return the weight in [0, 1] of a noisy difference: its signal energy ÷ its whole energy (James-Stein, positive part).
+    """Return the weight in [0, 1] of a noisy difference: signal energy ÷ whole energy.
+
+    The positive-part James-Stein rule.
 
     Args:
         difference_energy: squared norm of the noisy difference.

@@ -77,7 +77,8 @@ def _bracket(plan: Plan, budget: PrivacyBudget, start: float) -> tuple[float, fl
             f"Expected a budget that some noise level meets, got epsilon={budget.epsilon!r}, "
             f"delta={budget.delta!r}. Use a larger epsilon or delta."
         )
-    high, step = factor, 0.97
+    low = high = factor
+    step = 0.97
     for _ in range(_MOST_DOUBLINGS):
         low = high * step
         if not meets(low):
@@ -97,7 +98,7 @@ def _widen(plan: Plan, budget: PrivacyBudget, factor: float, interval: float) ->
     return low, high
 
 
-def _root(  # noqa: PLR0913
+def _root(
     plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: float, *, tolerance: float
 ) -> float:
     """Return a factor in [low, high], within `tolerance` of the root and on its safe side."""

@@ -206,11 +206,17 @@ def _malformed(content: object) -> str | None:
         return "'unit' has no name or no max_rows"
     for event in content["events"]:
         event_from_dict(event)
-    if content["epsilon"] is not None:
-        if content["accountant"] is None or content["delta"] is None or content["replace_one"] is None:
-            return "it states an epsilon without its delta, accountant or replace_one"
-        if not {"name", "value_discretization_interval"} <= set(content["accountant"]):
-            return "'accountant' has no name or no interval"
+    return None if content["epsilon"] is None else _malformed_cost(content)
+
+
+def _malformed_cost(content: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with how a certificate states its epsilon, or None."""
+    if content["accountant"] is None or content["delta"] is None or content["replace_one"] is None:
+        return "it states an epsilon without its delta, accountant or replace_one"
+    if not {"name", "value_discretization_interval"} <= set(content["accountant"]):
+        return "'accountant' has no name or no interval"
+    if not {"epsilon", "delta"} <= set(content["replace_one"]):
+        return "'replace_one' has no epsilon or no delta"
     return None
 
 
@@ -237,7 +243,7 @@ def event_from_dict(event: Mapping[str, Any]) -> dp_event.DpEvent:
     return stage.event()  # type: ignore[possibly-undefined]
 
 
-def describe(  # noqa: PLR0913
+def describe(
     *,
     plan: Plan,
     budget: PrivacyBudget | None,

@@ -164,7 +164,7 @@ def _parse(content: bytes) -> dict[str, Any]:
         problem = "the manifest is not a mapping"
     except (ValueError, RecursionError):
         pass
-    _refuse(f"{problem}.".capitalize())
+    raise ReleaseError(f"{problem}.".capitalize())
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -21,6 +21,7 @@ from sfumato.data.schema import Schema
 from sfumato.data.sinks import write_table
 from sfumato.data.sources import to_container
 from sfumato.errors import ConfigError, require_integer
+from sfumato.models.streams import fresh_seed, public_stream
 from sfumato.privacy.certificate import Certificate
 from sfumato.release.samplers import Sampler, build_sampler
 
@@ -129,14 +130,11 @@ class Release:
         n = require_integer(at_least=0, n=n)
         if seed is not None and require_integer(at_least=0, seed=seed) > _LARGEST_SEED:
             raise ConfigError(f"Expected seed below 2^63, got {seed=}.")
-        entropy = np.random.SeedSequence().entropy if seed is None else seed  # noqa: TID251
-        return self._blocks(n, entropy)
+        return self._blocks(n, fresh_seed() if seed is None else seed)
 
-    def _blocks(self, n: int, entropy: Any) -> Iterator[pa.Table]:  # noqa: ANN401
+    def _blocks(self, n: int, seed: int) -> Iterator[pa.Table]:
         for block in range(max(1, -(-n // SAMPLE_BLOCK))):
-            stream = np.random.SeedSequence(entropy, spawn_key=(block,))  # noqa: TID251
-            rng = np.random.Generator(np.random.PCG64(stream))  # noqa: TID251
-            rows = self._sampler.rows(SAMPLE_BLOCK, rng)
+            rows = self._sampler.rows(SAMPLE_BLOCK, public_stream(seed, block))
             yield self._decode(rows).slice(0, min(SAMPLE_BLOCK, n - block * SAMPLE_BLOCK))
 
     def _decode(self, rows: Mapping[str, np.ndarray]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The closed list of samplers that a release may name. A sampler is built from a stranger's file: it checks everything."""
+"""The closed list of samplers that a release may name. What they are built from, a stranger may have written."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class Synthesizer(ABC):
             SchemaError: the schema does not describe the data.
             DataError: the data cannot be read.
         """
-        schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+        schema = schema if isinstance(schema, Schema) else Schema.load(os.fspath(schema))
         rows = _row_count(schema, n_public)
         budget = self._budget(rows)
         noise = _noise(budget, seed)
@@ -158,11 +158,13 @@ class Synthesizer(ABC):
         form = _form(records)
         plan = calibrate(self._uncalibrated(schema, target, rows), budget or _nominal(rows))
         ledger = Ledger(plan, budget, progress)
-        measured: tuple[tuple[str, Noisy], ...] = ()
+        measured: list[tuple[str, Noisy]] = []
         if rows is None:
             count = noisy_count(reduce(RowCount(), records), stage=COUNT_STAGE, ledger=ledger, noise=noise)
-            measured = ((RowCount.name, count),)
-        n = rows if rows is not None else max(1, round(float(measured[0][1].value)))
+            measured.append((RowCount.name, count))
+            n = max(1, round(float(count.value)))
+        else:
+            n = rows
         fitted = self.run(Fit(records, ledger, noise, n, target))
         ledger.close()
         description = self._describe(plan, budget, schema, n, declared=rows is not None)

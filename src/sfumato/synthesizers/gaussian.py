@@ -41,6 +41,7 @@ from sfumato.learners.moments import (
 )
 from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.models.gaussian import symmetric_noise_edge
+from sfumato.models.streams import public_stream
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import ImageGaussian, TableChain
 from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
@@ -52,6 +53,7 @@ _CALIBRATION_ROWS = 20_000
 _CALIBRATION_SEED = 0
 _MOST_CLASSES = 1_000
 _LARGEST_EDGE = 1 / 3
+_LEAST_NORM = 0.05  # a table of constants by its released marginals has vectors of norm 0
 
 
 @final
@@ -131,12 +133,13 @@ class ConditionalGaussian(Synthesizer):
             level_groups=self.level_groups,
             numeric_groups=numeric_groups(plan[MOMENTS].noise_multiplier, facts, fit.n_public),
         )
-        statistic = ClassSecondMoments(layout, columns, self.clip_slack * expected_norm(columns))
+        clip_norm = self.clip_slack * max(expected_norm(columns), _LEAST_NORM)
+        statistic = ClassSecondMoments(layout, columns, clip_norm)
         moments = noisy_second_moment(
             reduce(statistic, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise
         )
-        rng = np.random.Generator(np.random.PCG64(_CALIBRATION_SEED))  # noqa: TID251 - public randomness
-        model = fit_chain(moments, marginals, columns).calibrated(_CALIBRATION_ROWS, rng)
+        model = fit_chain(moments, marginals, columns)
+        model = model.calibrated(_CALIBRATION_ROWS, public_stream(_CALIBRATION_SEED))
         return Fitted(
             sampler={"name": TableChain.name, "numeric_cells": cells, "target": target},
             parameters=model.to_arrays(),

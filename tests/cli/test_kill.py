@@ -1,0 +1,179 @@
+"""`kill -9` at any moment: a release or a sample is there whole or not at all, and the next run works."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fixtures import tables
+from sfumato import cli
+from sfumato.release import load
+
+# One process imports the package and does the accounting; every run is a child of its, killed at the place that the
+# request names. Nothing before the fork may start a thread.
+DRIVER = """
+import json, os, signal, sys, time
+from pathlib import Path
+from sfumato.cli.app import run
+from sfumato.data import atomic
+from sfumato.privacy.ledger import Ledger
+
+from fixtures import tables
+from fixtures.accounting import remember
+from sfumato import ConditionalGaussian, PrivacyBudget
+
+remember(setattr)
+synthesizer = ConditionalGaussian(epsilon=1)
+synthesizer.describe_plan(tables.schema())
+Ledger(synthesizer.plan(tables.schema()), PrivacyBudget(1, 1e-5))
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def dying(function, call):
+    seen = []
+    def wrapped(*arguments, **options):
+        seen.append(None)
+        if len(seen) == call:
+            die()
+        return function(*arguments, **options)
+    return wrapped
+
+def arm(place, call):
+    owner, name = {
+        "charge": (Ledger, "charge"), "close": (Ledger, "close"), "mkdir": (Path, "mkdir"),
+        "write": (Path, "write_bytes"), "flush": (atomic, "_flush"), "rename": (Path, "rename"),
+        "replace": (Path, "replace"), "remove": (atomic, "_remove"),
+    }[place]
+    setattr(owner, name, dying(getattr(owner, name), call))
+
+for line in sys.stdin:
+    place, call, after, arguments = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        sys.stdout = sys.stderr = open(os.devnull, "w")
+        if place:
+            arm(place, call)
+        os._exit(run(arguments))
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@pytest.fixture(scope="module")
+def driver():
+    environment = os.environ | {
+        "PYTHONPATH": f"{Path(cli.__file__).parents[2]}{os.pathsep}{Path(tables.__file__).parents[1]}",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def kill(driver, tmp_path):
+    """Run a command in a process of its own and kill it; return its exit code, -9 if it was killed in time."""
+    tables.write_csv(tmp_path / "people.csv")
+    (tmp_path / "schema.yaml").write_text(tables.SCHEMA_TEXT, encoding="utf-8")
+
+    def killing(*arguments: object, place: str = "", call: int = 1, after: float | None = None) -> int:
+        driver.stdin.write(json.dumps([place, call, after, [str(argument) for argument in arguments]]) + "\n")
+        driver.stdin.flush()
+        return int(driver.stdout.readline())
+
+    return killing
+
+
+def fit(folder: Path, out: str = "r") -> tuple[object, ...]:
+    schema = folder / "schema.yaml"
+    return ("fit", folder / "people.csv", "--schema", schema, "--epsilon", 1, "--out", folder / out)
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"people.csv", "schema.yaml"}
+
+
+def is_partial(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".partial")
+
+
+@pytest.mark.parametrize("out", ["r", "r.sfm"])
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [("charge", 1), ("charge", 2), ("close", 1), ("mkdir", 1), ("write", 1), ("write", 2), ("flush", 1), ("flush", 3),
+     ("replace", 1)],
+)  # fmt: skip
+def test_before_the_rename_there_is_no_release(kill, call, tmp_path, out, place, count):
+    if (out == "r.sfm" and place in {"mkdir", "write"}) or (out, place, count) == ("r.sfm", "flush", 3):
+        pytest.skip("a single file is written without these")
+    assert kill(*fit(tmp_path, out), place=place, call=count) == -signal.SIGKILL
+    assert all(map(is_partial, left(tmp_path)))
+    # the leftovers disturb neither a second fit nor what follows
+    assert call(*fit(tmp_path, out)).code == 0
+    assert load(tmp_path / out).certificate.private
+    assert call("sample", tmp_path / out, "-n", 5, "--out", tmp_path / "s.csv").code == 0
+
+
+def test_after_the_rename_the_release_is_whole(kill, tmp_path):
+    assert kill(*fit(tmp_path), place="flush", call=4) == -signal.SIGKILL  # of the folder, once renamed
+    assert left(tmp_path) == {"r"}
+    assert load(tmp_path / "r").certificate.private
+
+
+@pytest.mark.parametrize(
+    ("place", "count"), [("charge", 1), ("write", 2), ("flush", 3), ("rename", 1), ("rename", 2), ("remove", 1)]
+)
+def test_an_overwrite_leaves_the_old_or_the_new_or_none(kill, call, tmp_path, place, count):
+    assert call(*fit(tmp_path)).code == 0
+    before = (tmp_path / "r" / "manifest.json").read_bytes()
+    assert kill(*fit(tmp_path), "--overwrite", place=place, call=count) == -signal.SIGKILL
+    if "r" in left(tmp_path):
+        load(tmp_path / "r")
+    if place in {"charge", "write", "flush"} or (place, count) == ("rename", 1):
+        assert (tmp_path / "r" / "manifest.json").read_bytes() == before
+    assert all(is_partial(name) for name in left(tmp_path) - {"r"})
+    assert call(*fit(tmp_path), "--overwrite").code == 0
+    assert load(tmp_path / "r").certificate.private
+
+
+def test_at_random_moments(kill, call, tmp_path):
+    codes = []
+    for i in range(12):
+        out = f"r{i}"
+        codes.append(kill(*fit(tmp_path, out), after=0.01 + 0.015 * i))
+        if out in left(tmp_path):
+            load(tmp_path / out)
+        else:
+            assert codes[-1] == -signal.SIGKILL
+    assert -signal.SIGKILL in codes
+    assert all(is_partial(name) or name.startswith("r") for name in left(tmp_path))
+    assert call(*fit(tmp_path)).code == 0
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.parquet"])
+def test_a_sample(kill, call, tmp_path, name):
+    assert call(*fit(tmp_path)).code == 0
+    target = tmp_path / name
+    endless = ("sample", tmp_path / "r", "-n", 10**9, "--out", target)
+    assert kill(*endless, after=0.4) == -signal.SIGKILL
+    assert kill("sample", tmp_path / "r", "-n", 9, "--out", target, place="replace") == -signal.SIGKILL
+    assert not target.exists()
+    assert all(is_partial(left_over) for left_over in left(tmp_path) - {"r"})
+    assert call("sample", tmp_path / "r", "-n", 9, "--out", target).code == 0
+    made = pd.read_csv(target) if name == "s.csv" else pd.read_parquet(target)
+    assert len(made) == 9

@@ -1,0 +1,144 @@
+"""ConditionalGaussian: what it learns, its settings, and the public facts that its sizes follow from."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fixtures import tables
+from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato.data.kinds import Boolean, Categorical, Continuous, Integer
+from sfumato.errors import ConfigError, SchemaError
+from sfumato.synthesizers import gaussian
+
+N = 4_000
+
+
+def two_columns(rows: int = N) -> tuple[pd.DataFrame, Schema]:
+    rng = np.random.default_rng(0)
+    a = rng.random(rows) < 0.3
+    b = np.where(rng.random(rows) < 0.9, a, ~a)
+    frame = pd.DataFrame({"a": a, "b": b, "x": rng.normal(5 + 3 * a, 1).clip(0, 10)})
+    kinds = {"a": Boolean(), "b": Boolean(), "x": Continuous(lower=0, upper=10, resolution=0.01)}
+    return frame, Schema(columns=kinds, rows=rows)
+
+
+class TestWhatItLearns:
+    @pytest.mark.parametrize("target", [None, "a"])
+    @pytest.mark.parametrize("epsilon", [NonPrivate(), 5.0])
+    def test_marginals_and_dependence(self, target, epsilon):
+        frame, schema = two_columns()
+        made = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema, target=target, seed=0).sample(20_000, seed=0)
+        assert made["a"].mean() == pytest.approx(frame["a"].mean(), abs=0.03)
+        assert (made["a"] == made["b"]).mean() == pytest.approx(0.9, abs=0.06)
+        for value in (False, True):
+            ours, theirs = made.loc[made["a"] == value, "x"], frame.loc[frame["a"] == value, "x"]
+            assert ours.mean() == pytest.approx(theirs.mean(), abs=0.4)
+
+    def test_the_classes_of_images(self):
+        pixels, labels = tables.images(600)
+        release = ConditionalGaussian(epsilon=NonPrivate()).fit((pixels, labels), schema=tables.image_schema())
+        made = release.sample(600, seed=0)
+        for label in range(3):
+            ours, theirs = made["y"] == label, labels == label
+            assert ours.mean() == pytest.approx(theirs.mean(), abs=0.08)
+            assert np.abs(made["x"][ours].mean(axis=0) - pixels[theirs].mean(axis=0)).max() < 25
+
+    def test_impossible_values_stay_impossible(self):
+        # an amount that is exactly 0 for most, and a label that never occurs
+        rng = np.random.default_rng(1)
+        frame = pd.DataFrame({"amount": np.where(rng.random(N) < 0.8, 0.0, rng.uniform(500, 900, N)), "k": "p"})
+        kinds = {"amount": Continuous(lower=0, upper=1000), "k": Categorical(categories=("p", "q"))}
+        schema = Schema(columns=kinds, rows=N)
+        made = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema).sample(5_000, seed=0)
+        assert (made["amount"] == 0).mean() == pytest.approx(0.8, abs=0.03)
+        assert set(made["k"]) == {"p"}
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("marginal_share", 0), ("marginal_share", 1), ("marginal_share", float("nan")), ("level_groups", 1),
+            ("level_groups", 2.5), ("clip_slack", 0), ("clip_slack", float("inf")),
+        ],
+    )  # fmt: skip
+    def test_outside_their_domain(self, name, value):
+        with pytest.raises(ConfigError, match=name):
+            ConditionalGaussian(epsilon=1.0, **{name: value})
+
+    def test_they_change_the_plan(self):
+        plan = ConditionalGaussian(epsilon=1.0, marginal_share=0.5).plan(tables.schema())
+        marginals, moments = plan.stages
+        assert marginals.noise_multiplier == moments.noise_multiplier
+
+    def test_few_groups_of_many_levels(self):
+        kind = Categorical(categories=tuple(map(str, range(200))))
+        schema = Schema(columns={"a": kind, "b": Boolean()}, rows=1000)
+        frame = pd.DataFrame({"a": [str(i % 200) for i in range(1000)], "b": [True] * 1000})
+        release = ConditionalGaussian(epsilon=1.0, level_groups=5).fit(frame, schema=schema)
+        assert release.parameters["column.0.tilts"].shape[1] == 5
+        assert set(release.sample(200)["a"]) <= set(kind.categories)
+
+
+class TestSizes:
+    facts = gaussian._Facts(n_classes=2, n_features=10, n_level_cells=30)
+
+    def test_cells_grow_with_the_public_number_of_rows(self):
+        cells = [gaussian.numeric_cells(10.0, self.facts, n) for n in (10, 10_000, 10**9)]
+        assert cells[0] == 8
+        assert cells == sorted(cells)
+        assert cells[-1] == 128
+
+    def test_groups_grow_with_the_public_number_of_rows(self):
+        groups = [gaussian.numeric_groups(10.0, self.facts, n) for n in (10, 30_000, 10**9)]
+        assert groups[0] == 1
+        assert groups == sorted(groups)
+        assert groups[-1] == 10
+
+    def test_a_target_alone_is_one_class(self):
+        schema = Schema(columns={"a": Boolean()}, rows=100)
+        release = ConditionalGaussian(epsilon=1.0).fit(pd.DataFrame({"a": [True] * 90}), schema=schema, target="a")
+        assert release.sampler["target"] is None
+        assert list(release.sample(10).columns) == ["a"]
+
+    def test_too_many_classes(self):
+        kind = Categorical(categories=tuple(map(str, range(1001))))
+        schema = Schema(columns={"a": kind, "b": Boolean()}, rows=100)
+        with pytest.raises(SchemaError, match="at most 1000 classes"):
+            ConditionalGaussian(epsilon=1.0).plan(schema, target="a")
+
+    def test_constants_by_the_marginals_are_no_failure(self):
+        # every released marginal is a point: the records' vectors have norm 0
+        kinds = {"a": Categorical(categories=("p", "q")), "b": Integer(lower=0, upper=9)}
+        schema = Schema(columns=kinds, rows=1000)
+        frame = pd.DataFrame({"a": ["p"] * 1000, "b": [4] * 1000})
+        for epsilon in (NonPrivate(), 5.0):
+            made = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema, seed=0).sample(100, seed=0)
+            assert (made["a"] == "p").mean() > 0.9
+            assert (made["b"] == 4).mean() > 0.9
+
+    def test_a_domain_of_one_point(self):
+        kinds = {"a": Categorical(categories=("p",)), "b": Integer(lower=3, upper=3)}
+        schema = Schema(columns=kinds, rows=10)
+        made = ConditionalGaussian(epsilon=1.0).fit(pd.DataFrame({"a": ["p"], "b": [3]}), schema=schema).sample(4)
+        assert made.to_dict("list") == {"a": ["p"] * 4, "b": [3] * 4}
+
+
+class TestForecast:
+    def test_it_is_about_what_the_noise_does(self):
+        # the standard error of a 1-way share at n_public, against fits to one and the same table
+        frame, schema = two_columns()
+        synthesizer = ConditionalGaussian(epsilon=1.0)
+        said = synthesizer.describe_plan(schema)["stages"][0]["forecast"]
+        forecast = float(said.rpartition("±")[2])
+        counts = np.array([
+            synthesizer.fit(frame, schema=schema, seed=seed).measurements[0].value[0, :2] for seed in range(30)
+        ])
+        assert (counts / N).std(axis=0).mean() == pytest.approx(forecast, rel=0.5)
+
+    def test_images(self):
+        stages = ConditionalGaussian(epsilon=1.0).describe_plan(tables.image_schema())["stages"]
+        assert [stage["name"] for stage in stages] == [
+            "class counts", "class sums", "pooled second moment", "second moments by class",
+        ]  # fmt: skip
+        assert all(stage["forecast"] for stage in stages)
