@@ -35,6 +35,10 @@ lint: .venv/.installed-lint .venv/.installed-test  ## ruff, pyright, import cont
 
 bench: .venv/.installed-bench  ## speed and memory, as ratios against named peers
 	$(ONE_THREAD) $(BIN)/python benchmarks/noise.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/large_table.py --rows 1000000
+
+adult: .venv/.installed-bench  ## the acceptance protocol on Adult: SFUMATO_DATA=folder of adult.parquet
+	$(ONE_THREAD) $(BIN)/python benchmarks/adult.py
 
 docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build

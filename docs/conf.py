@@ -21,8 +21,34 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True  # attributes are described once, in the class's own text
+napoleon_use_rtype = False  # results are described in words; their types stand in the signature
 napoleon_custom_sections = ["Edge cases"]
 
 html_theme = "furo"
 html_title = "Sfumato"
 html_show_sphinx = False
+
+_NOTES = ("Privacy:", "Edge cases:", "Reference:")
+
+
+def plain_notes(app, what, name, obj, options, lines):  # noqa: ANN001, ANN201
+    """Give the house's one-line notes a paragraph each, and keep the bars of formulas."""
+    tidied: list[str] = []
+    in_note = False
+    for line in lines:
+        if line.startswith(_NOTES):
+            in_note = True
+            tidied.append("")
+        elif not line.strip():
+            in_note = False
+        text = line.strip() if in_note else line
+        is_formula = text.startswith("    ") and "`" not in text
+        tidied.append(text.replace("|", r"\|") if is_formula else text)
+    if what == "property" and tidied:  # napoleon would take what is before a colon for the type
+        tidied[0] = tidied[0].replace(": ", " – ")
+    lines[:] = tidied
+
+
+def setup(app):  # noqa: ANN001, ANN201
+    """Tidy docstrings before napoleon reads them."""
+    app.connect("autodoc-process-docstring", plain_notes, priority=400)

@@ -142,6 +142,24 @@ class TestColumns:
         assert "'age'" in said
         assert "people.csv" in said
 
+    def test_a_misspelt_column(self, folder, refused):
+        tables.write_csv(folder / "people.csv", tables.frame().rename(columns={"weight": "Wieght"}))
+        assert "Did you mean 'Wieght'?" in refused(*FIT)
+
+    def test_columns_that_the_schema_does_not_name(self, folder, call):
+        tables.write_csv(folder / "people.csv", tables.frame().assign(extra=1, more=2))
+        assert "not released: 'id', 2 columns that the schema does not name." in call(*FIT).err
+
+    @pytest.mark.parametrize("quote", ['"id', '"income'])
+    def test_a_stray_quote_in_the_header(self, folder, call, quote):
+        # the quote makes the first records part of a name
+        text = Path("people.csv").read_text(encoding="utf-8").replace(quote[1:], quote, 1)
+        Path("people.csv").write_text(text.replace("low", 'Xanthippe"', 1), encoding="utf-8")
+        for command in (FIT, ("schema", "check", "schema.yaml", "people.csv")):
+            result = call(*command)
+            assert result.code
+            assert "Xanthippe" not in result.err + result.out
+
     def test_missing_unit_column(self, folder, refused):
         text = tables.SCHEMA_TEXT.replace("columns:", "unit: {column: who, max_rows: 3}\ncolumns:\n  who: identifier")
         Path("schema.yaml").write_text(text, encoding="utf-8")

@@ -262,7 +262,7 @@ class TestFit:
         assert sorted(path.name for path in Path("r").iterdir()) == ["arrays.safetensors", "manifest.json"]
         assert "Wrote r." in result.out
         assert "NOT private" not in result.out
-        assert "not released: id" in result.err
+        assert "not released: 'id'." in result.err
         release = load("r")
         assert release.schema.released == tables.RELEASED
         assert release.certificate.private

@@ -10,7 +10,7 @@ from sfumato.data.kinds import Categorical, Identifier, Image, Integer
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema, Unit
 from sfumato.data.sources import open_source
-from sfumato.errors import SchemaError
+from sfumato.errors import PrivacyWarning, SchemaError
 from sfumato.learners.counts import RowCount
 
 
@@ -94,3 +94,49 @@ def test_images_need_the_declared_shape():
         PrivateData(open_source(stack), Schema(columns={"x": Image(shape=(5, 4))}, rows=3))
     with pytest.raises(SchemaError, match="images"):
         PrivateData(open_source(pd.DataFrame({"x": [1]})), fitting)
+
+
+def test_units_that_python_cannot_read_are_left_out_or_kept_and_never_raise():
+    raw = pa.array([b"Jos\xe9", b"b", b"Jos\xe9", None, b"NA", b"b", b"", b"c"])
+    text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    kept = ages(PrivateData(open_source(people().set_column(0, "who", text)), schema(1)))
+    assert kept == [1, 2, 8]
+    far = pa.array([2**62, 1, 2**62, 1, None, 3, 4, 5]).cast(pa.timestamp("s"))
+    assert ages(PrivateData(open_source(people().set_column(0, "who", far)), schema(1))) == [1, 2, 6, 7, 8]
+
+
+def test_equal_units_of_different_bits_are_one():
+    zeros = pa.array([0.0, -0.0, 0.0, -0.0, 1.0, 1.0, 2.0, 0.0])
+    assert ages(PrivateData(open_source(people().set_column(0, "who", zeros)), schema(1))) == [1, 5, 7]
+
+
+def test_a_pandas_float_column_of_whole_numbers_is_warned_of():
+    frame = pd.DataFrame({"age": [1.0, None], "who": ["a", "b"]})
+    with pytest.warns(PrivacyWarning, match="'age' is float"):
+        PrivateData(open_source(frame), schema())
+
+
+@pytest.mark.parametrize("odd", [5, 1.5, None, b"\xff", float("nan"), object()])
+def test_one_odd_cell_of_a_pandas_object_column_does_not_change_the_others(odd):
+    kinds = {"who": Identifier(), "city": Categorical(categories=("a", "b"), other="o")}
+    cells = [bytearray(b"a"), memoryview(b"b"), "a", b"b"]
+
+    def codes(values):
+        frame = pd.DataFrame({"who": "x", "city": pd.Series(values, dtype=object)})
+        data = PrivateData(open_source(frame), Schema(columns=kinds, rows=1))
+        return np.concatenate([rows["city"] for rows in data.coded()])[:4].tolist()
+
+    assert codes(cells) == codes([*cells, odd]) == [0, 1, 0, 1]
+
+
+def test_label_arrays_do_not_tell_their_longest_label():
+    source = open_source((np.zeros((2, 4, 4), dtype=np.uint8), np.array(["a", "a very long label"])))
+    assert not source.dtypes
+    assert "17" not in repr(source)
+
+
+def test_images_in_an_arrow_table_are_read():
+    stack = np.arange(32, dtype=np.uint8).reshape(2, 4, 4)
+    table = pa.table({"x": pa.FixedShapeTensorArray.from_numpy_ndarray(stack)})
+    data = PrivateData(open_source(table), Schema(columns={"x": Image(shape=(4, 4))}, rows=2))
+    np.testing.assert_array_equal(next(data.coded())["x"], stack)

@@ -289,7 +289,7 @@ class TestNpz:
         for data in ((x, y), {"x": x, "y": y}, {"x_train": x, "y_train": y}):
             source = open_source(data, chunk_rows=64)
             assert source.container == "arrays"
-            assert source.dtypes == {"x": "|u1", "y": "<i8"}
+            assert not source.dtypes, "the dtype of text labels would tell the longest one"
             assert read(source) == {"x": x.tolist(), "y": y.tolist()}
         assert open_source(x).names == ("x",)
 

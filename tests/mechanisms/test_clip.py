@@ -32,6 +32,13 @@ def test_extreme_records_keep_their_direction(extreme):
         np.testing.assert_allclose(clipped, [[extreme * SAFETY, -extreme * SAFETY, 0.0]], rtol=1e-6, atol=5e-324)
 
 
+@pytest.mark.parametrize(("clip_norm", "entry"), [(1e-300, 1e23), (1e-160, 1e163), (1e-15, 1e303), (1e300, 1e308)])
+def test_extreme_ratios_stay_within_the_bound(clip_norm, entry):
+    clipped = clip_rows(np.full((1, 5), entry), clip_norm)
+    norm = np.linalg.norm(clipped / clip_norm)
+    assert 0.9999 < norm <= 1
+
+
 def test_one_bad_record_does_not_touch_the_others():
     good = np.array([[0.3, 0.4], [3.0, 4.0]])
     bad = np.array([[np.nan, 1.0], [np.inf, 0.0], [1e308, 1e308]])

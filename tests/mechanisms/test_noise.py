@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -163,3 +164,20 @@ def test_no_noise_is_zero_and_draws_no_membership():
     assert not NoNoise().private
     with pytest.raises(ConfigError):
         NoNoise().bernoulli(5, 0.5)
+
+
+def test_threads_share_a_source_without_repeating_a_word():
+    source = SecureNoise()
+    words: list[np.ndarray] = []
+
+    def draw():
+        words.extend(source.bits(1000) for _ in range(50))
+
+    threads = [threading.Thread(target=draw) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    drawn = np.concatenate(words)
+    assert drawn.size == 300_000
+    assert np.unique(drawn).size == drawn.size

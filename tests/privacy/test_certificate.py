@@ -113,3 +113,15 @@ def test_a_malformed_event_is_refused(change):
     content["events"][1].update(change)
     with pytest.raises(ReleaseError, match="certificate"):
         Certificate.from_dict(content)
+
+
+def test_a_certificate_that_understates_is_found_out():
+    content = copy.deepcopy(certificate().to_dict())
+    Certificate.from_dict(content).verify()
+    content["replace_one"]["epsilon"] /= 2
+    with pytest.raises(ReleaseError, match="under replace_one"):
+        Certificate.from_dict(content).verify()
+    content = copy.deepcopy(certificate().to_dict())
+    content["epsilon"] = 0.001
+    with pytest.raises(ReleaseError, match="Do not trust"):
+        Certificate.from_dict(content).verify()

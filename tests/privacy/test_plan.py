@@ -21,7 +21,7 @@ def stage(name="a", multiplier=2.0, **settings):
     [
         {"noise_multiplier": 0.0}, {"noise_multiplier": -1.0}, {"noise_multiplier": float("nan")},
         {"noise_multiplier": float("inf")}, {"noise_multiplier": "2"}, {"noise_multiplier": True},
-        {"replace_distance": 0.0}, {"replace_distance": 2.1}, {"sampling_probability": 0.0},
+        {"replace_distance": 0.9}, {"replace_distance": 2.1}, {"sampling_probability": 0.0},
         {"sampling_probability": 1.5}, {"sampling_probability": float("nan")}, {"count": 0}, {"count": 1.5},
     ],
 )  # fmt: skip

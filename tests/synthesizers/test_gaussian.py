@@ -29,10 +29,11 @@ class TestWhatItLearns:
         frame, schema = two_columns()
         made = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema, target=target, seed=0).sample(20_000, seed=0)
         assert made["a"].mean() == pytest.approx(frame["a"].mean(), abs=0.03)
-        assert (made["a"] == made["b"]).mean() == pytest.approx(0.9, abs=0.06)
+        # clipping weakens the dependence of two columns of one class; without any it would be 0.56
+        assert 0.75 < (made["a"] == made["b"]).mean() < 0.95
         for value in (False, True):
             ours, theirs = made.loc[made["a"] == value, "x"], frame.loc[frame["a"] == value, "x"]
-            assert ours.mean() == pytest.approx(theirs.mean(), abs=0.4)
+            assert ours.mean() == pytest.approx(theirs.mean(), abs=0.4 if target else 0.8)
 
     def test_the_classes_of_images(self):
         pixels, labels = tables.images(600)

@@ -90,7 +90,6 @@ def _fail(message: str, code: int) -> int:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
-    """Show our own warnings in one line; those of libraries could show a value, so only their kind."""
-    own = category.__module__.startswith("sfumato")
-    text = str(message) if own else f"a library warned of {category.__name__}"
-    notes.print(f"[yellow]Note:[/] {escape(text)}", soft_wrap=True)
+    """Show our own warnings in one line. Those of libraries are dropped: that one came at all can tell of a record."""
+    if category.__module__.startswith("sfumato"):
+        notes.print(f"[yellow]Note:[/] {escape(str(message))}", soft_wrap=True)

@@ -18,7 +18,7 @@ from sfumato.data.atomic import refuse_existing
 from sfumato.data.drafting import draft_schema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
+from sfumato.data.sources import Source, open_source
 from sfumato.errors import ConfigError
 from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
@@ -114,10 +114,7 @@ def fit_command(
     refuse_existing(out, overwrite=overwrite, marker="manifest.json")
     known = Schema.load(schema)
     source = open_source(data)
-    PrivateData(source, known)  # what follows names columns: not before the schema has recognised the header
-    left_out = [name for name in source.names if name not in known.released]
-    if left_out:
-        notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
+    _tell_what_is_left_out(source, known)
     with _stages(synthesizer, known, target) as progress:
         release = synthesizer.fit(
             source, schema=known, target=target, n_public=_rows(rows, buy_rows), seed=seed, progress=progress
@@ -127,6 +124,17 @@ def fit_command(
     if not release.certificate.private:
         say("This release is NOT private: its noise came from a seed.")
     say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
+
+
+def _tell_what_is_left_out(source: Source, schema: Schema) -> None:
+    """Name the schema's own columns only: another name may be a record's, where a header has a stray quote."""
+    PrivateData(source, schema)
+    left_out = [repr(name) for name in source.names if name in schema.columns and name not in schema.released]
+    others = len([name for name in source.names if name not in schema.columns])
+    if others:
+        left_out.append(f"{others} column{'s' if others > 1 else ''} that the schema does not name")
+    if left_out:
+        notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -173,6 +181,8 @@ def _counted(release: Release, n: int | None, seed: int | None) -> Iterator[pa.T
 def certificate_command(release: ReleaseArgument, json_output: JsonOption = False) -> None:
     """Show what a release cost, and check it: epsilon is computed again from the listed events."""
     certificate = load(release).certificate
+    if certificate.epsilon is not None:
+        certificate.verify()
     if json_output:
         print_json(certificate.to_dict())
         return
@@ -182,7 +192,7 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     print_cost(certificate.content)
     if certificate.epsilon is not None:
         name = certificate.content["accountant"]["name"]
-        say(f"Computed again with {name}: epsilon = {certificate.recompute():.6g}.")
+        say(f"Computed again with {name}: epsilon = {certificate.recompute():.6g}, as stated.")
     say("It rests on these assumptions:")
     for assumption in certificate.content["assumptions"]:
         say(f"  - {assumption}")

@@ -78,14 +78,16 @@ def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> ArraySo
     """
     label = "the arrays"
     keys = _find_keys(arrays, label)
+    for key in keys.values():
+        if not isinstance(arrays[key], np.ndarray):
+            # numpy would choose a type by looking at the values
+            raise DataError(f"Expected {key!r} to be a numpy array, got a {type(arrays[key]).__name__}. Convert it first.")
     named = {name: np.asarray(arrays[key]) for name, key in keys.items()}
     storage = _image_storage({name: _Header(a.shape, a.dtype) for name, a in named.items()}, label)
-    dtypes = {name: a.dtype.str for name, a in named.items()}
     return ArraySource(
         label=label,
         container="arrays",
         storage=storage,
-        dtypes=dtypes,
         keys=keys,
         chunk_rows=chunk_rows,
         arrays=named,

@@ -74,8 +74,9 @@ class Exact:
         self.name = name
         self.norm_bound = require_positive(norm_bound=norm_bound)
         self.replace_distance = require_positive(replace_distance=replace_distance)
-        if replace_distance > 2:
-            raise ConfigError(f"Expected replace_distance of at most 2, got {replace_distance=}.")
+        if not 1 <= replace_distance <= 2:  # noqa: PLR2004
+            # below 1, units of several records could be further apart than the bound for one record says
+            raise ConfigError(f"Expected replace_distance between 1 and 2, got {replace_distance=}.")
 
     def open_in_mechanism(self) -> np.ndarray:
         """Hand the exact value to a mechanism that has charged the ledger. Nothing else may call this."""
@@ -83,6 +84,9 @@ class Exact:
 
     def __repr__(self) -> str:
         return f"Exact({self.name})"
+
+    def __getstate__(self) -> NoReturn:
+        return self.__reduce__()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} is not picklable or copyable: exact values leave through a mechanism only.")
@@ -103,8 +107,10 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
         The exact sum, unprintable.
     """
     total = statistic.zero()
-    for rows in records.coded():
-        statistic.add(total, rows)
+    # a warning of numpy's would say something of a record
+    with np.errstate(all="ignore"):
+        for rows in records.coded():
+            statistic.add(total, rows)
     return Exact(
         total,
         name=statistic.name,

@@ -10,6 +10,7 @@ import datetime
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -151,12 +152,10 @@ def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
         return pa.chunked_array(
             [pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)]
         )
-    if storage != pa.string():
+    if storage != pa.string() or isinstance(series.dtype, pd.StringDtype):
         return _chunked(pa.array(series, type=storage, from_pandas=True))
-    try:
-        return _chunked(pa.array(series, type=storage, from_pandas=True))
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        pass
+    # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
+    # and gives up on a whole column for one odd cell: a record would change how the others are read.
     return pa.chunked_array([pa.array(map(_cell_text, series), type=storage)])
 
 
@@ -178,7 +177,8 @@ _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], .
             else repr(float(cell))
         ),
     ),
-    (bytes, lambda cell: cell.decode("utf-8", errors="replace")),
+    ((bytes, bytearray, memoryview), lambda cell: bytes(cell).decode("utf-8", errors="replace")),
+    (Decimal, lambda cell: None if cell.is_nan() else str(cell)),
     ((datetime.date, datetime.time), lambda cell: cell.isoformat() if cell == cell else None),
 )
 
@@ -191,7 +191,7 @@ def _cell_text(cell: object) -> str | None:
         for kind, text in _CELL_TEXT:
             if isinstance(cell, kind):
                 return text(cell)
-        text = str(cell)
+        text = str(cell).encode("utf-8", errors="replace").decode("utf-8")
     except Exception:  # noqa: BLE001  # somebody's __str__ may raise anything, with the cell in it
         return None
     return None if text in {"nan", "NaT", "<NA>"} else text

@@ -250,7 +250,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier:
-    """A column that is never read and never released."""
+    """A column that is never released; it is read only where the schema names it as the unit."""
 
 
 ColumnKind: TypeAlias = (

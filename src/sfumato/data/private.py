@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.data.array_sources import array_of
+from sfumato.data.cells import is_text, plain, read_text, without_tokens
 from sfumato.data.chunks import Chunk, Source
 from sfumato.data.coding import check_storage, code_column
 from sfumato.data.engine import Rows
-from sfumato.data.kinds import Image
+from sfumato.data.kinds import Image, Integer, LevelKind
 from sfumato.data.schema import Schema
-from sfumato.errors import SchemaError
+from sfumato.errors import PrivacyWarning, SchemaError
 
 
 @final
@@ -35,6 +39,7 @@ class PrivateData:
         self._source = source
         self._schema = schema
         _check_columns(source, schema)
+        _warn_of_telling_types(source, schema)
 
     @property
     def schema(self) -> Schema:
@@ -63,7 +68,7 @@ class PrivateData:
         alone. A record without a unit is left out.
         """
         unit = self._schema.unit
-        limiter = None if unit is None else _UnitLimiter(unit.max_rows)
+        limiter = None if unit is None else _UnitLimiter(unit.max_rows, (*self._schema.missing, ""))
         columns = [*self._schema.released, *([] if unit is None else [unit.column])]
         for chunk in self._source.chunks(list(dict.fromkeys(columns))):
             rows = self._code(chunk)
@@ -77,7 +82,7 @@ class PrivateData:
         for name in self._schema.released:
             kind, column = self._schema.columns[name], chunk.columns[name]
             if isinstance(kind, Image):
-                rows[name] = np.asarray(column)
+                rows[name] = array_of(column)
             else:
                 rows[name] = code_column(kind, _as_arrow(column), missing=self._schema.missing)
         return rows
@@ -95,12 +100,12 @@ def _check_columns(source: Source, schema: Schema) -> None:
     needed = [*schema.released, *([] if schema.unit is None else [schema.unit.column])]
     absent = [name for name in needed if name not in source.storage]
     if absent:
-        # a file without a header line shows its first record as names: they are told only beside a known one
-        known = any(name in schema.columns for name in source.names)
-        hint = f"It has {_listed(source.names)}." if known else "It has none of the schema's columns."
+        # a file's own names are not listed: without a header line, or with a stray quote in it, they are a record
+        similar = [name for name in source.names if _resembles(name, absent)]
+        hint = f"Did you mean {_listed(similar)}?" if similar else "Has the file a header line?"
         raise SchemaError(
             f"Expected {source.label} to have every column of the schema, got no column {_listed(absent)}. "
-            f"{hint} Is this the schema of another table{'' if known else ', or has the file no header line'}?"
+            f"{hint} Is this the schema of another table?"
         )
     if not schema.released:
         raise SchemaError("Expected a schema with at least one column to release, got none.")
@@ -117,6 +122,24 @@ def _check_columns(source: Source, schema: Schema) -> None:
             check_storage(name, kind, storage)
 
 
+def _warn_of_telling_types(source: Source, schema: Schema) -> None:
+    """Warn of a pandas float column of whole numbers: pandas makes it so when some cell is missing."""
+    if source.container != "pandas":
+        return
+    telling = [
+        name
+        for name in schema.released
+        if pa.types.is_floating(source.storage[name]) and isinstance(schema.columns[name], Integer | LevelKind)
+    ]
+    if telling:
+        warnings.warn(
+            f"Storage types are published. pandas stores whole numbers as floats when a cell is missing: if that is "
+            f"why {_listed(telling)} is float, convert it to Int64 in any case, or declare the type public.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
 def _check_image(name: str, kind: Image, storage: pa.DataType) -> None:
     if not isinstance(storage, pa.FixedShapeTensorType):
         raise SchemaError(f"Expected column {name!r} to hold images, got cells of type {storage}.")
@@ -127,8 +150,13 @@ def _check_image(name: str, kind: Image, storage: pa.DataType) -> None:
         )
 
 
-def _listed(names: object, most: int = 20) -> str:
-    names = list(names)  # type: ignore[call-overload]
+def _resembles(name: str, absent: Sequence[str]) -> bool:
+    """Whether a name of the file is a misspelt name of the schema, hence no cell."""
+    words = [word.casefold() for word in absent]
+    return bool(difflib.get_close_matches(name.strip().casefold(), words, 1, 0.8))
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
     text = ", ".join(repr(name) for name in names[:most])
     return text if len(names) <= most else f"{text}, … ({len(names)} in all)"
 
@@ -136,8 +164,9 @@ def _listed(names: object, most: int = 20) -> str:
 class _UnitLimiter:
     """Keeps the first `max_rows` records of every unit over all chunks; one small integer per unit in memory."""
 
-    def __init__(self, max_rows: int) -> None:
+    def __init__(self, max_rows: int, missing: Sequence[str]) -> None:
         self._max_rows = max_rows
+        self._missing = missing
         self._seen: dict[object, int] = {}
 
     def keep(self, column: pa.ChunkedArray | np.ndarray) -> np.ndarray:
@@ -145,9 +174,9 @@ class _UnitLimiter:
         cells = _as_arrow(column)
         if isinstance(cells, pa.ChunkedArray):
             cells = cells.combine_chunks()
-        coded = cells if isinstance(cells, pa.DictionaryArray) else cells.dictionary_encode()
-        names = [_unit_key(value) for value in coded.dictionary]
-        # a dictionary may hold one name twice: a unit is its name, not its place
+        coded = _unit_names(cells, self._missing).dictionary_encode()
+        names = [None if name != name else name for name in coded.dictionary.to_pylist()]  # noqa: PLR0124 - NaN
+        # equal names of different bits, 0.0 and -0.0, are one unit
         place = {name: i for i, name in reversed(list(enumerate(names)))}
         same = np.array([place[name] for name in names] + [len(names)], dtype=np.int64)
         known = np.array([name is not None for name in names] + [False])
@@ -162,8 +191,13 @@ class _UnitLimiter:
         return known[units] & (before[units] + rank < self._max_rows)
 
 
-def _unit_key(value: pa.Scalar) -> object:
-    """Return a hashable name of a unit; None for a missing one."""
-    name = value.as_py()
-    missing = name is None or name in (b"", "") or name != name
-    return None if missing else name
+def _unit_names(cells: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """Return unit cells as valid text or as numbers; whatever a cell holds, it can be read as a Python value."""
+    cells = plain(cells)
+    if isinstance(cells, pa.DictionaryArray):
+        return _unit_names(cells.dictionary_decode(), missing)
+    if is_text(cells.type):
+        return without_tokens(read_text(cells), missing)
+    if pa.types.is_date32(cells.type) or pa.types.is_time32(cells.type):
+        cells = cells.cast(pa.int32())
+    return cells.cast(pa.int64()) if pa.types.is_temporal(cells.type) else cells

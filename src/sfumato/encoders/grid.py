@@ -6,12 +6,14 @@ its own for the value 0 if 0 is within the bounds (amounts are often exactly 0),
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.data.facts import as_fraction
 from sfumato.data.kinds import (
     Boolean,
     Categorical,
@@ -31,39 +33,57 @@ TabularKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous 
 MOST_NUMERIC_CELLS = 4096
 
 _CONTINUUM = 2**40  # steps of a continuous column that declares no resolution
-_MOST_STEPS = 2**52  # a code times the number of steps is then exact in float64
+_MOST_STEPS = 2**51  # a code times this many steps still rounds to the right one in float64
 
 
-def n_steps(kind: NumericKind) -> int:
-    """Return the number of steps of resolution between the bounds of a numeric kind, at most 2^52."""
-    if isinstance(kind, Integer):
-        steps = kind.upper - kind.lower
-    elif isinstance(kind, DateTime):
-        first, last = tick_range(kind)
-        steps = last - first
-    elif kind.resolution is None:
-        steps = _CONTINUUM if kind.upper > kind.lower else 0
-    else:
-        steps = round((kind.upper - kind.lower) / kind.resolution)
-    return min(steps, _MOST_STEPS)
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a numeric kind's resolution, 0 to `last`: step = code · scale − offset.
+
+    Attributes:
+        last: the last step, at most 2^51; a finer resolution is coarsened.
+        scale: steps between the bounds; more than `last` if the bounds are no multiples of the resolution.
+        offset: steps from the lower bound to step 0, in [0, 1).
+    """
+
+    last: int
+    scale: float
+    offset: float
+
+    @classmethod
+    def of(cls, kind: NumericKind) -> Steps:
+        """Read the steps off a kind."""
+        if isinstance(kind, Integer):
+            last = kind.upper - kind.lower
+        elif isinstance(kind, DateTime):
+            first, end = tick_range(kind)
+            last = end - first
+        elif kind.resolution is None or kind.lower == kind.upper:
+            last = _CONTINUUM if kind.upper > kind.lower else 0
+        else:
+            resolution = as_fraction(kind.resolution)
+            lower, upper = as_fraction(kind.lower) / resolution, as_fraction(kind.upper) / resolution
+            first = math.ceil(lower)
+            last = math.floor(upper) - first
+            if last <= _MOST_STEPS:
+                return cls(last, float(upper - lower), float(first - lower))
+        last = min(last, _MOST_STEPS)
+        return cls(last, float(last), 0.0)
+
+    def at(self, codes: np.ndarray) -> np.ndarray:
+        """Return the step nearest to each code in [0, 1], int64."""
+        return np.clip(np.rint(codes * self.scale - self.offset), 0, self.last).astype(np.int64)
+
+    def codes(self, steps: np.ndarray) -> np.ndarray:
+        """Return the code of each step."""
+        return np.minimum((steps + self.offset) / (self.scale or 1.0), 1.0)
 
 
-def _zero_step(kind: NumericKind, steps: int) -> int | None:
-    """Return the step of the value 0, or None if 0 is not within the bounds (a date has none)."""
-    if isinstance(kind, DateTime) or not kind.lower <= 0 <= kind.upper or steps == 0:
+def _zero_code(kind: NumericKind) -> float | None:
+    """Return the code of the value 0, or None if 0 is not within the bounds (a date has none)."""
+    if isinstance(kind, DateTime) or not kind.lower <= 0 <= kind.upper or kind.lower == kind.upper:
         return None
-    return round(-kind.lower / (kind.upper - kind.lower) * steps)
-
-
-def _edges(kind: NumericKind, n_cells: int) -> np.ndarray:
-    """Return the first step of every cell, and one past the last step: int64, increasing."""
-    steps = n_steps(kind)
-    width = -(-(steps + 1) // n_cells)
-    edges = np.append(np.arange(0, steps + 1, width, dtype=np.int64), steps + 1)
-    zero = _zero_step(kind, steps)
-    if zero is not None and width > 1:
-        edges = np.union1d(edges, [zero, zero + 1])
-    return edges
+    return (0.0 - kind.lower) / float(kind.upper - kind.lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +95,29 @@ class ColumnGrid:
         kind: its kind.
         n_cells: number of cells, the missing one included; the missing cell of a nullable column is the last.
         edges: for a numeric column, the first step of every cell and one past the last, shape (cells + 1,).
+        steps: for a numeric column, its steps.
+        zero: for a numeric column that holds 0, the cell of 0 and its code.
     """
 
     name: str
     kind: TabularKind
     n_cells: int
-    edges: np.ndarray | None
+    edges: np.ndarray | None = None
+    steps: Steps | None = None
+    zero: tuple[int, float] | None = None
+
+    @classmethod
+    def numbers(cls, name: str, kind: NumericKind, most: int) -> ColumnGrid:
+        """Cut a numeric column into at most `most` cells of equal width, and the cells of 0 and of missing."""
+        steps, code = Steps.of(kind), _zero_code(kind)
+        width = -(-(steps.last + 1) // most)
+        edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
+        zero = None
+        if code is not None:
+            step = int(steps.at(np.array(code)))
+            edges = np.union1d(edges, [step, step + 1])
+            zero = int(np.searchsorted(edges, step)), code
+        return cls(name, kind, len(edges) - 1 + kind.nullable, edges, steps, zero)
 
     @property
     def numeric(self) -> bool:
@@ -89,22 +126,25 @@ class ColumnGrid:
 
     def cells(self, codes: np.ndarray) -> np.ndarray:
         """Return the cell of each code, shape (n,), int64 in [0, n_cells)."""
-        if self.edges is None:
+        if self.edges is None or self.steps is None:
             return codes.astype(np.int64)
         missing = np.isnan(codes)
-        steps = np.rint(np.where(missing, 0.0, codes) * (self.edges[-1] - 1)).astype(np.int64)
-        cells = np.clip(np.searchsorted(self.edges, steps, side="right") - 1, 0, len(self.edges) - 2)
+        steps = self.steps.at(np.where(missing, 0.0, codes))
+        cells = np.searchsorted(self.edges, steps, side="right") - 1
         if self.kind.nullable:
             cells[missing] = self.n_cells - 1
         return cells
 
     def codes(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return a code for each cell: its level, or a step drawn uniformly from the cell."""
-        if self.edges is None:
+        if self.edges is None or self.steps is None:
             return cells.astype(np.int32)
         inside = np.minimum(cells, len(self.edges) - 2)
-        steps = rng.integers(self.edges[inside], self.edges[inside + 1])
-        codes = steps / max(int(self.edges[-1]) - 1, 1)
+        codes = self.steps.codes(rng.integers(self.edges[inside], self.edges[inside + 1]))
+        if self.zero is not None:
+            # a step is near 0, not at it, where the steps are not those of the resolution
+            cell, code = self.zero
+            codes[cells == cell] = code
         if self.kind.nullable:
             codes[cells == self.n_cells - 1] = np.nan
         return codes
@@ -133,10 +173,9 @@ class Grid:
         for name in schema.released:
             kind = schema.columns[name]
             if isinstance(kind, (Categorical, Ordinal, Boolean)):
-                columns.append(ColumnGrid(name, kind, n_levels(kind), None))
+                columns.append(ColumnGrid(name, kind, n_levels(kind)))
             elif isinstance(kind, (Integer, Continuous, DateTime)):
-                edges = _edges(kind, numeric_cells)
-                columns.append(ColumnGrid(name, kind, len(edges) - 1 + kind.nullable, edges))
+                columns.append(ColumnGrid.numbers(name, kind, numeric_cells))
             else:
                 raise ConfigError(
                     f"Expected columns of a table, got {name!r} of kind {type(kind).__name__.lower()}. "

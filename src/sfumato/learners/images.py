@@ -96,8 +96,12 @@ class ImageLayout:
     def vectors(self, pixels: np.ndarray) -> np.ndarray:
         """Return images as vectors in [0, 1], shape (n, d), float64; a pixel that is not a number is 0."""
         flat = pixels.reshape(len(pixels), -1).astype(np.float64)
-        scaled = (flat - self.kind.lower) / (self.kind.upper - self.kind.lower)
-        return np.clip(np.nan_to_num(scaled, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+        flat[np.isnan(flat)] = self.kind.lower
+        # clamped before it is scaled: a huge pixel must not overflow
+        np.clip(flat, self.kind.lower, self.kind.upper, out=flat)
+        flat -= self.kind.lower
+        flat /= self.kind.upper - self.kind.lower
+        return flat
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,10 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class ClassSums:
-    """Per class, the sum of clipped images: norm at most C, two images at most 2C apart. Value: shape (k, d)."""
+    """Per class, the sum of clipped images. Value: shape (k, d).
+
+    Norm at most C. No pixel is negative, so two images' inner product is not either: they are at most √2·C apart.
+    """
 
     layout: ImageLayout
     name: str = "sums by class"
@@ -132,8 +139,8 @@ class ClassSums:
 
     @property
     def replace_bound(self) -> float:
-        """2C."""
-        return 2 * self.layout.clip_norm
+        """√2·C."""
+        return _SQRT2 * self.layout.clip_norm
 
     def zero(self) -> np.ndarray:
         """Return zeros."""

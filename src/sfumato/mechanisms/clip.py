@@ -51,7 +51,8 @@ def clip_rows(vectors: np.ndarray, clip_norm: float) -> np.ndarray:
     relative = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     with np.errstate(over="ignore"):
         norms = relative * scale
-    huge = np.isinf(norms)
+    # so far outside that the factor itself would lose digits: take the direction first
+    huge = norms / 1e100 > clip_norm
     factors = clip_factors(norms, clip_norm)
     clipped *= factors[:, None]
     clipped[huge] = scaled[huge] * (SAFETY * clip_norm / relative[huge])[:, None]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import threading
 from typing import NoReturn, Protocol, final
 
 import numpy as np
@@ -24,7 +25,7 @@ _BLOCK = 1 << 14  # draws at a time: the work arrays stay in the processor's cac
 _ZEROS = bytes(8 * _BLOCK)
 _LAYERS = 256
 _TAIL_START = 3.6541528853610088  # r of the 256-layer ziggurat for exp(-x²/2)
-_LAYER_AREA = 0.00492867323399  # v: area of every layer, tail included
+_LAYER_AREA = 0.004928673233974655  # v: area of every layer, tail included
 
 
 def _ziggurat() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -46,6 +47,19 @@ def _ziggurat() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 _WIDTH, _INSIDE, _BOTTOM, _TOP = _ziggurat()
 _WIDTH_PER_UNIT = _WIDTH * 2.0**-53
 _INSIDE_UNITS = _INSIDE * 2.0**53
+
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    """Note, in a forked child, that it is not the process in which older sources were keyed."""
+    global _forks  # noqa: PLW0603
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 class NoiseSource(Protocol):
@@ -72,6 +86,7 @@ class _KeyStream:
     """Gaussian and Bernoulli draws from an AES-256-CTR key stream."""
 
     def __init__(self, key: bytes) -> None:
+        self._lock = threading.Lock()
         self._start(key)
 
     def _start(self, key: bytes) -> None:
@@ -81,10 +96,12 @@ class _KeyStream:
         """Return n words of 64 random bits."""
         if n > _BLOCK:
             return np.concatenate([self.bits(min(_BLOCK, n - start)) for start in range(0, n, _BLOCK)])
-        return np.frombuffer(self._encryptor.update(memoryview(_ZEROS)[: 8 * n]), dtype="<u8")
+        with self._lock:
+            stream = self._encryptor.update(memoryview(_ZEROS)[: 8 * n])
+        return np.frombuffer(stream, dtype="<u8")
 
     def uniform(self, n: int) -> np.ndarray:
-        """Return n draws from (0, 1), on the grid of odd multiples of 2^-54."""
+        """Return n draws from (0, 1], at the middles of 2^53 equal parts."""
         return ((self.bits(n) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
     def normal(self, n: int) -> np.ndarray:
@@ -178,13 +195,14 @@ class SecureNoise(_KeyStream):
 
     def __init__(self) -> None:
         super().__init__(os.urandom(32))
-        self._process = os.getpid()
+        self._fork = _forks
 
     def bits(self, n: int) -> np.ndarray:
         """Return n words of 64 random bits. After a fork, parent and child must not share a stream."""
-        if os.getpid() != self._process:
+        if self._fork != _forks:
+            self._lock = threading.Lock()
             self._start(os.urandom(32))
-            self._process = os.getpid()
+            self._fork = _forks
         return super().bits(n)
 
 

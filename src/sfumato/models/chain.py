@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from sfumato.models.arrays import require_array, require_shares, require_well_formed
+from sfumato.models.arrays import add_to_one, require_array, require_shares, require_well_formed
 from sfumato.models.gaussian import normal_scores
 
 _QUANTILES = np.linspace(0.0, 1.0, 257)
@@ -59,39 +59,35 @@ class ColumnModel:
         """Return P(group | class), shape (k, g)."""
         return self.probabilities @ (self.groups[:, None] == np.arange(self.n_groups))
 
-    def scores(self) -> np.ndarray | None:
-        """Return the normal score of every cell in every class, shape (k, c), 0 outside group 0; None if unscored."""
+    def scores(self, k: int) -> np.ndarray | None:
+        """Return the normal score of every cell in class k, shape (c,), 0 outside group 0; None if unscored."""
         if not self.scored:
             return None
-        scores = np.zeros(self.probabilities.shape)
+        scores = np.zeros(self.groups.size)
         ordered = self.groups == 0
-        for row, probabilities in zip(scores, self.probabilities, strict=True):
-            inside = probabilities[ordered]
-            row[ordered] = normal_scores(inside if inside.sum() > 0 else np.ones_like(inside))
+        inside = self.probabilities[k, ordered]
+        scores[ordered] = normal_scores(inside if inside.sum() > 0 else np.ones_like(inside))
         return scores
-
-    def indicators(self) -> np.ndarray:
-        """Return the centred indicators of every group in every class, shape (k, g, g), or (k, 1, 0) for one group."""
-        k, g = self.tilts.shape
-        if g == 1:
-            return np.zeros((k, 1, 0))
-        return np.eye(g)[None] - self.group_probabilities()[:, None, :]
 
     def class_blocks(self, k: int) -> ClassBlocks:
         """Return the map from cells to blocks in class k."""
-        scores = self.scores()
-        return ClassBlocks(None if scores is None else scores[k], self.indicators()[k], self.groups)
+        indicators = np.zeros((1, 0))
+        if self.n_groups > 1:
+            shares = np.bincount(self.groups, self.probabilities[k], self.n_groups)
+            indicators = np.eye(self.n_groups) - shares
+        return ClassBlocks(self.scores(k), indicators, self.groups)
 
     def second_moments(self) -> np.ndarray:
         """Return the second moment of the block that the probabilities imply, shape (k, width, width)."""
         first = int(self.scored)
         moments = np.zeros((self.tilts.shape[0], self.width, self.width))
-        indicators, shares = self.indicators(), self.group_probabilities()
-        moments[:, first:, first:] = np.einsum("kg,kgi,kgj->kij", shares, indicators, indicators)
-        scores = self.scores()
-        if scores is not None:
-            # scores have mean zero within group 0, hence no moment with the indicators
-            moments[:, 0, 0] = (self.probabilities * scores**2).sum(axis=1)
+        for k, shares in enumerate(self.group_probabilities()):
+            if self.n_groups > 1:
+                moments[k, first:, first:] = np.diag(shares) - np.outer(shares, shares) * (2 - shares.sum())
+            scores = self.scores(k)
+            if scores is not None:
+                # scores have mean zero within group 0, hence no moment with the indicators
+                moments[k, 0, 0] = self.probabilities[k] @ scores**2
         return moments
 
 
@@ -155,10 +151,11 @@ class ChainModel:
         """
         classes = rng.choice(self.class_shares.size, size=n, p=self.class_shares)
         cells = np.zeros((n, len(self.columns)), dtype=np.int64)
-        for k in range(self.class_shares.size):
-            members = np.flatnonzero(classes == k)
-            if members.size:
-                cells[members] = self._draw(k, members.size, rng)
+        # a stranger's factors may overflow; whatever the innovations then are, cells stay in range
+        with np.errstate(all="ignore"):
+            for k in np.unique(classes):
+                members = np.flatnonzero(classes == k)
+                cells[members] = self._draw(int(k), members.size, rng)
         return classes, cells
 
     def _draw(self, k: int, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -231,16 +228,17 @@ class ChainModel:
         columns = []
         for j, cells in enumerate(n_cells):
             probabilities = require_array(arrays, f"column.{j}.probabilities", np.float64, (k, cells))
-            rows = probabilities.sum(axis=1)
-            require_well_formed(bool((probabilities >= 0).all()) and bool((np.abs(rows - 1) < 1e-6).all()), f"column.{j}")
+            require_well_formed(add_to_one(probabilities), f"column.{j}.probabilities")
             tilts = require_array(arrays, f"column.{j}.tilts", np.float64, (k, None))
             groups = require_array(arrays, f"column.{j}.groups", np.int64, (cells,))
             present = np.unique(groups)
-            require_well_formed(bool((tilts >= 0).all()) and np.array_equal(present, np.arange(tilts.shape[1])), f"column.{j}")
+            require_well_formed(bool((tilts >= 0).all()), f"column.{j}.tilts")
+            require_well_formed(np.array_equal(present, np.arange(tilts.shape[1])), f"column.{j}.groups")
             quantiles = None
             if f"column.{j}.quantiles" in arrays:
                 quantiles = require_array(arrays, f"column.{j}.quantiles", np.float64, (k, _QUANTILES.size))
-                require_well_formed(bool((np.diff(quantiles, axis=1) >= 0).all()), f"column.{j}.quantiles")
+                ordered = bool((quantiles[:, 1:] >= quantiles[:, :-1]).all())
+                require_well_formed(ordered, f"column.{j}.quantiles")
             columns.append(ColumnModel(probabilities, groups, quantiles is not None, tilts, quantiles))
         d = sum(column.width for column in columns)
         factors = require_array(arrays, "factors", np.float64, (k, d, d))
@@ -275,7 +273,7 @@ class _Step:
             loading=factor[block, : block.start].T.copy(),
             whitener=whitener,
             blocks=column.class_blocks(k),
-            probabilities=column.group_probabilities()[k],
+            probabilities=np.bincount(column.groups, column.probabilities[k], column.n_groups),
             tilts=column.tilts[k],
             quantiles=None if column.quantiles is None else column.quantiles[k],
             residual_std=float(own[0, 0]) if column.scored else 0.0,

@@ -44,18 +44,17 @@ def normal_scores(probabilities: np.ndarray) -> np.ndarray:
         probabilities: shape (c,), ≥ 0, with a positive sum (they are normalised).
 
     Returns:
-        Scores, shape (c,), increasing; a cell without mass gets the quantile at its place, cut at ±6.
+        Scores, shape (c,), increasing, cut at ±6; a cell without mass gets the quantile at its place.
     """
     edges = np.concatenate([[0.0], np.cumsum(probabilities)])
     edges /= edges[-1]
     quantiles = special.ndtri(edges)
     density = np.exp(-(quantiles**2) / 2) / _SQRT_2PI  # 0 at ±∞
     mass = np.diff(edges)
-    flat = np.clip(special.ndtri((edges[:-1] + edges[1:]) / 2), -6.0, 6.0)
+    scores = special.ndtri((edges[:-1] + edges[1:]) / 2)
     heavy = mass > 1e-9  # below it the difference of densities is rounding error
-    scores = flat
     scores[heavy] = -np.diff(density)[heavy] / mass[heavy]
-    return scores
+    return np.clip(scores, -6.0, 6.0)
 
 
 def nearest_positive(matrix: np.ndarray, floor: float) -> np.ndarray:

@@ -12,11 +12,12 @@ from typing import Any, Literal
 from dp_accounting import dp_event
 
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.privacy.accounting import account_curve, interval_for, recompute_epsilon
+from sfumato.privacy.accounting import DEFAULT_INTERVAL, account_curve, interval_for, recompute_epsilon
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Neighbours, Plan, Stage
 
 FORMAT_VERSION = 1
+_VERIFY_TOLERANCE = 1e-6
 _CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 _PACKAGES = ("sfumato", "dp-accounting", "numpy", "scipy", "pyarrow", "cryptography")
 
@@ -25,6 +26,7 @@ ASSUMPTIONS = (
     "One unit is one record of the table, unless `unit` names a column and its largest number of rows.",
     "Noise is independent and Gaussian over the reals; it is drawn in 64-bit floating point.",
     "Nothing computed from the records was published besides this release.",
+    "Column names, storage types, and what a file counts as one record are public, or independent of any record.",
     "Running time and memory are outside the guarantee.",
 )
 
@@ -71,6 +73,7 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
                 "noise_multiplier": stage.noise_multiplier,
                 "sampling_probability": stage.sampling_probability,
                 "count": stage.count,
+                "replace_distance": stage.replace_distance,
             }
             for stage in plan.stages
         ],
@@ -152,8 +155,11 @@ class Certificate:
         """Return a JSON-ready copy."""
         return dict(self.content)
 
-    def recompute(self) -> float:
+    def recompute(self, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> float:
         """Return ε recomputed from the listed events with the named accountant, as an outside verifier would.
+
+        Args:
+            neighbours: the relation; replace-one always goes through the PLD accountant.
 
         Raises:
             ReleaseError: the events are not of a kind this version knows, or there was no noise.
@@ -161,12 +167,32 @@ class Certificate:
         content = self.content
         if content["epsilon"] is None:
             raise ReleaseError("Expected a release with noise: this one has none, so there is no epsilon to recompute.")
+        events = [event_from_dict(event, neighbours) for event in content["events"]]
+        accountant, interval = content["accountant"]["name"], content["accountant"]["value_discretization_interval"]
+        if neighbours is Neighbours.REPLACE_ONE:
+            accountant, interval = "PLDAccountant", interval or DEFAULT_INTERVAL
         return recompute_epsilon(
-            [event_from_dict(event) for event in content["events"]],
+            events,
             content["delta"],
-            accountant=content["accountant"]["name"],
-            value_discretization_interval=content["accountant"]["value_discretization_interval"],
+            accountant=accountant,
+            value_discretization_interval=interval,
+            neighbours=neighbours,
         )
+
+    def verify(self) -> None:
+        """Check the stated ε, under both relations, against the listed events.
+
+        Raises:
+            ReleaseError: the events cost more than is stated, or there was no noise.
+        """
+        stated = {Neighbours.ADD_REMOVE: self.epsilon, Neighbours.REPLACE_ONE: self.content["replace_one"]["epsilon"]}
+        for neighbours, epsilon in stated.items():
+            found = self.recompute(neighbours)
+            if found > epsilon + _VERIFY_TOLERANCE:
+                raise ReleaseError(
+                    f"Expected events that cost epsilon={epsilon:.6g} under {neighbours.value}, got events that cost "
+                    f"epsilon={found:.6g}. Do not trust this certificate."
+                )
 
 
 _KEYS: Mapping[str, type | tuple[type, ...]] = {
@@ -220,8 +246,10 @@ def _malformed_cost(content: Mapping[str, Any]) -> str | None:
     return None
 
 
-def event_from_dict(event: Mapping[str, Any]) -> dp_event.DpEvent:
-    """Return the add/remove DP event that one entry of a certificate's `events` stands for.
+def event_from_dict(
+    event: Mapping[str, Any], neighbours: Neighbours = Neighbours.ADD_REMOVE
+) -> dp_event.DpEvent:
+    """Return the DP event that one entry of a certificate's `events` stands for.
 
     Raises:
         ReleaseError: the entry is malformed.
@@ -233,6 +261,7 @@ def event_from_dict(event: Mapping[str, Any]) -> dp_event.DpEvent:
             noise_multiplier=event["noise_multiplier"],
             sampling_probability=event["sampling_probability"],
             count=event["count"],
+            replace_distance=event["replace_distance"],
         )
         if stage.type != event["type"]:
             problem = f"the type {event['type']!r} does not fit the event"
@@ -240,7 +269,7 @@ def event_from_dict(event: Mapping[str, Any]) -> dp_event.DpEvent:
         problem = f"{type(error).__name__}: {error}"
     if problem is not None:
         raise ReleaseError(f"Expected a well-formed event in the certificate, but {problem}.")
-    return stage.event()  # type: ignore[possibly-undefined]
+    return stage.event(neighbours)  # type: ignore[possibly-undefined]
 
 
 def describe(

@@ -38,7 +38,7 @@ class Stage:
     Attributes:
         name: unique within a plan.
         noise_multiplier: noise standard deviation ÷ largest ℓ2 norm of what one unit contributes; > 0, no unit.
-        replace_distance: largest ℓ2 distance between the contributions of two units ÷ that same norm; in (0, 2].
+        replace_distance: largest ℓ2 distance between the contributions of two units ÷ that same norm; in [1, 2].
         sampling_probability: probability with which each unit is in the Poisson sample; None without sampling.
         count: how many times the release is made, at least 1.
         measures: what is measured, in words, for the printed plan.
@@ -57,10 +57,10 @@ class Stage:
         require_positive(f"Stage {self.name!r}.", noise_multiplier=self.noise_multiplier)
         require_positive(f"Stage {self.name!r}.", replace_distance=self.replace_distance)
         require_integer(at_least=1, hint=f"Stage {self.name!r}.", count=self.count)
-        if self.replace_distance > 2:
+        if not 1 <= self.replace_distance <= 2:  # noqa: PLR2004
             raise ConfigError(
-                f"Expected replace_distance of at most 2, got replace_distance={self.replace_distance!r}. "
-                "Two vectors of norm 1 are never further apart."
+                f"Expected replace_distance between 1 and 2, got replace_distance={self.replace_distance!r}. "
+                "Two vectors of norm 1 are never further apart; below 1, several records of a unit could be."
             )
         if self.sampling_probability is not None and self.sampling_probability != 1:
             require_open_unit(f"Stage {self.name!r}.", sampling_probability=self.sampling_probability)

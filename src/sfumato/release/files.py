@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import stat
 import zipfile
@@ -18,7 +19,9 @@ from typing import Any, NoReturn
 import numpy as np
 import safetensors.numpy
 
+from sfumato.data.array_sources import KEYS
 from sfumato.data.atomic import atomic_path, reason_of
+from sfumato.data.facts import shown
 from sfumato.data.schema import Schema
 from sfumato.errors import OutputError, ReleaseError, SfumatoError
 from sfumato.privacy.certificate import Certificate
@@ -29,6 +32,7 @@ FORMAT_VERSION = 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 ARCHIVE_SUFFIX = ".sfm"
 _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
+_LONGEST_PROBLEM = 2_000
 _DTYPES = (np.dtype(np.float64), np.dtype(np.int64))
 _CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays")
 
@@ -47,7 +51,7 @@ def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = Fa
     path = Path(path)
     arrays = {f"parameters.{name}": value for name, value in release.parameters.items()}
     arrays |= {f"measurements.{i}": m.value for i, m in enumerate(release.measurements)}
-    packed = safetensors.numpy.save({name: np.ascontiguousarray(value) for name, value in arrays.items()})
+    packed = safetensors.numpy.save({name: np.asarray(value, order="C") for name, value in arrays.items()})
     manifest = json.dumps(_manifest(release, packed), indent=1, ensure_ascii=False, allow_nan=False)
     contents = {MANIFEST: manifest.encode(), ARRAYS: packed}
     with atomic_path(path, overwrite=overwrite, marker=MANIFEST) as partial:
@@ -109,7 +113,9 @@ def load(path: str | os.PathLike[str]) -> Release:
     try:
         return _load(path)
     except SfumatoError as error:
-        problem = str(error)
+        problem = str(error)[:_LONGEST_PROBLEM]  # it may quote the file
+    except OSError as error:
+        problem = f"{error.strerror or type(error).__name__}."
     except Exception as error:  # noqa: BLE001 - whatever a hostile file provokes is one clear error
         problem = f"It is malformed ({type(error).__name__})."
     raise ReleaseError(f"Cannot read the release {path}: {problem}")
@@ -120,18 +126,15 @@ def _load(path: Path) -> Release:
     manifest = _parse(manifest_bytes)
     version = manifest.get("format_version")
     if version != FORMAT_VERSION:
-        _refuse(f"Expected format_version {FORMAT_VERSION}, got {version!r}. Upgrade Sfumato, or ask for another file.")
+        rule = f"Expected format_version {FORMAT_VERSION}, got {shown(version)}"
+        _refuse(f"{rule}. Upgrade Sfumato, or ask for another file.")
     if hashlib.sha256(packed).hexdigest() != manifest["arrays"]["sha256"]:
         _refuse("The arrays are not those the manifest describes: the file is damaged.")
     arrays = safetensors.numpy.load(packed)
     for name, array in arrays.items():
         if array.dtype not in _DTYPES or not np.isfinite(array).all():
-            _refuse(f"Expected finite 64-bit numbers in the array {name!r}.")
-    form = manifest["form"]
-    if form["container"] not in _CONTAINERS:
-        _refuse(f"Expected a known container, got {form['container']!r}.")
+            _refuse(f"Expected finite 64-bit numbers in the array {shown(name)}.")
     schema = Schema.from_dict(manifest["schema"])
-    storage = {name: read_type(form["storage"][name]) for name in schema.released}
     prefix = "parameters."
     release = Release(
         schema=schema,
@@ -139,26 +142,37 @@ def _load(path: Path) -> Release:
         sampler=dict(manifest["sampler"]),
         parameters={name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)},
         measurements=tuple(_measurement(entry, arrays) for entry in manifest["measurements"]),
-        form=SourceForm(form["container"], storage, _texts(form["dtypes"]), _texts(form["keys"])),
+        form=_form(manifest["form"], schema),
     )
     release.check()
     return release
 
 
 def _measurement(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> Measurement:
-    return Measurement(
-        str(entry["name"]), arrays[entry["array"]], float(entry["noise_std"]), bool(entry["symmetric"])
-    )
+    name, noise_std, symmetric = entry["name"], entry["noise_std"], entry["symmetric"]
+    number = isinstance(noise_std, (int, float)) and not isinstance(noise_std, bool)
+    if not (isinstance(name, str) and number and noise_std >= 0 and isinstance(symmetric, bool)):
+        _refuse("Expected measurements with a name, a noise_std of at least 0, and symmetric true or false.")
+    return Measurement(name, arrays[entry["array"]], float(noise_std), symmetric)
 
 
-def _texts(mapping: dict[str, Any]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in mapping.items()}
+def _form(form: dict[str, Any], schema: Schema) -> SourceForm:
+    container, dtypes, keys = form["container"], form["dtypes"], form["keys"]
+    if container not in _CONTAINERS:
+        _refuse(f"Expected a known container, got {shown(container)}.")
+    if not all(isinstance(dtype, str) and name in schema.released for name, dtype in dtypes.items()):
+        _refuse("Expected dtypes to name the types of released columns.")
+    # a key names a member of the archive that samples are written to
+    if not any(keys.items() <= known.items() for known in KEYS):
+        _refuse("Expected keys that images and labels have in an .npz file.")
+    storage = {name: read_type(form["storage"][name]) for name in schema.released}
+    return SourceForm(container, storage, dict(dtypes), dict(keys))
 
 
 def _parse(content: bytes) -> dict[str, Any]:
     problem = "the manifest is not valid JSON"
     try:
-        manifest = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
+        manifest = json.loads(content.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
         if isinstance(manifest, dict):
             return manifest
         problem = "the manifest is not a mapping"
@@ -169,6 +183,13 @@ def _parse(content: bytes) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):  # such as 1e999
+        raise ValueError
+    return number
 
 
 def _contents(path: Path) -> tuple[bytes, bytes]:

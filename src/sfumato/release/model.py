@@ -6,6 +6,7 @@ random stream, so the same seed gives the same rows however many are asked for a
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,17 +16,18 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.coding import decode_column
+from sfumato.data.coding import check_storage, decode_column
 from sfumato.data.kinds import Image
 from sfumato.data.schema import Schema
 from sfumato.data.sinks import write_table
-from sfumato.data.sources import to_container
-from sfumato.errors import ConfigError, require_integer
+from sfumato.data.sources import Container, open_source, to_container
+from sfumato.errors import ConfigError, ReleaseError, require_integer
 from sfumato.models.streams import fresh_seed, public_stream
 from sfumato.privacy.certificate import Certificate
 from sfumato.release.samplers import Sampler, build_sampler
 
 SAMPLE_BLOCK = 16_384
+_BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _LARGEST_SEED = 2**63 - 1
 
 
@@ -57,7 +59,7 @@ class SourceForm:
         keys: keys of image columns in an `.npz` file.
     """
 
-    container: str
+    container: Container
     storage: Mapping[str, pa.DataType]
     dtypes: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -92,12 +94,33 @@ class Release:
         return build_sampler(self.schema, self.sampler, self.parameters)
 
     def check(self) -> None:
-        """Build the sampler, so that a damaged release fails here and not while sampling.
+        """Build the sampler and try the form, so that a damaged release fails here and not while sampling.
 
         Raises:
             ReleaseError: sampler, arrays and schema do not fit each other.
+            SchemaError: a column's values cannot be stored in its type.
         """
-        self._sampler  # noqa: B018 - built and kept
+        for name in self.schema.released:
+            kind = self.schema.columns[name]
+            if not isinstance(kind, Image):
+                check_storage(name, kind, self.form.storage[name])
+        trial = self._decode(self._sampler.rows(2, public_stream(0)))
+        if self.form.container == "polars" and importlib.util.find_spec("polars") is None:
+            return
+        self._contained(trial)
+        # dtypes that hold other storage may hold the trial, but not every row
+        back = open_source(self._contained(trial.slice(0, 0)))
+        if any(back.storage[name] != kind for name, kind in self._tabular_storage()):
+            raise ReleaseError("Expected dtypes that fit the storage types in the release.")
+
+    def _tabular_storage(self) -> Iterator[tuple[str, pa.DataType]]:
+        for name, storage in self.form.storage.items():
+            if not isinstance(self.schema.columns[name], Image):
+                yield name, storage
+
+    def _contained(self, table: pa.Table) -> Any:  # noqa: ANN401
+        form = self.form
+        return to_container(table, container=form.container, dtypes=form.dtypes, keys=form.keys)
 
     def sample(self, n: int | None = None, *, seed: int | None = None) -> Any:  # noqa: ANN401
         """Draw synthetic records.
@@ -114,10 +137,7 @@ class Release:
         Raises:
             ConfigError: an argument is outside its domain.
         """
-        tables = list(self.batches(n, seed=seed))
-        return to_container(
-            pa.concat_tables(tables), container=self.form.container, dtypes=self.form.dtypes, keys=self.form.keys  # type: ignore[arg-type]
-        )
+        return self._contained(pa.concat_tables(self.batches(n, seed=seed)))
 
     def batches(self, n: int | None = None, *, seed: int | None = None) -> Iterator[pa.Table]:
         """Draw synthetic records a block at a time, in constant memory; arguments as `sample`.
@@ -133,9 +153,10 @@ class Release:
         return self._blocks(n, fresh_seed() if seed is None else seed)
 
     def _blocks(self, n: int, seed: int) -> Iterator[pa.Table]:
-        for block in range(max(1, -(-n // SAMPLE_BLOCK))):
-            rows = self._sampler.rows(SAMPLE_BLOCK, public_stream(seed, block))
-            yield self._decode(rows).slice(0, min(SAMPLE_BLOCK, n - block * SAMPLE_BLOCK))
+        size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self._sampler.width))
+        for block in range(max(1, -(-n // size))):
+            rows = self._sampler.rows(size, public_stream(seed, block))
+            yield self._decode(rows).slice(0, min(size, n - block * size))
 
     def _decode(self, rows: Mapping[str, np.ndarray]) -> pa.Table:
         columns = {}

@@ -16,7 +16,13 @@ from sfumato.models.chain import ChainModel
 
 
 class Sampler(Protocol):
-    """Draws coded rows."""
+    """Draws coded rows.
+
+    Attributes:
+        width: numbers that drawing one row takes, which bounds the rows of a block.
+    """
+
+    width: int
 
     def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return n coded rows: codes per column, or image arrays as stored."""
@@ -43,6 +49,7 @@ class TableChain:
         n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
         if self._chain.class_shares.size != n_classes:
             raise ReleaseError("Expected one class share per level of the target in the release.")
+        self.width = self._chain.factors.shape[1] + len(self._grid.columns)
 
     def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return n coded rows."""
@@ -78,24 +85,34 @@ class ImageGaussian:
         label = None if self._label is None else schema.columns[self._label]
         if (n_levels(label) if isinstance(label, LevelKind) else 1) != k:
             raise ReleaseError("Expected one class share per label in the release.")
+        self.width = d + self._axes.shape[1]
 
     def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return n images of the schema's dtype and shape, clipped to its bounds, and their label codes."""
         classes = rng.choice(self._shares.size, size=n, p=self._shares)
         normals = rng.standard_normal((n, self._axes.shape[1]))
         pixels = self._means[classes]
-        for k in np.unique(classes):
-            members = classes == k
-            pixels[members] += normals[members] @ self._factors[k].T @ self._axes.T
-        kind = self._kind
-        scaled = kind.lower + np.clip(pixels, 0.0, 1.0) * (kind.upper - kind.lower)
-        dtype = np.dtype(kind.dtype)
-        if dtype.kind in "iu":
-            scaled = np.clip(np.rint(scaled), np.iinfo(dtype).min, np.iinfo(dtype).max)
-        rows = {str(self._image): scaled.astype(dtype).reshape(n, *kind.shape)}
+        # a stranger's factors may overflow; whatever comes of it is put back into the bounds
+        with np.errstate(all="ignore"):
+            for k in np.unique(classes):
+                members = classes == k
+                pixels[members] += normals[members] @ self._factors[k].T @ self._axes.T
+        shares = np.clip(np.nan_to_num(pixels), 0.0, 1.0)
+        rows = {str(self._image): _stored(shares, self._kind).reshape(n, *self._kind.shape)}
         if self._label is not None:
             rows[str(self._label)] = classes.astype(np.int32)
         return rows
+
+
+def _stored(shares: np.ndarray, kind: Image) -> np.ndarray:
+    """Return pixels in [0, 1] as numbers between the kind's bounds, of its dtype."""
+    dtype = np.dtype(kind.dtype)
+    whole = dtype.kind in "iu"
+    limits = np.iinfo(dtype) if whole else np.finfo(dtype)
+    # so written, bounds that are far apart do not overflow
+    pixels = kind.lower * (1 - shares) + kind.upper * shares
+    pixels = np.clip(np.rint(pixels) if whole else pixels, float(limits.min), float(limits.max))
+    return pixels.astype(dtype)
 
 
 SAMPLERS: Mapping[str, Callable[..., Sampler]] = {

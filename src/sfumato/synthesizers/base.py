@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -86,11 +86,11 @@ class Synthesizer(ABC):
         Args:
             schema: public description of the table.
             target: column whose classes are modelled apart.
-            n_public: the public number of units; by default the schema's `rows`; `BuyCount()` buys one.
+            n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
 
         Raises:
             ConfigError: an argument is outside its domain, or no number of rows is declared.
-            SchemaError: the target is not a column that has classes.
+            SchemaError: the target is not a released column, or has too many classes.
         """
         rows = _row_count(schema, n_public)
         return calibrate(self._uncalibrated(schema, target, rows), self._budget(rows) or _nominal(rows))
@@ -138,7 +138,7 @@ class Synthesizer(ABC):
             data: a path (.csv, .parquet, .npz), a pandas or polars frame, a pyarrow table, or arrays (x, y).
             schema: public description of the data, or the path of one.
             target: column whose classes are modelled apart; one class if not given.
-            n_public: the public number of units; by default the schema's `rows`; `BuyCount()` buys one.
+            n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
             seed: for tests and papers only: reproducible noise, and a release that says it is not private.
             progress: called with the name of each stage when it has been charged.
 
@@ -152,6 +152,8 @@ class Synthesizer(ABC):
         """
         schema = schema if isinstance(schema, Schema) else Schema.load(os.fspath(schema))
         rows = _row_count(schema, n_public)
+        if rows is None:
+            schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = _noise(budget, seed)
         records = PrivateData(open_source(data), schema)

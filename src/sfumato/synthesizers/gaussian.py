@@ -104,8 +104,9 @@ class ConditionalGaussian(Synthesizer):
         if _has_image(schema):
             return _image_forecast(plan, schema, n_public)
         facts = _Facts.of(schema, target)
-        share = plan[MARGINALS].noise_multiplier * np.sqrt(facts.n_features * facts.n_classes) / n_public
-        squared_norm = (self.clip_slack**2) * facts.n_features
+        noise_std = plan[MARGINALS].noise_multiplier * facts.unit_rows
+        share = noise_std * np.sqrt(facts.n_features * facts.n_classes) / n_public
+        squared_norm = self.clip_slack**2 * facts.n_features * facts.unit_rows
         joint = plan[MOMENTS].noise_multiplier * squared_norm * np.sqrt(facts.n_classes / 2) / n_public
         return {
             MARGINALS: f"standard error of a 1-way share ±{share:.2g}",
@@ -156,7 +157,7 @@ def _image_stages(schema: Schema) -> list[Stage]:
     ratio = float(np.sqrt(2))
     stages = (
         (COUNTS, 0.02, ratio, "how many images each class has"),
-        (SUMS, 0.13, 2.0, "per class, the mean image"),
+        (SUMS, 0.13, ratio, "per class, the mean image"),
         (POOLED, 0.30, ratio, "how pixels go together in all classes"),
         (MOMENTS, 0.55, ratio, "per class, how the leading axes go together"),
     )
@@ -166,9 +167,10 @@ def _image_stages(schema: Schema) -> list[Stage]:
     ]
 
 
-def _image_forecast(plan: Plan, schema: Schema, n_public: int) -> dict[str, str]:
+def _image_forecast(plan: Plan, schema: Schema, n_public: float) -> dict[str, str]:
     """Say what the noise means, for classes of equal size; pixels are scaled to [0, 1]."""
     layout = ImageLayout.of(schema)
+    n_public /= 1 if schema.unit is None else schema.unit.max_rows  # noise grows with the rows of a unit
     each = n_public / layout.n_classes
     pixel = plan[SUMS].noise_multiplier * layout.clip_norm / each
     squared = layout.residual_clip_norm**2
@@ -210,6 +212,7 @@ class _Facts:
     n_classes: int
     n_features: int
     n_level_cells: int
+    unit_rows: int = 1
 
     @classmethod
     def of(cls, schema: Schema, target: str | None) -> _Facts:
@@ -234,7 +237,7 @@ class _Facts:
             )
         features = [schema.columns[name] for name in released if name != target or n_classes == 1]
         levels = sum(n_levels(kind) for kind in features if isinstance(kind, LevelKind))
-        return cls(n_classes, len(features), levels)
+        return cls(n_classes, len(features), levels, 1 if schema.unit is None else schema.unit.max_rows)
 
 
 def numeric_cells(noise_multiplier: float, facts: _Facts, n_public: int) -> int:
@@ -242,7 +245,7 @@ def numeric_cells(noise_multiplier: float, facts: _Facts, n_public: int) -> int:
 
     Between 8 and 128. Uses public facts only, or a bought number of rows.
     """
-    noise_std = noise_multiplier * np.sqrt(facts.n_features)
+    noise_std = noise_multiplier * np.sqrt(facts.n_features) * facts.unit_rows
     return int(np.clip(n_public / (facts.n_classes * 4 * noise_std), 8, 128))
 
 
@@ -254,7 +257,7 @@ def numeric_groups(noise_multiplier: float, facts: _Facts, n_public: int) -> int
     """
     for groups in (10, 8, 6, 4):
         dimension = facts.n_level_cells + groups * facts.n_features
-        noise_std = noise_multiplier * facts.n_features * facts.n_classes / n_public
+        noise_std = noise_multiplier * facts.n_features * facts.unit_rows * facts.n_classes / n_public
         if symmetric_noise_edge(noise_std, dimension) <= _LARGEST_EDGE:
             return groups
     return 1

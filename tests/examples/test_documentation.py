@@ -1,0 +1,112 @@
+"""The documentation is true: its examples run, and it names every module, command and flag."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+import sfumato
+from sfumato.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "sfumato"
+README, CLI = ROOT / "README.md", ROOT / "docs" / "cli.md"
+PAGES = sorted([README, *(ROOT / "docs").glob("*.md")])
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def _schemas() -> list[object]:
+    return [
+        pytest.param(block, id=f"{page.stem}-{i}") for page in PAGES for i, block in enumerate(_blocks(page, "yaml"))
+    ]
+
+
+def _commands() -> dict[str, list[str]]:
+    """Names of the commands, and the options of each."""
+    root = typer.main.get_command(app)
+    found: dict[str, list[str]] = {}
+
+    def visit(command: object, path: tuple[str, ...]) -> None:
+        children = getattr(command, "commands", {})
+        for name, child in children.items():
+            visit(child, (*path, name))
+        if not children:
+            found[" ".join(path)] = [
+                option
+                for parameter in command.params
+                for option in parameter.opts
+                if option.startswith("-") and option not in {"--help", "-h"}
+            ]
+
+    visit(root, ())
+    return found
+
+
+@pytest.mark.parametrize("block", _schemas())
+def test_every_schema_in_the_documentation_is_valid(block: str, tmp_path: Path) -> None:
+    path = tmp_path / "schema.yaml"
+    path.write_text(block, encoding="utf-8")
+    assert yaml.safe_load(block)["columns"].keys() == sfumato.Schema.load(path).columns.keys()
+
+
+def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = _blocks(README, "python")
+    scope: dict[str, object] = {}
+    exec(example, scope)
+    assert len(scope["synthetic"]) == 5_000
+    assert list(scope["synthetic"].columns) == list(scope["frame"].columns)
+    shown = re.search(r"print\(release.certificate\)  # (.*)", example)
+    assert shown is not None
+    assert shown[1] == re.sub(r"epsilon=0\.9999\d*", "epsilon=1", repr(scope["release"].certificate))
+    assert sfumato.load(tmp_path / "randhie.sfm").certificate.private
+
+
+@pytest.mark.parametrize(("command", "options"), _commands().items())
+def test_every_command_and_flag_is_described(command: str, options: list[str]) -> None:
+    sections = re.split(r"^## ", CLI.read_text(encoding="utf-8"), flags=re.M)
+    (section,) = [text for text in sections if text.startswith(f"{command}\n")]
+    assert f"sfumato {command}" in section
+    usage, rest = re.findall(r"```text\n(.*?)```\n(.*)", section, re.S)[0]
+    for option in options:
+        assert re.search(rf"(?<![\w-]){option}\b", usage), option
+        assert re.search(rf"`{option}\b", rest), option
+
+
+def test_no_flag_is_described_that_does_not_exist() -> None:
+    known = {option for options in _commands().values() for option in options}
+    described = set(re.findall(r"`(--?[a-z-]+)", CLI.read_text(encoding="utf-8")))
+    assert described - known <= {"--help", "-h"}
+
+
+def test_every_command_in_the_documentation_exists() -> None:
+    for page in PAGES:
+        for block in _blocks(page, "bash"):
+            for call in re.findall(r"^sfumato (.*)$", block, re.M):
+                assert any(call.startswith(name) for name in _commands()), (page.name, call)
+
+
+def test_the_architecture_page_names_every_module() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {}
+    for heading, body in re.findall(r"^### (.*)\n((?:(?!^##).*\n)*)", text, re.M):
+        named = set(re.findall(r"`(\w+\.py)`", body)) | set(re.findall(r"\w+\.py", heading))
+        for room in re.split(r"[: ]+", heading):
+            rooms.setdefault(room, set()).update(named)
+    for path in sorted(SOURCE.rglob("*.py")):
+        room = path.parent.name if path.parent != SOURCE else path.name
+        if not path.name.startswith("__"):
+            assert path.name in rooms.get(room, set()), path.relative_to(SOURCE)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), (page.name, target)
