@@ -84,8 +84,8 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     show(f"Scores: classifiers of {TARGET} (health rated fair), trained on synthetic or on real rows", scores)
     show(
         "Where it lies",
-        f"{out / 'synthetic.csv'}: synthetic person-years\n{out / 'release'}: the release; `sfumato sample` draws more, "
-        f"`sfumato certificate` shows what it cost\n{out / 'schema.yaml'}: what was taken as public",
+        f"{out / 'synthetic.csv'}: synthetic person-years\n{out / 'release'}: the release; `sfumato sample` draws "
+        f"more, `sfumato certificate` shows what it cost\n{out / 'schema.yaml'}: what was taken as public",
     )
 
 

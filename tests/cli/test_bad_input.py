@@ -190,7 +190,9 @@ class TestColumns:
 
     def test_types_that_cannot_hold_the_schema(self, folder, refused):
         tables.write_parquet(folder / "people.parquet")
-        text = tables.SCHEMA_TEXT.replace("age: {kind: integer, lower: 0, upper: 100}", "age: {kind: categorical, categories: [young, old]}")
+        text = tables.SCHEMA_TEXT.replace(
+            "age: {kind: integer, lower: 0, upper: 100}", "age: {kind: categorical, categories: [young, old]}"
+        )
         Path("schema.yaml").write_text(text, encoding="utf-8")
         assert "'age'" in refused("fit", "people.parquet", *FIT[2:])
 
@@ -233,18 +235,23 @@ class TestRecords:
 
     def test_a_constant_column(self, folder, works):
         works("a,b\n" + "x,5\n" * 100, SMALL, "--epsilon=5")
-        schema = "rows: 100\ncolumns:\n  a: {kind: categorical, categories: [x]}\n  b: {kind: integer, lower: 5, upper: 5}\n"
+        schema = (
+            "rows: 100\ncolumns:\n  a: {kind: categorical, categories: [x]}\n  b: {kind: integer, lower: 5, upper: 5}\n"
+        )
         made = works("a,b\n" + "x,5\n" * 100, schema, "--target", "a", "--overwrite")
         assert set(made.splitlines()) == {"a,b", "x,5"}
 
     def test_many_categories(self, folder, works):
         labels = [f"k{i}" for i in range(100_000)]
-        schema = f"rows: 100000\ncolumns:\n  a: {{kind: categorical, categories: [{', '.join(labels)}]}}\n  b: boolean\n"
+        schema = (
+            f"rows: 100000\ncolumns:\n  a: {{kind: categorical, categories: [{', '.join(labels)}]}}\n  b: boolean\n"
+        )
         made = works("a,b\n" + "".join(f"{label},1\n" for label in labels[:5000]), schema, "--target", "b")
         assert {line.partition(",")[0] for line in made.splitlines()[1:]} <= set(labels)
 
     def test_a_target_of_too_many_categories(self, folder, refused):
-        schema = f"rows: 9\ncolumns:\n  a: {{kind: categorical, categories: [{', '.join(map(str, range(2000)))}]}}\n  b: boolean\n"
+        labels = ", ".join(map(str, range(2000)))
+        schema = f"rows: 9\ncolumns:\n  a: {{kind: categorical, categories: [{labels}]}}\n  b: boolean\n"
         Path("schema.yaml").write_text(schema, encoding="utf-8")
         Path("people.csv").write_text("a,b\n1,true\n", encoding="utf-8")
         assert "1000 classes" in refused(*FIT, "--target", "a")

@@ -219,6 +219,7 @@ class TestHardData:
         made = make(method).fit(table, schema=tables.schema(), target="grade").sample(50)
         assert list(made.columns) == list(tables.RELEASED)
 
+    @pytest.mark.filterwarnings("ignore:Storage types are published:sfumato.errors.PrivacyWarning")
     def test_infinities_and_numbers_far_outside(self, method):
         table = tables.frame().astype({"age": float})
         table.loc[:3, "age"] = [np.inf, -np.inf, 1e300, np.nan]
@@ -332,20 +333,23 @@ KINDS = {
     "b": Boolean(),
     "d": DateTime(lower="2020-01-01", upper="2020-12-31", resolution="hour"),
 }
-CELLS = pd.DataFrame({
-    "c": ["p", "q", None] * 20,
-    "i": pd.array([1, 2, None] * 20, dtype="Int64"),
-    "f": [0.25, 0.5, 1.0] * 20,
-    "b": [True, False, True] * 20,
-    "d": pd.to_datetime(["2020-02-01 10:00", "2020-03-01 00:00", "2020-07-01 23:00"] * 20),
-})
+CELLS = pd.DataFrame(
+    {
+        "c": ["p", "q", None] * 20,
+        "i": pd.array([1, 2, None] * 20, dtype="Int64"),
+        "f": [0.25, 0.5, 1.0] * 20,
+        "b": [True, False, True] * 20,
+        "d": pd.to_datetime(["2020-02-01 10:00", "2020-03-01 00:00", "2020-07-01 23:00"] * 20),
+    }
+)
 PANDAS = [
     {},
     {"c": "category", "i": "Int8", "f": "float32", "b": "boolean", "d": "datetime64[s]"},
     {"c": "string", "i": "UInt16", "f": "Float64", "b": "boolean", "d": "datetime64[ns, Europe/Paris]"},
-    {"c": "object", "i": "float64", "f": "Float32", "b": "object", "d": "datetime64[us, UTC]"},
+    {"c": "object", "i": "float64", "f": "Float32", "b": "object", "d": "datetime64[us, UTC+01:30]"},
     {"c": "str", "i": "Int32", "f": "float64", "b": "int8", "d": "string"},
-    {"c": "string[pyarrow]", "i": "int64[pyarrow]", "f": "double[pyarrow]", "b": "bool[pyarrow]", "d": "timestamp[ms][pyarrow]"},
+    {"c": "string[pyarrow]", "i": "int64[pyarrow]", "f": "double[pyarrow]", "b": "bool[pyarrow]",
+     "d": "timestamp[ms][pyarrow]"},
 ]  # fmt: skip
 POLARS = [
     {},
@@ -368,6 +372,7 @@ class TestFrames:
 
     schema = Schema(columns=KINDS, rows=60)
 
+    @pytest.mark.filterwarnings("ignore:Storage types are published:sfumato.errors.PrivacyWarning")
     @pytest.mark.parametrize("dtypes", PANDAS, ids=range(len(PANDAS)))
     @pytest.mark.parametrize("target", [None, "c"])
     def test_pandas(self, method, dtypes, target, tmp_path):
@@ -404,7 +409,9 @@ class TestFrames:
     @pytest.mark.parametrize("types", ARROW, ids=range(len(ARROW)))
     @pytest.mark.parametrize("target", [None, "c"])
     def test_arrow(self, method, types, target, tmp_path):
-        table = pa.Table.from_pandas(CELLS.astype({"d": "datetime64[us]"}), preserve_index=False).replace_schema_metadata()
+        table = pa.Table.from_pandas(
+            CELLS.astype({"d": "datetime64[us]"}), preserve_index=False
+        ).replace_schema_metadata()
         for name, kind in types.items():
             place = table.schema.get_field_index(name)
             table = table.set_column(place, name, _cast(table.column(name), kind))
@@ -430,11 +437,14 @@ class TestFrames:
         monkeypatch.setattr(Ledger, "charge", _recorded(Ledger.charge, charged))
         table = pa.table({"v": _nulls(kind)})
         schema = Schema(columns={"v": KINDS[declared]}, rows=60)
+        said = ""
         try:
             release = make(method).fit(table, schema=schema)
         except SfumatoError as error:
+            said = str(error)
+        if said:
+            assert "'v'" in said
             assert not charged
-            assert "'v'" in str(error)
             return
         release.save(tmp_path / "r")
         assert load(tmp_path / "r").sample(5).schema.types == [kind]
@@ -459,5 +469,3 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return values.cast(kind.value_type).dictionary_encode().cast(kind)
     return values.cast(kind)
-
-

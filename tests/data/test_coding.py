@@ -332,9 +332,7 @@ def test_missing_numbers_of_a_column_that_is_not_nullable_become_the_midpoint():
     ],
 )
 def test_dates_in_text(text, iso):
-    kind = DateTime(
-        lower="1900-01-01", upper="2030-01-01", resolution="microsecond", nullable=True
-    )
+    kind = DateTime(lower="1900-01-01", upper="2030-01-01", resolution="microsecond", nullable=True)
     back = decode_column(kind, _code(kind, pa.array([text])), pa.timestamp("us"))
     assert back.to_pylist() == [None if iso is None else dt.datetime.fromisoformat(iso)]
 
@@ -404,18 +402,13 @@ def test_categories_round_trip(storage, labels, nullable):
     names = [str(float(np.float32(0.1))), "0.1"]
     written = [names[1] if str(label) == names[0] else label for label in labels]
     written = [str(label) if isinstance(label, (Decimal, dt.date)) else label for label in written]
-    written = [
-        w.replace("1.50", "1.5").replace("-2.00", "-2") if isinstance(w, str) else w
-        for w in written
-    ]
+    written = [w.replace("1.50", "1.5").replace("-2.00", "-2") if isinstance(w, str) else w for w in written]
     written = [w.removesuffix(" 00:00:00") if isinstance(w, str) else w for w in written]
     for kind in (Categorical, Ordinal):
         assert_round_trip(kind(categories=tuple(written), nullable=nullable), values, storage)
 
 
-@pytest.mark.parametrize(
-    "storage", [*TEXT_TYPES, pa.bool_(), pa.int32(), pa.float64(), pa.decimal128(3, 1)], ids=str
-)
+@pytest.mark.parametrize("storage", [*TEXT_TYPES, pa.bool_(), pa.int32(), pa.float64(), pa.decimal128(3, 1)], ids=str)
 def test_booleans_round_trip(storage):
     listed = [True, False, None]
     if storage in TEXT_TYPES:
@@ -522,9 +515,7 @@ _FORMATS = [None, "%Y-%m-%dT%H:%M:%S.%fZ", "%d.%m.%Y %H:%M:%S,%f", "%B %d, %Y %I
 @settings(deadline=None)
 @given(
     st.sampled_from(list(_RESOLUTIONS)),
-    st.lists(
-        st.none() | st.datetimes(dt.datetime(1995, 1, 1), dt.datetime(2024, 12, 31)), min_size=1
-    ),
+    st.lists(st.none() | st.datetimes(dt.datetime(1995, 1, 1), dt.datetime(2024, 12, 31)), min_size=1),
     st.sampled_from([pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC")])
     | st.sampled_from([pa.timestamp("ns", "+05:30"), *_FORMATS]),
 )
@@ -556,9 +547,7 @@ def _written(moment, kind):
         return moment.strftime(kind.format)
     if kind.resolution == "day":
         return str(moment.date())
-    return moment.isoformat(
-        " ", "microseconds" if kind.resolution in ("millisecond", "microsecond") else "seconds"
-    )
+    return moment.isoformat(" ", "microseconds" if kind.resolution in ("millisecond", "microsecond") else "seconds")
 
 
 @given(st.lists(st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)), min_size=1))

@@ -161,9 +161,7 @@ def test_late_text_makes_a_column_of_numbers_text():
 
 
 def test_the_file_reads_back_and_warns_at_its_top(tmp_path):
-    frame = pd.DataFrame(
-        {"age": range(100), "a: b": ["no", "1"] * 50, "when": ["2020-01-01"] * 100}
-    )
+    frame = pd.DataFrame({"age": range(100), "a: b": ["no", "1"] * 50, "when": ["2020-01-01"] * 100})
     draft = draft_schema(open_source(frame))
     text = draft.to_yaml()
     assert text.startswith("# A draft")

@@ -35,7 +35,9 @@ def test_exact_cannot_be_copied_or_converted(leak):
     assert "987654321" not in str(caught.value)
 
 
-@pytest.mark.parametrize("bad", [{"norm_bound": 0}, {"norm_bound": -1}, {"replace_distance": 2.5}, {"replace_distance": 0}])
+@pytest.mark.parametrize(
+    "bad", [{"norm_bound": 0}, {"norm_bound": -1}, {"replace_distance": 2.5}, {"replace_distance": 0}]
+)
 def test_impossible_bounds_are_refused(bad):
     with pytest.raises(ConfigError):
         exact(**bad)

@@ -68,9 +68,7 @@ def test_boolean_levels():
         (lambda: DateTime(lower="2020-01-01", upper="2021-01-01", resolution="week"), "'week'"),
         (lambda: DateTime(lower="2020-01-01", upper="2021-01-01", format="%Y"), "format='%Y'"),
         (
-            lambda: DateTime(
-                lower="2020-01-01", upper="2020-01-02", resolution="second", format="%Y-%m-%d"
-            ),
+            lambda: DateTime(lower="2020-01-01", upper="2020-01-02", resolution="second", format="%Y-%m-%d"),
             "keeps every step",
         ),
         (lambda: DateTime(lower="1950-01-01", upper="2020-01-02", format="%d/%m/%y"), "format"),

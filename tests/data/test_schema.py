@@ -60,8 +60,7 @@ def test_any_labels_survive_a_file(tmp_path_factory, labels):
 def test_yaml_quirks_become_text(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text(
-        "columns:\n  a: {kind: categorical, categories: [no, true, 1, 1.0e+0, 2020-01-01, 010]}\n"
-        "  7: boolean\n"
+        "columns:\n  a: {kind: categorical, categories: [no, true, 1, 1.0e+0, 2020-01-01, 010]}\n  7: boolean\n"
     )
     with pytest.raises(SchemaError, match="'1' twice"):
         Schema.load(path)
@@ -137,18 +136,14 @@ def test_a_document_that_is_no_schema_is_refused(document, words):
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 _VALUES = st.recursive(
     _SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(), inner, max_size=4),
     max_leaves=12,
 )
 _KINDS = st.sampled_from(sorted(k["kind"] for k in FULL["columns"].values()))
 _FACTS = st.sampled_from(
     ["lower", "upper", "categories", "other", "nullable", "resolution", "format", "shape", "dtype"]
 )
-_ENTRIES = st.builds(
-    lambda kind, facts: {"kind": kind, **facts}, _KINDS, st.dictionaries(_FACTS, _VALUES)
-)
+_ENTRIES = st.builds(lambda kind, facts: {"kind": kind, **facts}, _KINDS, st.dictionaries(_FACTS, _VALUES))
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)

@@ -101,9 +101,7 @@ class TestCsv:
 
 
 def test_parquet_streams_and_keeps_types(tmp_path):
-    table = pa.table(
-        {"a": pa.array(range(100), pa.int8()), "t": pa.array(["x"] * 100, pa.large_string())}
-    )
+    table = pa.table({"a": pa.array(range(100), pa.int8()), "t": pa.array(["x"] * 100, pa.large_string())})
     write_table((table.slice(i, 10) for i in range(0, 100, 10)), tmp_path / "t.parquet")
     assert pq.read_table(tmp_path / "t.parquet").equals(table)
 
@@ -113,8 +111,7 @@ class TestNpz:
         x = np.random.default_rng(0).integers(0, 256, (50, 4, 3), dtype=np.uint8)
         y = np.arange(50, dtype=np.int16)
         chunks = [
-            Chunk({"x": x[i : i + 20], "y": pa.chunked_array([pa.array(y[i : i + 20])])}, 20)
-            for i in range(0, 50, 20)
+            Chunk({"x": x[i : i + 20], "y": pa.chunked_array([pa.array(y[i : i + 20])])}, 20) for i in range(0, 50, 20)
         ]
         tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(x)
         for batches in (chunks, [pa.table({"x": tensors, "y": y})]):
@@ -243,9 +240,7 @@ class TestAtomicDirectory:
     def test_failure_leaves_the_old_one(self, tmp_path):
         self.write(tmp_path / "release", "old", marker="manifest.json")
         with pytest.raises(KeyboardInterrupt):  # noqa: PT012, SIM117
-            with atomic_path(
-                tmp_path / "release", overwrite=True, marker="manifest.json"
-            ) as partial:
+            with atomic_path(tmp_path / "release", overwrite=True, marker="manifest.json") as partial:
                 partial.mkdir()
                 raise KeyboardInterrupt
         assert (tmp_path / "release" / "manifest.json").read_text() == "old"
@@ -278,9 +273,7 @@ write_table(itertools.repeat(table), {str(tmp_path / "t.csv")!r})
     process = subprocess.Popen([sys.executable, "-c", script])
     try:
         deadline = time.monotonic() + 60
-        while (
-            not any(p.stat().st_size for p in tmp_path.iterdir()) and time.monotonic() < deadline
-        ):
+        while not any(p.stat().st_size for p in tmp_path.iterdir()) and time.monotonic() < deadline:
             time.sleep(0.02)
     finally:
         process.send_signal(signal.SIGKILL)

@@ -28,9 +28,7 @@ def read(source: Source, columns=None) -> dict[str, list]:
         assert list(chunk.columns) == list(cells)
         for name, column in chunk.columns.items():
             assert len(column) == chunk.n_rows
-            cells[name] += (
-                column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
-            )
+            cells[name] += column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
     return cells
 
 
@@ -71,9 +69,7 @@ class TestCsv:
         assert source.names == ("a", ",;,;|\t", "c")
         assert read(source)["c"] == ["3"]
 
-    @pytest.mark.parametrize(
-        "encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
-    )
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
     def test_byte_order_marks(self, tmp_path, encoding):
         mark = "\ufeff" if encoding.endswith(("le", "be")) else ""
         text = (mark + 'größe,"b\n1"\n日本,2\n').encode(encoding)
@@ -101,9 +97,7 @@ class TestCsv:
         assert read(csv_source(tmp_path, text)) == {"é": ["日本"], "b": ["𝄞"]}
 
     def test_a_skipped_record_is_printed_nowhere(self, tmp_path, capfd):
-        source = csv_source(
-            tmp_path, b"a,b\n1\n\xe9" + SECRET.encode() + b"\xff\n\xe9,\xff,3\n5,6\n"
-        )
+        source = csv_source(tmp_path, b"a,b\n1\n\xe9" + SECRET.encode() + b"\xff\n\xe9,\xff,3\n5,6\n")
         assert read(source) == {"a": ["5"], "b": ["6"]}
         assert capfd.readouterr() == ("", "")
 
@@ -188,9 +182,7 @@ class TestParquet:
 
     def test_damage_in_the_middle_is_found_without_cells(self, tmp_path):
         path = tmp_path / "t.parquet"
-        pq.write_table(
-            pa.table({"a": [f"{SECRET}{i}" for i in range(50_000)]}), path, compression="zstd"
-        )
+        pq.write_table(pa.table({"a": [f"{SECRET}{i}" for i in range(50_000)]}), path, compression="zstd")
         data = bytearray(path.read_bytes())
         data[1000:60_000] = b"\xff" * 59_000
         path.write_bytes(data)
@@ -351,9 +343,7 @@ FRAME = {
     "c": pd.Series(["lo", "hi", None], dtype=pd.CategoricalDtype(["lo", "hi"], ordered=True)),
     "ci": pd.Series([10, 20, 10], dtype="category"),
     "t": pd.Series(pd.to_datetime(["2020-01-01", None, "1677-09-22"])),
-    "tz": pd.Series(
-        pd.to_datetime(["2020-01-01", None, "2021-06-01"]).tz_localize("Europe/Paris")
-    ),
+    "tz": pd.Series(pd.to_datetime(["2020-01-01", None, "2021-06-01"]).tz_localize("Europe/Paris")),
     "I": pd.Series([1, None, 2**53 + 1], dtype="Int64"),
     "F": pd.Series([1.5, None, 2], dtype="Float64"),
     "B": pd.Series([True, None, False], dtype="boolean"),
@@ -408,10 +398,7 @@ class TestPandas:
         cells += [np.int8(3), np.float32(0.5), "\ud800", Bad(), float("inf"), [1, 2]]
         text = ["a", "1", "2", "2.5", "true", None, None, None, None, "by", "2020-01-02"]
         text += ["3", "0.5", "?", None, "inf", "[1, 2]"]
-        alone = [
-            read(open_source(pd.DataFrame({"o": pd.Series([c], dtype=object)})))["o"][0]
-            for c in cells
-        ]
+        alone = [read(open_source(pd.DataFrame({"o": pd.Series([c], dtype=object)})))["o"][0] for c in cells]
         together = open_source(pd.DataFrame({"o": pd.Series(cells, dtype=object)}))
         assert together.storage == {"o": pa.string()}
         assert alone == text
@@ -434,9 +421,7 @@ class TestPandas:
                 "b": pa.array([True, None]),
             }
         )
-        back = to_container(
-            table, container="pandas", dtypes={"i": "int64", "u": "uint8", "b": "bool"}
-        )
+        back = to_container(table, container="pandas", dtypes={"i": "int64", "u": "uint8", "b": "bool"})
         assert back.dtypes.astype(str).to_dict() == {"i": "Int64", "u": "UInt8", "b": "boolean"}
         assert back["i"][0] == 2**53 + 1
         assert back.isna().sum().tolist() == [1, 1, 1]

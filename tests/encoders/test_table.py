@@ -54,9 +54,7 @@ def codes_of(kind, n):
     if isinstance(kind, LEVEL_TYPES):
         return npst.arrays(np.int32, n, elements=st.integers(0, n_levels(kind) - 1))
     numbers = st.just(0.0) if kind in CONSTANTS or kind == ALL[-1] else st.floats(0, 1)
-    return npst.arrays(
-        np.float64, n, elements=(st.just(np.nan) | numbers) if kind.nullable else numbers
-    )
+    return npst.arrays(np.float64, n, elements=(st.just(np.nan) | numbers) if kind.nullable else numbers)
 
 
 LEVEL_TYPES = (Categorical, Ordinal, Boolean)
@@ -191,9 +189,9 @@ def test_a_hundred_thousand_categories():
 
 
 def test_images_are_refused():
+    schema = Schema(columns={"x": Image(shape=(2, 2)), "y": Boolean()})
     with pytest.raises(ConfigError, match="'x' of kind image"):
-        encoder_of_images = Schema(columns={"x": Image(shape=(2, 2)), "y": Boolean()})
-        TableEncoder.of(encoder_of_images)
+        TableEncoder.of(schema)
 
 
 def test_rows_and_vectors_of_another_shape_are_refused():

@@ -47,9 +47,7 @@ def pandas_bins(frame: pd.DataFrame) -> pd.DataFrame:
     def cut(values, lower, upper):
         edges = np.linspace(lower, upper, 21)
         edges[-1] = np.inf
-        return (
-            pd.cut(values, edges, right=False, labels=range(20)).astype("object").fillna("missing")
-        )
+        return pd.cut(values, edges, right=False, labels=range(20)).astype("object").fillna("missing")
 
     binned = frame.drop(columns="person").astype({"flag": "str", "job": "object"})
     binned["age"] = cut(frame["age"], 10, 90)
@@ -75,12 +73,8 @@ def test_against_pandas(k, sizes):
     # 30 and 7 rows have fewer rows than cells, so the sparse counts are compared as well
     real, synthetic = people(sizes[0], 1), people(sizes[1], 2)
     expected = pandas_distance(real, synthetic, k)
-    assert total_variation(real, synthetic, schema=SCHEMA, k=k) == pytest.approx(
-        expected, abs=1e-12
-    )
-    assert total_variation(synthetic, real, schema=SCHEMA, k=k) == pytest.approx(
-        expected, abs=1e-12
-    )
+    assert total_variation(real, synthetic, schema=SCHEMA, k=k) == pytest.approx(expected, abs=1e-12)
+    assert total_variation(synthetic, real, schema=SCHEMA, k=k) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -103,9 +97,7 @@ def test_identical_and_disjoint_tables():
 
 
 def test_by_hand():
-    schema = Schema.from_dict(
-        {"columns": {"x": {"kind": "continuous", "lower": 0, "upper": 1, "nullable": True}}}
-    )
+    schema = Schema.from_dict({"columns": {"x": {"kind": "continuous", "lower": 0, "upper": 1, "nullable": True}}})
     real = pd.DataFrame({"x": [0.0, 0.049, 0.05, 1.0, np.nan]})
     synthetic = pd.DataFrame({"x": [0.01, 0.94, 0.95, 7.0, -7.0]})
     # bins: real 0: 2, 1: 1, 19: 1, missing: 1; synthetic 0: 2, 18: 1, 19: 2
@@ -128,9 +120,7 @@ def test_many_categories_stay_sparse():
     kind = {"kind": "categorical", "categories": labels}
     schema = Schema.from_dict({"columns": {name: kind for name in "xyz"}})
     rng = np.random.default_rng(0)
-    real, synthetic = (
-        pd.DataFrame({name: rng.choice(labels[:n], 500) for name in "xyz"}) for n in (5, 50_000)
-    )
+    real, synthetic = (pd.DataFrame({name: rng.choice(labels[:n], 500) for name in "xyz"}) for n in (5, 50_000))
     expected = pd.concat([real.value_counts(), -synthetic.value_counts()]).groupby(level=[0, 1, 2])
     distance = total_variation(real, synthetic, schema=schema, k=3)  # 1.25e14 cells
     assert distance == pytest.approx(expected.sum().abs().sum() / 1000)
@@ -175,6 +165,4 @@ def test_tables_that_cannot_be_compared():
         total_variation(real, real.drop(columns="grade"), schema=SCHEMA, k=1)
     images = Schema.from_dict({"columns": {"x": {"kind": "image", "shape": [2, 2]}}})
     with pytest.raises(ConfigError, match="images in column 'x'"):
-        total_variation(
-            np.zeros((3, 2, 2), np.uint8), np.zeros((3, 2, 2), np.uint8), schema=images, k=1
-        )
+        total_variation(np.zeros((3, 2, 2), np.uint8), np.zeros((3, 2, 2), np.uint8), schema=images, k=1)

@@ -88,9 +88,7 @@ def plain_probabilities(train, test, target, labels) -> dict[str, np.ndarray]:
     x_train, x_test = plain_features(train, test, target)
     logistic = LogisticRegression(solver="liblinear", max_iter=1000, random_state=0)
     models = {
-        "logistic_regression": logistic
-        if len(set(labels)) == 2
-        else OneVsRestClassifier(logistic),
+        "logistic_regression": logistic if len(set(labels)) == 2 else OneVsRestClassifier(logistic),
         "ada_boost": AdaBoostClassifier(random_state=0),
         "gradient_boosting": GradientBoostingClassifier(
             max_features="sqrt",
@@ -146,8 +144,7 @@ def test_positive_class():
     pilots = classifier_scores(TRAIN, TEST, schema=SCHEMA, target="job", positive="pilot")
     binary = {**COLUMNS, "job": {"kind": "categorical", "categories": ["other", "pilot"]}}
     recoded = [
-        f.dropna(subset="job").assign(job=lambda g: g["job"].where(g["job"] == "pilot", "other"))
-        for f in (TRAIN, TEST)
+        f.dropna(subset="job").assign(job=lambda g: g["job"].where(g["job"] == "pilot", "other")) for f in (TRAIN, TEST)
     ]
     schema = Schema.from_dict({"columns": binary})
     assert pilots == classifier_scores(*recoded, schema=schema, target="job")
@@ -178,9 +175,7 @@ class TestOneClass:
         scores = classifier_scores(train, TEST, schema=SCHEMA, target="income")
         assert scores["auroc"] == 0.5
         assert scores["auprc"] == pytest.approx(self.SHARE)
-        assert scores["accuracy"] == pytest.approx(
-            self.SHARE if only == "high" else 1 - self.SHARE
-        )
+        assert scores["accuracy"] == pytest.approx(self.SHARE if only == "high" else 1 - self.SHARE)
         assert tuple(scores["per_classifier"]) == CLASSIFIERS
 
     @pytest.mark.parametrize(("only", "share"), [("low", 0), ("high", 1)])
@@ -251,9 +246,7 @@ def test_no_labelled_rows():
 
 class TestEvaluate:
     def test_keys_and_that_real_is_the_real_table(self):
-        synthetic = people(900, 3).assign(
-            income=lambda f: f["income"].sample(frac=1, random_state=0).to_numpy()
-        )
+        synthetic = people(900, 3).assign(income=lambda f: f["income"].sample(frac=1, random_state=0).to_numpy())
         result = evaluate(TRAIN, synthetic, schema=SCHEMA, test=TEST, target="income")
         assert json.loads(json.dumps(result)) == result
         assert result["private"] is False

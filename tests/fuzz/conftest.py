@@ -1,16 +1,22 @@
 """Fixtures of this folder: a command line that tells what went wrong, and forgives nothing unforeseen."""
 
 import contextlib
+import functools
 import io
 import logging
 
 import pytest
+import typer.main
 
 from fixtures.accounting import remembered_accounts
+from fixtures.sampling import small_simulations
 from fuzz.planted import assert_silent, handled
 from sfumato.cli import app
 
-__all__ = ["remembered_accounts", "speak"]
+__all__ = ["remembered_accounts", "small_simulations", "speak"]
+
+
+_commands = functools.cache(lambda: typer.main.get_command(app.app))
 
 
 @pytest.fixture
@@ -26,6 +32,8 @@ def speak(monkeypatch, caplog):
         return fail(message, code)
 
     monkeypatch.setattr(app, "_fail", failing)
+    # typer builds all commands anew for every call
+    monkeypatch.setattr(app, "app", _commands().main)
 
     def speaking(case: object, *arguments: object, private: bool = True) -> int:
         chains.clear()

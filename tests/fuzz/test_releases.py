@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -20,9 +21,12 @@ CASES, BATCH = 250, 25
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 
 ODD_VALUES = [
-    None, True, False, 0, -1, 1, 2, 0.5, -0.5, 1e308, -1e308, 1e-308, 2**63, 10**400, "", "x", "null", [], {}, [1], ["x"], {"x": 1}, [[]], "..", "/etc/passwd",
-    "table_chain", "image_gaussian", "csv", "int64", "string", "dictionary[int32](string)[ordered]", "timestamp[ns, tz=Nowhere]", "decimal128(99, 3)",
-    "tensor[uint8](999999,999999)", "PLDAccountant", "RdpAccountant", "[red]", "\u0000", "\ud800", "a" * 5000, "arrays.safetensors", "measurements.0",
+    None, True, False, 0, -1, 1, 2, 0.5, -0.5, 1e308, -1e308, 1e-308, 2**63, 10**400, "", "x", "null", [], {},
+    [1], ["x"], {"x": 1}, [[]], "..", "/etc/passwd",
+    "table_chain", "image_gaussian", "csv", "int64", "string", "dictionary[int32](string)[ordered]",
+    "timestamp[ns, tz=Nowhere]", "decimal128(99, 3)",
+    "tensor[uint8](999999,999999)", "PLDAccountant", "RdpAccountant", "[red]", "\u0000", "\ud800", "a" * 5000,
+    "arrays.safetensors", "measurements.0",
 ]  # fmt: skip
 
 
@@ -33,8 +37,6 @@ def originals(remembered_accounts) -> list[tuple[dict, dict[str, np.ndarray]]]:
         ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema()),
         ConditionalGaussian(epsilon=1.0).fit(tables.images(), schema=tables.image_schema()),
     ]
-    import tempfile
-
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for i, release in enumerate(releases):
@@ -55,7 +57,7 @@ def damaged(random_: random.Random, manifest: dict, arrays: dict[str, np.ndarray
     manifest["arrays"]["sha256"] = hashlib.sha256(packed).hexdigest()
     if kind == "manifest":
         for _ in range(random_.randint(1, 3)):
-            _change(random_, manifest)
+            _change(random_, random_.choice([manifest, manifest["certificate"]]))
     text = json.dumps(manifest).encode()
     if kind == "bytes":
         if random_.random() < 0.5:
@@ -102,7 +104,7 @@ def _change_array(random_: random.Random, arrays: dict[str, np.ndarray]) -> None
             arrays[name] = np.full_like(array, random_.choice([0, -1, 1, 2**40]))
         case 6 if array.size:
             value = random_.choice([0, -1, 2**40, np.nan, np.inf, 1e300, 1e-320])
-            finite = array.dtype.kind == "f" or np.isfinite(value) and abs(value) < 2**62
+            finite = array.dtype.kind == "f" or (np.isfinite(value) and abs(value) < 2**62)
             array.reshape(-1)[random_.randrange(array.size)] = value if finite else 7
         case 7:
             arrays[name] = arrays[random_.choice(list(arrays))]
@@ -162,3 +164,53 @@ def test_damaged_release(speak, tmp_path, originals, batch):
         refused += 1 in codes
         assert {file.name for file in tmp_path.iterdir()} <= {"r", "r.sfm", "o.csv", "o.parquet", "o.npz"}
     assert refused > BATCH / 3
+
+
+def _in(part: str, **changes: object):
+    """Change entries of a part of a certificate; of the first one, if it is a list."""
+
+    def change(certificate: dict) -> None:
+        found = certificate[part]
+        (found[0] if isinstance(found, list) else found).update(changes)
+
+    return change
+
+
+SAMPLED = {"type": "poisson_sampled_gaussian", "count": 10**7}
+HOSTILE = {
+    "hardly any noise": _in("events", noise_multiplier=1e-4),
+    "little noise": _in("events", noise_multiplier=0.02),
+    "more noise than a float holds": _in("events", noise_multiplier=1e300),
+    "a billion times": _in("events", count=10**9),
+    "a large sample": _in("events", **SAMPLED, sampling_probability=0.5, noise_multiplier=0.05),
+    "a small sample": _in("events", **SAMPLED, sampling_probability=1e-9, noise_multiplier=0.02),
+    "a finer grid": _in("accountant", value_discretization_interval=1e-9),
+    "a grid of negative step": _in("accountant", value_discretization_interval=-1),
+    "a grid in words": _in("accountant", value_discretization_interval="fine"),
+    "another accountant": _in("accountant", name="Xerxes"),
+    "replacing for words": _in("replace_one", epsilon="small"),
+    "a unit of no size": _in("unit", max_rows="many"),
+    "another stage": _in("stages", name="other"),
+    "a share in words": _in("stages", share="half"),
+    "a stage that is none": lambda certificate: certificate.update(stages=[1]),
+    "no events": lambda certificate: certificate.update(events=[]),
+    "many events": lambda certificate: certificate.update(events=certificate["events"] * 3000),
+    "an impossible delta": lambda certificate: certificate.update(delta=2.0),
+    "an epsilon beyond floats": lambda certificate: certificate.update(epsilon=10**400),
+    "an epsilon below the truth": lambda certificate: certificate.update(epsilon=0.5),
+    "rows beyond number": lambda certificate: certificate.update(n_public=10**400),
+    "assumptions that are none": lambda certificate: certificate.update(assumptions=[{"a": 1}]),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=list(HOSTILE))
+def test_hostile_certificate(speak, tmp_path, originals, change):
+    """Checking a stranger's certificate neither fails in an unforeseen way nor runs for ever."""
+    manifest, arrays = copy.deepcopy(originals[0])
+    change(manifest["certificate"])
+    packed = safetensors.numpy.save(arrays)
+    manifest["arrays"]["sha256"] = hashlib.sha256(packed).hexdigest()
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    (tmp_path / "r" / ARRAYS).write_bytes(packed)
+    assert speak("hostile", "certificate", tmp_path / "r") == 1

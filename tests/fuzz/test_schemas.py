@@ -14,13 +14,17 @@ from sfumato.data.documents import _PlainLoader
 CASES, BATCH = 250, 25
 
 ODD_VALUES = [
-    None, True, False, 0, -1, 1, 2, 1.5, 1e308, -1e308, 10**30, "", " ", "x", "yes", "1", "2020-01-01", "day", [], {}, [1, 1], ["x"], {"kind": "boolean"},
-    float("nan"), float("inf"), [[]], "a" * 500, "\u0000", "é", "integer", "categorical", "image", "identifier", [2, 2], "%Y", "%", "%Q%d", [None],
+    None, True, False, 0, -1, 1, 2, 1.5, 1e308, -1e308, 10**30, "", " ", "x", "yes", "1", "2020-01-01", "day",
+    [], {}, [1, 1], ["x"], {"kind": "boolean"},
+    float("nan"), float("inf"), [[]], "a" * 500, "\u0000", "é", "integer", "categorical", "image",
+    "identifier", [2, 2], "%Y", "%", "%Q%d", [None],
     "9999-12-31", "0001-01-01", "2020-13-01", 2**53, 2**63, 1e-320, "null", "~", "[red]", ":smile:", "'",
 ]  # fmt: skip
 ODD_LINES = [
-    "columns:", "rows: 5", "  a: *b", "&a [*a]", "!!python/object/apply:os.system [ls]", "\t", "- - - -", "? {a: b}", "%YAML 9", "---", "...", "a: |",
-    "\x00", "<<: {a: 1}", "{" * 2000, "[" * 400, "  a: {kind: integer, lower: 1, upper: 0}", "  b: {kind: [categorical]}", "'", '"', "#",
+    "columns:", "rows: 5", "  a: *b", "&a [*a]", "!!python/object/apply:os.system [ls]", "\t", "- - - -",
+    "? {a: b}", "%YAML 9", "---", "...", "a: |",
+    "\x00", "<<: {a: 1}", "{" * 2000, "[" * 400, "  a: {kind: integer, lower: 1, upper: 0}",
+    "  b: {kind: [categorical]}", "'", '"', "#",
 ]  # fmt: skip
 
 
@@ -40,7 +44,11 @@ def damaged(random_: random.Random, text: str) -> tuple[str, bytes]:
     raw = "\n".join(lines).encode()
     for _ in range(random_.choice([0, 0, 1, 3])):
         place = random_.randrange(len(raw) + 1)
-        raw = raw[:place] + random_.choice([b"\xff", b"\x00", b":", b"{", b"&", b"\xef\xbb\xbf", random_.randbytes(3)]) + raw[place:]
+        raw = (
+            raw[:place]
+            + random_.choice([b"\xff", b"\x00", b":", b"{", b"&", b"\xef\xbb\xbf", random_.randbytes(3)])
+            + raw[place:]
+        )
     return "s.yaml", raw
 
 
@@ -69,7 +77,11 @@ def test_damaged_schema(speak, tmp_path, batch):
     table = tables.frame(20)
     table["id"] = WORD
     table.loc[::3, "sex"] = WORD
-    data, images, release = tables.write_csv(tmp_path / "d.csv", table), tables.write_npz(tmp_path / "d.npz"), tmp_path / "r"
+    data, images, release = (
+        tables.write_csv(tmp_path / "d.csv", table),
+        tables.write_npz(tmp_path / "d.npz"),
+        tmp_path / "r",
+    )
     for case in range(batch * BATCH, (batch + 1) * BATCH):
         random_ = random.Random(case)
         pictures = random_.random() < 0.2

@@ -35,12 +35,14 @@ def table_rows(n: int, seed: int = 0):
     for i, (age, amount) in enumerate(zip(ages, paid, strict=True)):
         for member in (0, 1):
             city = i % 4
-            records.append({
-                "age": np.array([age]),
-                "city": np.array([city], dtype=np.int32),
-                "paid": np.array([amount]),
-                "member": np.array([member], dtype=np.int32),
-            })
+            records.append(
+                {
+                    "age": np.array([age]),
+                    "city": np.array([city], dtype=np.int32),
+                    "paid": np.array([amount]),
+                    "member": np.array([member], dtype=np.int32),
+                }
+            )
     return records
 
 
@@ -54,9 +56,7 @@ def image_rows(n: int, seed: int = 0):
     half[:2] = 1
     corners += [half, 1 - half]
     return [
-        {"x": image[None], "y": np.array([label], dtype=np.int32)}
-        for image in [*pixels, *corners]
-        for label in (0, 1)
+        {"x": image[None], "y": np.array([label], dtype=np.int32)} for image in [*pixels, *corners] for label in (0, 1)
     ]
 
 
@@ -108,6 +108,8 @@ MECHANISMS = {
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
-        MechanismCase("noisy_second_moment, images", noisy_second_moment, STATISTICS["residual moments"], symmetric=True),
+        MechanismCase(
+            "noisy_second_moment, images", noisy_second_moment, STATISTICS["residual moments"], symmetric=True
+        ),
     )
 }

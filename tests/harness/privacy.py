@@ -121,7 +121,9 @@ def ledger_for(noise_multiplier: float, replace_distance: float = 2.0, count: in
     return Ledger(Plan([stage]), None)
 
 
-def released(case: MechanismCase, chunk: Rows, noise: Any, noise_multiplier: float, unit_rows: int = 1) -> tuple[Noisy, np.ndarray]:
+def released(
+    case: MechanismCase, chunk: Rows, noise: Any, noise_multiplier: float, unit_rows: int = 1
+) -> tuple[Noisy, np.ndarray]:
     """Run the mechanism once; return what it released and the exact value (known to the test only)."""
     exact = reduce(case.statistic.statistic, FakeRecords([chunk], unit_rows))
     ledger = ledger_for(noise_multiplier)
@@ -169,8 +171,14 @@ def accept_only_unit_scale(standard: np.ndarray) -> None:
 
 
 def check_distinguisher(
-    case: MechanismCase, chunk: Rows, neighbour: Rows, *, noise_multiplier: float, delta_of: Callable[[float], float],
-    runs: int = 20_000, noise_factor: float = 1.0,
+    case: MechanismCase,
+    chunk: Rows,
+    neighbour: Rows,
+    *,
+    noise_multiplier: float,
+    delta_of: Callable[[float], float],
+    runs: int = 20_000,
+    noise_factor: float = 1.0,
 ) -> None:
     """The best threshold test between neighbours never does better than the account allows.
 

@@ -127,7 +127,9 @@ def test_charge_comes_before_noise(name):
     case = MECHANISMS[name]
     ledger = ledger_for(2.0)
     noise = _Tattletale(ledger)
-    case.run(reduce(case.statistic.statistic, FakeRecords([case.statistic.pool[0]])), stage=STAGE, ledger=ledger, noise=noise)
+    case.run(
+        reduce(case.statistic.statistic, FakeRecords([case.statistic.pool[0]])), stage=STAGE, ledger=ledger, noise=noise
+    )
     assert noise.charged_first
     assert all(noise.charged_first)
 

@@ -70,9 +70,7 @@ def test_weak_dependence_comes_back_without_clipping():
         members = cells[classes == k]
         for j in range(3):
             assert worst_z(shares_of(members, j), marginal(table, j), len(members)) < 5
-        x = np.concatenate(
-            [c.class_blocks(k).of(members[:, j]) for j, c in enumerate(model.columns)], axis=1
-        )
+        x = np.concatenate([c.class_blocks(k).of(members[:, j]) for j, c in enumerate(model.columns)], axis=1)
         sigma = model.factors[k] @ model.factors[k].T
         error = np.sqrt((x**2).T @ (x**2)) / len(members)
         assert (np.abs(x.T @ x / len(members) - sigma) < 5.5 * error + 1e-6).all()
@@ -82,9 +80,7 @@ def test_scores_come_back():
     table, n = joint(0.3), 400_000
     model = chain([table], [1.0], scored=(True, False, True)).calibrated(50_000, rng(1))
     cells = model.sample(n, rng())[1]
-    x = np.concatenate(
-        [c.class_blocks(0).of(cells[:, j]) for j, c in enumerate(model.columns)], axis=1
-    )
+    x = np.concatenate([c.class_blocks(0).of(cells[:, j]) for j, c in enumerate(model.columns)], axis=1)
     sigma = model.factors[0] @ model.factors[0].T
     # a score is drawn in cells: its covariances shrink a little
     across = np.s_[0, 1:]
@@ -128,9 +124,7 @@ def test_moments_of_a_column_follow_from_its_probabilities():
     x = vectors(model.columns, 0)
     expected = x.T @ (x * table.ravel()[:, None])
     for column, block in zip(model.columns, model.blocks(), strict=True):
-        np.testing.assert_allclose(
-            column.second_moments()[0], expected[block, block], atol=1e-12
-        )
+        np.testing.assert_allclose(column.second_moments()[0], expected[block, block], atol=1e-12)
 
 
 def test_cells_without_probability_are_not_drawn():
@@ -160,9 +154,7 @@ def test_columns_with_one_cell_and_classes_that_are_never_drawn():
 
 
 def test_a_chain_without_columns_draws_classes():
-    model = ChainModel.from_arrays(
-        {"class_shares": np.array([0.5, 0.5]), "factors": np.zeros((2, 0, 0))}, ()
-    )
+    model = ChainModel.from_arrays({"class_shares": np.array([0.5, 0.5]), "factors": np.zeros((2, 0, 0))}, ())
     classes, cells = model.calibrated(100, rng()).sample(1000, rng())
     assert set(classes) == {0, 1}
     assert cells.shape == (1000, 0)
@@ -253,8 +245,8 @@ def test_values_that_no_chain_has_are_refused(arrays):
     refused(arrays, "factors", changed(factors, (1, 2, 2), -factors[1, 2, 2]))
     # a score where the factors have no room for it, and none where they have
     refused(arrays, "column.1.quantiles", arrays["column.0.quantiles"])
+    rest = {name: a for name, a in arrays.items() if name != "column.0.quantiles"}
     with pytest.raises(ReleaseError, match="factors"):
-        rest = {name: a for name, a in arrays.items() if name != "column.0.quantiles"}
         ChainModel.from_arrays(rest, CELLS)
 
 

@@ -117,9 +117,7 @@ def test_nearest_positive_raises_eigenvalues_to_the_floor_and_keeps_the_rest():
     rng = np.random.default_rng(1)
     matrix = symmetric_noise(rng, 12)
     raised = nearest_positive(matrix, 0.01)
-    np.testing.assert_allclose(
-        np.linalg.eigvalsh(raised), np.maximum(np.linalg.eigvalsh(matrix), 0.01), atol=1e-12
-    )
+    np.testing.assert_allclose(np.linalg.eigvalsh(raised), np.maximum(np.linalg.eigvalsh(matrix), 0.01), atol=1e-12)
     np.testing.assert_allclose(nearest_positive(raised, 0.01), raised, atol=1e-12)
 
 

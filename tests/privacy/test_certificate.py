@@ -16,10 +16,12 @@ KEYS = {
     "format_version", "method", "versions", "private", "epsilon", "delta", "neighbours", "replace_one", "unit",
     "n_public", "n_public_source", "sampling", "accountant", "curve", "extra_delta", "events", "stages", "assumptions",
 }  # fmt: skip
-PLAN = Plan([
-    Stage(name="pca", noise_multiplier=20.0, replace_distance=2**0.5),
-    Stage(name="sgd", noise_multiplier=1.4, sampling_probability=0.005, count=200),
-])
+PLAN = Plan(
+    [
+        Stage(name="pca", noise_multiplier=20.0, replace_distance=2**0.5),
+        Stage(name="sgd", noise_multiplier=1.4, sampling_probability=0.005, count=200),
+    ]
+)
 
 
 @functools.lru_cache

@@ -62,7 +62,13 @@ def test_large_delta_warns():
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "shares"),
-    [(0.05, 1e-9, [1.0]), (0.3, 1e-3, [0.2, 0.8]), (1.0, 1e-5, [0.4, 0.6]), (4.0, 1e-6, [0.1, 0.2, 0.7]), (20.0, 1e-5, [1.0])],
+    [
+        (0.05, 1e-9, [1.0]),
+        (0.3, 1e-3, [0.2, 0.8]),
+        (1.0, 1e-5, [0.4, 0.6]),
+        (4.0, 1e-6, [0.1, 0.2, 0.7]),
+        (20.0, 1e-5, [1.0]),
+    ],
 )
 def test_calibrated_noise_is_enough_and_hardly_more(epsilon, delta, shares):
     plan = Plan(stage(f"s{i}", multiplier_for_share(share)) for i, share in enumerate(shares))
@@ -102,7 +108,9 @@ def test_ledger_takes_the_plan_in_order_and_closes():
     assert book.charged == (("a", 2), ("b", 1))
 
 
-@pytest.mark.parametrize("sequence", [["b"], ["a", "a", "a"], ["a", "b"], ["c"], ["a", "a", "b", "b"], ["a", "a", "b", "a"]])
+@pytest.mark.parametrize(
+    "sequence", [["b"], ["a", "a", "a"], ["a", "b"], ["c"], ["a", "a", "b", "b"], ["a", "a", "b", "a"]]
+)
 def test_ledger_refuses_anything_but_the_plan(sequence):
     book = ledger(stage("a", count=2), stage("b"))
     with pytest.raises(LedgerError):

@@ -27,7 +27,9 @@ class TestWhatItLearns:
     @pytest.mark.parametrize("epsilon", [NonPrivate(), 5.0])
     def test_marginals_and_dependence(self, target, epsilon):
         frame, schema = two_columns()
-        made = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema, target=target, seed=0).sample(20_000, seed=0)
+        made = (
+            ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema, target=target, seed=0).sample(20_000, seed=0)
+        )
         assert made["a"].mean() == pytest.approx(frame["a"].mean(), abs=0.03)
         # clipping weakens the dependence of two columns of one class; without any it would be 0.56
         assert 0.75 < (made["a"] == made["b"]).mean() < 0.95
@@ -132,9 +134,9 @@ class TestForecast:
         synthesizer = ConditionalGaussian(epsilon=1.0)
         said = synthesizer.describe_plan(schema)["stages"][0]["forecast"]
         forecast = float(said.rpartition("±")[2])
-        counts = np.array([
-            synthesizer.fit(frame, schema=schema, seed=seed).measurements[0].value[0, :2] for seed in range(30)
-        ])
+        counts = np.array(
+            [synthesizer.fit(frame, schema=schema, seed=seed).measurements[0].value[0, :2] for seed in range(30)]
+        )
         assert (counts / N).std(axis=0).mean() == pytest.approx(forecast, rel=0.5)
 
     def test_images(self):

@@ -18,7 +18,9 @@ from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.data.validation import validate
 
-schema_app = typer.Typer(help="Write, import and check schemas: what is publicly known of a table.", no_args_is_help=True)
+schema_app = typer.Typer(
+    help="Write, import and check schemas: what is publicly known of a table.", no_args_is_help=True
+)
 
 DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
@@ -87,7 +89,10 @@ def check_command(
 @schema_app.command("import")
 def import_command(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="The file to import.")],
-    format_: Annotated[SchemaFormat, typer.Option("--format", help="SmartNoise YAML, private-pgm domain.json, or NIST data dictionary.")],
+    format_: Annotated[
+        SchemaFormat,
+        typer.Option("--format", help="SmartNoise YAML, private-pgm domain.json, or NIST data dictionary."),
+    ],
     out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the schema.")],
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -106,19 +111,21 @@ def validate_command(
     """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
     findings = validate(open_source(data), Schema.load(schema))
     if json_output:
-        print_json({
-            "private": False,
-            "findings": [
-                {
-                    "column": f.column,
-                    "problem": f.problem,
-                    "becomes": f.becomes,
-                    "count": f.count,
-                    "examples": f.examples,
-                }
-                for f in findings
-            ],
-        })
+        print_json(
+            {
+                "private": False,
+                "findings": [
+                    {
+                        "column": f.column,
+                        "problem": f.problem,
+                        "becomes": f.becomes,
+                        "count": f.count,
+                        "examples": f.examples,
+                    }
+                    for f in findings
+                ],
+            }
+        )
         return
     notes.print("[yellow]Note:[/] what follows shows values of records; do not publish it.")
     if not findings:

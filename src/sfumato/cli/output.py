@@ -48,8 +48,8 @@ def print_cost(description: Mapping[str, Any]) -> None:
         return
     replaced = description["replace_one"]
     say(
-        f"Guarantee: epsilon = {description['epsilon']:.4g}, delta = {description['delta']:.3g}, for adding or removing "
-        f"{name}. Replacing {name}: epsilon = {replaced['epsilon']:.4g}, delta = {replaced['delta']:.3g}."
+        f"Guarantee: epsilon = {description['epsilon']:.4g}, delta = {description['delta']:.3g}, for adding or "
+        f"removing {name}. Replacing {name}: epsilon = {replaced['epsilon']:.4g}, delta = {replaced['delta']:.3g}."
     )
     rows = description["n_public"]
     source = description["n_public_source"]
@@ -91,11 +91,13 @@ def print_scores(scores: Mapping[str, Any], names: Mapping[str, str] | None = No
             rows.append([f"{label}, mean of the classifiers", number(utility[key]), number(real[key])])
         for name, figures in utility["per_classifier"].items():
             other = real["per_classifier"][name]
-            rows.append([
-                f"  {name}: AUROC / AUPRC",
-                f"{number(figures['auroc'])} / {number(figures['auprc'])}",
-                f"{number(other['auroc'])} / {number(other['auprc'])}",
-            ])
+            rows.append(
+                [
+                    f"  {name}: AUROC / AUPRC",
+                    f"{number(figures['auroc'])} / {number(figures['auprc'])}",
+                    f"{number(other['auroc'])} / {number(other['auprc'])}",
+                ]
+            )
     fidelity = scores["fidelity"]
     for key, label in (("tvd_1way", "total variation, 1 column"), ("tvd_2way", "total variation, 2 columns")):
         rows.append([f"{label}, mean", number(fidelity[key]), "0"])

@@ -34,10 +34,10 @@ _ABOUT = {
 
 SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
-EpsilonOption = Annotated[float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")]
-DeltaOption = Annotated[
-    float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")
+EpsilonOption = Annotated[
+    float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
 ]
+DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
 RowsOption = Annotated[
     int | None, typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")
 ]
@@ -138,9 +138,7 @@ def _tell_what_is_left_out(source: Source, schema: Schema) -> None:
 
 
 @contextlib.contextmanager
-def _stages(
-    synthesizer: Synthesizer, schema: Schema, target: str | None
-) -> Iterator[Callable[[str], None]]:
+def _stages(synthesizer: Synthesizer, schema: Schema, target: str | None) -> Iterator[Callable[[str], None]]:
     """Show the stage at work: public names only, never counts of records."""
     if not notes.is_terminal:
         yield lambda stage: None
@@ -202,9 +200,12 @@ def evaluate_command(
     real: Annotated[Path, typer.Argument(metavar="REAL", help="The real rows that were released.")],
     synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows.")],
     test: Annotated[
-        Path | None, typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on.")
+        Path | None,
+        typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
     ] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="COL", help="Column the classifiers predict.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="COL", help="Column the classifiers predict.")
+    ] = None,
     schema: Annotated[
         Path | None, typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else read off REAL.")
     ] = None,
@@ -243,7 +244,9 @@ def methods_command(json_output: JsonOption = False) -> None:
 
 
 def demo_command(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the release and the rows.")] = Path("demo"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the release and the rows.")] = Path(
+        "demo"
+    ),
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend.")] = 1.0,
     overwrite: OverwriteOption = False,
 ) -> None:

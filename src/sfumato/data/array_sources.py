@@ -27,10 +27,7 @@ class NpzSource(Source):
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         with zipfile.ZipFile(self.path) as archive:
-            readers = [
-                _read_member(archive, f"{self.keys[name]}.npy", self.chunk_rows)
-                for name in columns
-            ]
+            readers = [_read_member(archive, f"{self.keys[name]}.npy", self.chunk_rows) for name in columns]
             for parts in zip(*readers, strict=True):
                 yield _as_chunk(columns, parts)
 
@@ -81,7 +78,9 @@ def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> ArraySo
     for key in keys.values():
         if not isinstance(arrays[key], np.ndarray):
             # numpy would choose a type by looking at the values
-            raise DataError(f"Expected {key!r} to be a numpy array, got a {type(arrays[key]).__name__}. Convert it first.")
+            raise DataError(
+                f"Expected {key!r} to be a numpy array, got a {type(arrays[key]).__name__}. Convert it first."
+            )
     named = {name: np.asarray(arrays[key]) for name, key in keys.items()}
     storage = _image_storage({name: _Header(a.shape, a.dtype) for name, a in named.items()}, label)
     return ArraySource(
@@ -152,25 +151,17 @@ def _find_keys(found: Mapping[str, object], label: str) -> dict[str, str]:
 
 def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.DataType]:
     if any(header.dtype.hasobject for header in headers.values()):
-        raise DataError(
-            f"Expected plain arrays in {label}, got pickled Python objects. They are never opened."
-        )
+        raise DataError(f"Expected plain arrays in {label}, got pickled Python objects. They are never opened.")
     x = headers["x"]
     if len(x.shape) < 2 or 0 in x.shape[1:] or x.dtype.kind not in "buif":
-        rule = (
-            f"Expected the images of {label} to be numbers of shape (n, height, width[, channels])"
-        )
+        rule = f"Expected the images of {label} to be numbers of shape (n, height, width[, channels])"
         raise DataError(f"{rule} or (n, d). Reshape or convert them.")
     storage: dict[str, pa.DataType] = {
         "x": pa.fixed_shape_tensor(pa.from_numpy_dtype(x.dtype.newbyteorder("=")), x.shape[1:])
     }
     if "y" in headers:
         y = headers["y"]
-        if (
-            y.shape[:1] != x.shape[:1]
-            or y.shape[1:] not in {(), (1,)}
-            or y.dtype.kind not in "buifUSM"
-        ):
+        if y.shape[:1] != x.shape[:1] or y.shape[1:] not in {(), (1,)} or y.dtype.kind not in "buifUSM":
             rule = f"Expected the labels of {label} to have shape (n,), one for each image"
             raise DataError(f"{rule}. Reshape them.")
         text = y.dtype.kind in "US"

@@ -38,10 +38,7 @@ def plain(cells: pa.Array) -> pa.Array:
 def is_text(storage: pa.DataType) -> bool:
     """Whether cells of this type are text, or bytes that stand for text of unknown encoding."""
     return (
-        types.is_string(storage)
-        or types.is_large_string(storage)
-        or types.is_string_view(storage)
-        or is_bytes(storage)
+        types.is_string(storage) or types.is_large_string(storage) or types.is_string_view(storage) or is_bytes(storage)
     )
 
 

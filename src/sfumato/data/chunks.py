@@ -127,9 +127,7 @@ def _guarded(chunks: Iterator[Chunk], message: str) -> Iterator[Chunk]:
         yield chunk
 
 
-def table_chunks(
-    batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[str, ...], rows: int
-) -> Iterator[Chunk]:
+def table_chunks(batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[str, ...], rows: int) -> Iterator[Chunk]:
     """Cut and join record batches into chunks of exactly `rows` rows, but for the last."""
     pending: list[pa.Table] = []
     for batch in batches:
@@ -144,9 +142,7 @@ def table_chunks(
 
 
 def _as_chunk(table: pa.Table) -> Chunk:
-    return Chunk(
-        columns=dict(zip(table.column_names, table.columns, strict=True)), n_rows=table.num_rows
-    )
+    return Chunk(columns=dict(zip(table.column_names, table.columns, strict=True)), n_rows=table.num_rows)
 
 
 def check_names(names: Sequence[object], label: str) -> None:
@@ -165,9 +161,7 @@ def check_names(names: Sequence[object], label: str) -> None:
             raise DataError(f"{rule}. Name it, or write the file without its index.")
         if name in position:
             same = f"columns {position[name]} and {i}"
-            rule = (
-                f"Expected the columns of {label} to have different names, got the same for {same}"
-            )
+            rule = f"Expected the columns of {label} to have different names, got the same for {same}"
             raise DataError(f"{rule}. Rename one, or add a header line if there is none.")
         position[name] = i
     if not names:

@@ -55,9 +55,7 @@ def is_numeric_kind(kind: ColumnKind) -> bool:
     return isinstance(kind, NumericKind)
 
 
-def code_column(
-    kind: ColumnKind, column: pa.Array | pa.ChunkedArray, *, missing: Sequence[str]
-) -> np.ndarray:
+def code_column(kind: ColumnKind, column: pa.Array | pa.ChunkedArray, *, missing: Sequence[str]) -> np.ndarray:
     """Return the codes of a column.
 
     Privacy: none (pure function); row i of the result depends on cell i alone.
@@ -125,9 +123,7 @@ def _not_coded(kind: object) -> str:
     return f"Expected a kind that is coded cell by cell, got {name}. Leave such a column out."
 
 
-def _code_totally(
-    kind: LevelKind | NumericKind, cells: pa.Array, missing: Sequence[str]
-) -> np.ndarray:
+def _code_totally(kind: LevelKind | NumericKind, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
     """Code cells; where Arrow refuses some, halve until they stand alone: those are missing.
 
     Halving keeps the map elementwise: a refused cell does not change the codes beside it.

@@ -60,9 +60,7 @@ def decode_dates(kind: DateTime, codes: np.ndarray) -> tuple[np.ndarray, np.ndar
     return ticks * MICROSECONDS[kind.resolution], absent
 
 
-def read_microseconds(
-    cells: pa.Array, missing: Sequence[str], format: str | None
-) -> tuple[np.ndarray, np.ndarray]:
+def read_microseconds(cells: pa.Array, missing: Sequence[str], format: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Return cells of any type as wall-clock microseconds, and a mask of those that are dates."""
     cells = plain(cells)
     storage = cells.type
@@ -86,9 +84,7 @@ def read_microseconds(
     if per_second > 10**6:
         return units // (per_second // 10**6), valid
     earliest, latest = _SECONDS_OF_YEARS_1_TO_9999  # outside them the product would overflow
-    units = np.clip(
-        units, earliest * per_second // seconds_per_unit, latest * per_second // seconds_per_unit
-    )
+    units = np.clip(units, earliest * per_second // seconds_per_unit, latest * per_second // seconds_per_unit)
     return units * (seconds_per_unit * 10**6 // per_second), valid
 
 

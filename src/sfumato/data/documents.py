@@ -100,9 +100,7 @@ def _read_text(path: Path) -> str:
         reason = "text that is not UTF-8"
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or "no usable file name").lower()
-    raise SchemaError(
-        f"Expected {path} to be a readable text file, got: {reason}. Check the path."
-    )
+    raise SchemaError(f"Expected {path} to be a readable text file, got: {reason}. Check the path.")
 
 
 class _RepeatedKeyError(Exception):
@@ -136,9 +134,7 @@ for _tag, _pattern, _first in (
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
     ("merge", r"^(?:<<)$", "<"),
 ):
-    _PlainLoader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first)
-    )
+    _PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

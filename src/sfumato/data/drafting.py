@@ -91,8 +91,7 @@ def draft_schema(source: Source) -> Draft:
         pass
     if schema is None:
         raise DataError(
-            f"Expected a column of {source.label} that can be described, got none. "
-            "Write its schema by hand."
+            f"Expected a column of {source.label} that can be described, got none. Write its schema by hand."
         )
     return Draft(schema, {name: note for name, (_, note) in guesses.items()})
 
@@ -163,9 +162,7 @@ def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[Column
     return kind, "whole numbers: replace the bounds"
 
 
-def _datetime(
-    survey: ColumnSurvey, format: str | None, moments: Moments
-) -> tuple[ColumnKind, str]:
+def _datetime(survey: ColumnSurvey, format: str | None, moments: Moments) -> tuple[ColumnKind, str]:
     step = MICROSECONDS[moments.resolution]
     lower, upper = (
         (EPOCH + timedelta(microseconds=moment // step * step)).isoformat(" ")

@@ -87,10 +87,7 @@ def moment_text(name: str, value: object, faults: list[str]) -> str:
         except ValueError:
             moment = None
     if moment is None or moment.tzinfo is not None:
-        faults.append(
-            f"Expected {name} to be a date or time without offset, such as 2020-01-31, "
-            f"got {shown(value)}."
-        )
+        faults.append(f"Expected {name} to be a date or time without offset, such as 2020-01-31, got {shown(value)}.")
         return ""
     return str(text)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -102,9 +103,7 @@ def to_pandas(table: pa.Table, dtypes: Mapping[str, str]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    columns = {
-        name: _to_pandas(table.column(name), dtypes.get(name)) for name in table.column_names
-    }
+    columns = {name: _to_pandas(table.column(name), dtypes.get(name)) for name in table.column_names}
     return pd.DataFrame(columns, columns=pd.Index(table.column_names), copy=False)
 
 
@@ -131,13 +130,17 @@ def _pandas_storage(dtype: Any) -> pa.DataType:  # noqa: ANN401
         values = _pandas_storage(dtype.categories.dtype)
         return pa.dictionary(pa.int32(), values, ordered=bool(dtype.ordered))
     if isinstance(dtype, pd.DatetimeTZDtype):
-        return pa.timestamp(dtype.unit, tz=str(dtype.tz))
-    numpy_dtype = getattr(
-        dtype, "numpy_dtype", dtype
-    )  # the masked dtypes: Int64, Float32, boolean
+        return pa.timestamp(dtype.unit, tz=_zone_name(dtype.tz))
+    numpy_dtype = getattr(dtype, "numpy_dtype", dtype)  # the masked dtypes: Int64, Float32, boolean
     if isinstance(numpy_dtype, np.dtype) and numpy_dtype.kind in "biufMm":
         return pa.from_numpy_dtype(numpy_dtype.newbyteorder("="))
     return pa.string()
+
+
+def _zone_name(zone: datetime.tzinfo) -> str:
+    """The name by which Arrow's kernels know a zone: a fixed offset is `+01:30`, where Python says `UTC+01:30`."""
+    name = str(zone)
+    return name.removeprefix("UTC") if re.fullmatch(r"UTC[+-]\d\d:\d\d", name) else name
 
 
 def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
@@ -145,13 +148,9 @@ def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
 
     if isinstance(series.dtype, pd.CategoricalDtype):
         codes = np.asarray(series.cat.codes, dtype=np.int32)
-        labels = _from_pandas(
-            pd.Series(series.cat.categories), storage.value_type
-        ).combine_chunks()
+        labels = _from_pandas(pd.Series(series.cat.categories), storage.value_type).combine_chunks()
         indices = pa.array(codes, mask=codes < 0)
-        return pa.chunked_array(
-            [pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)]
-        )
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)])
     if storage != pa.string() or isinstance(series.dtype, pd.StringDtype):
         return _chunked(pa.array(series, type=storage, from_pandas=True))
     # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
@@ -169,13 +168,7 @@ _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], .
     ((int, np.integer), lambda cell: str(int(cell))),
     (
         (float, np.floating),
-        lambda cell: (
-            None
-            if math.isnan(cell)
-            else str(int(cell))
-            if float(cell).is_integer()
-            else repr(float(cell))
-        ),
+        lambda cell: None if math.isnan(cell) else str(int(cell)) if float(cell).is_integer() else repr(float(cell)),
     ),
     ((bytes, bytearray, memoryview), lambda cell: bytes(cell).decode("utf-8", errors="replace")),
     (Decimal, lambda cell: None if cell.is_nan() else str(cell)),

@@ -41,9 +41,7 @@ def from_domain_json(path: str | Path) -> Schema:
     """
     document = read_document(path)
     if not isinstance(document, Mapping) or not document:
-        raise SchemaError(
-            f"Expected {path} to map column names to numbers of codes, got {_form(document)}."
-        )
+        raise SchemaError(f"Expected {path} to map column names to numbers of codes, got {_form(document)}.")
     columns: dict[str, ColumnKind] = {}
     for name, size in document.items():
         is_count = isinstance(size, int) and not isinstance(size, bool)
@@ -101,12 +99,8 @@ def from_nist_dictionary(path: str | Path) -> Schema:
     """
     document = read_document(path)
     entries = document.get("schema", document) if isinstance(document, Mapping) else None
-    if not isinstance(entries, Mapping) or not all(
-        isinstance(e, Mapping) for e in entries.values()
-    ):
-        raise SchemaError(
-            f"Expected {path} to map column names to their descriptions, got {_form(document)}."
-        )
+    if not isinstance(entries, Mapping) or not all(isinstance(e, Mapping) for e in entries.values()):
+        raise SchemaError(f"Expected {path} to map column names to their descriptions, got {_form(document)}.")
     columns: dict[str, ColumnKind] = {}
     tokens: dict[str, None] = dict.fromkeys(MISSING_TOKENS)
     unknown: list[str] = []
@@ -130,16 +124,11 @@ def _smartnoise_table(document: Any, path: str, table: str | None) -> Mapping[An
             if isinstance(named_tables, Mapping):
                 tables |= {str(k): v for k, v in named_tables.items() if isinstance(v, Mapping)}
     if not tables:
-        raise SchemaError(
-            f"Expected {path} to hold collection, schema, table and columns, "
-            f"got {_form(document)}."
-        )
+        raise SchemaError(f"Expected {path} to hold collection, schema, table and columns, got {_form(document)}.")
     if table is None and len(tables) == 1:
         return next(iter(tables.values()))
     if table not in tables:
-        raise SchemaError(
-            f"Expected table to be one of {', '.join(map(repr, tables))}, got {table!r}. Name one."
-        )
+        raise SchemaError(f"Expected table to be one of {', '.join(map(repr, tables))}, got {table!r}. Name one.")
     return tables[table]
 
 

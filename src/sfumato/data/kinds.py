@@ -121,9 +121,7 @@ class Integer:
         if not faults:
             check_order(lower, upper, faults)
         if not faults and upper - lower > _WIDEST_INTEGER:
-            faults.append(
-                "Expected upper - lower of at most 2^62. Narrow the bounds, or declare continuous."
-            )
+            faults.append("Expected upper - lower of at most 2^62. Narrow the bounds, or declare continuous.")
         _refuse(faults)
         _settle(self, lower=lower, upper=upper)
 
@@ -186,9 +184,7 @@ class DateTime:
         upper = moment_text("upper", self.upper, faults)
         if self.resolution not in get_args(Resolution):
             known = ", ".join(get_args(Resolution))
-            faults.append(
-                f"Expected resolution to be one of {known}, got {shown(self.resolution)}."
-            )
+            faults.append(f"Expected resolution to be one of {known}, got {shown(self.resolution)}.")
         if self.format is not None:
             label_text("format", self.format, faults)
         check_flag(self.nullable, faults)
@@ -242,8 +238,7 @@ class Image:
         fits = 1 <= len(shape) <= self.MAX_DIMENSIONS and all(size >= 1 for size in shape)
         if not faults and not (fits and math.prod(shape) <= self.MAX_PIXELS):
             faults.append(
-                f"Expected shape to be 1 to {self.MAX_DIMENSIONS} sizes of at least 1, "
-                "and at most 2^26 pixels."
+                f"Expected shape to be 1 to {self.MAX_DIMENSIONS} sizes of at least 1, and at most 2^26 pixels."
             )
         return shape
 
@@ -253,9 +248,7 @@ class Identifier:
     """A column that is never released; it is read only where the schema names it as the unit."""
 
 
-ColumnKind: TypeAlias = (
-    Categorical | Ordinal | Boolean | Integer | Continuous | DateTime | Image | Identifier
-)
+ColumnKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous | DateTime | Image | Identifier
 LevelKind: TypeAlias = Categorical | Ordinal | Boolean
 NumericKind: TypeAlias = Integer | Continuous | DateTime
 
@@ -330,8 +323,7 @@ def _check_grid(lower: float, upper: float, resolution: float, faults: list[str]
         step = as_fraction(resolution)
         if math.ceil(as_fraction(lower) / step) > math.floor(as_fraction(upper) / step):
             faults.append(
-                "Expected a multiple of resolution between the bounds, "
-                f"got resolution={resolution!r}. Make it finer."
+                f"Expected a multiple of resolution between the bounds, got resolution={resolution!r}. Make it finer."
             )
 
 

@@ -117,9 +117,7 @@ def _first_unfit(kind: LevelKind, storage: pa.DataType) -> str | None:
     labels, texts = level_labels(kind), _label_texts(kind, storage)
     stored = _stored(texts, storage)
     if stored is None:
-        alone = (
-            label for label, t in zip(labels, texts, strict=True) if not _stored((t,), storage)
-        )
+        alone = (label for label, t in zip(labels, texts, strict=True) if not _stored((t,), storage))
         return next(alone, labels[0])
     back = find_levels(kind, stored, ())
     wrong = np.flatnonzero(back != np.arange(len(back)))

@@ -81,9 +81,7 @@ def rounded_to_int64(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(np.where(valid, bounded, 0.0)).astype(np.int64), valid
 
 
-def code_whole(
-    values: np.ndarray, valid: np.ndarray, *, lower: int, upper: int, nullable: bool
-) -> np.ndarray:
+def code_whole(values: np.ndarray, valid: np.ndarray, *, lower: int, upper: int, nullable: bool) -> np.ndarray:
     """Return codes of int64 values; the subtraction is exact before anything becomes a float."""
     span = upper - lower
     steps = np.clip(values, lower, upper) - lower
@@ -92,9 +90,7 @@ def code_whole(
     return codes
 
 
-def decode_whole(
-    codes: np.ndarray, *, lower: int, upper: int, nullable: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def decode_whole(codes: np.ndarray, *, lower: int, upper: int, nullable: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return int64 values of codes, and a mask of the missing ones."""
     span = upper - lower
     absent = np.isnan(codes)

@@ -80,11 +80,7 @@ class Schema:
     def released(self) -> tuple[str, ...]:
         """The columns a release holds: all but identifiers and the column of the unit."""
         hidden = self.unit.column if self.unit else None
-        return tuple(
-            name
-            for name, kind in self.columns.items()
-            if name != hidden and not isinstance(kind, Identifier)
-        )
+        return tuple(name for name, kind in self.columns.items() if name != hidden and not isinstance(kind, Identifier))
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Schema:
@@ -156,9 +152,7 @@ def kind_to_dict(kind: ColumnKind) -> dict[str, Any]:
     return entry
 
 
-def _rebuilt(
-    columns: dict[str, ColumnKind], rows: int | None, unit: Unit | None, missing: tuple[str, ...]
-) -> Schema:
+def _rebuilt(columns: dict[str, ColumnKind], rows: int | None, unit: Unit | None, missing: tuple[str, ...]) -> Schema:
     return Schema(columns=columns, rows=rows, unit=unit, missing=missing)
 
 
@@ -169,9 +163,7 @@ def _read_kind(name: str, entry: object, faults: list[str]) -> ColumnKind | None
     label = entry.get("kind") if isinstance(entry, Mapping) else None
     if not isinstance(entry, Mapping) or not isinstance(label, str) or label not in KINDS:
         got = f"kind={shown(label)}" if isinstance(entry, Mapping) else shown(entry)
-        faults.append(
-            f"Column {name!r}: expected kind to be one of {', '.join(KINDS)}, got {got}."
-        )
+        faults.append(f"Column {name!r}: expected kind to be one of {', '.join(KINDS)}, got {got}.")
         return None
     kind: Any = KINDS[label]  # its own checks refuse a wrong type
     known = dataclasses.fields(kind)
@@ -194,9 +186,7 @@ def _read_unit(entry: object, faults: list[str]) -> Unit | None:
     if entry is None:
         return None
     if not isinstance(entry, Mapping) or set(entry) != {"column", "max_rows"}:
-        faults.append(
-            "Expected unit to hold column and max_rows, such as {column: person, max_rows: 5}."
-        )
+        faults.append("Expected unit to hold column and max_rows, such as {column: person, max_rows: 5}.")
         return None
     try:
         return Unit(column=entry["column"], max_rows=entry["max_rows"])
@@ -225,8 +215,7 @@ def _table_faults(schema: Schema) -> list[str]:
         return [*faults, f"Expected unit to be a Unit, got {shown(schema.unit)}."]
     if schema.unit is not None and schema.unit.column not in schema.columns:
         faults.append(
-            f"Expected the unit's column among the columns, got {schema.unit.column!r}. "
-            "Add it with kind: identifier."
+            f"Expected the unit's column among the columns, got {schema.unit.column!r}. Add it with kind: identifier."
         )
     if not faults and not schema.released:
         faults.append("Expected at least one column to release, got none. Declare one.")
@@ -259,9 +248,7 @@ def _unknown_keys(entry: Mapping[Any, Any], known: tuple[str, ...], where: str) 
 
 def _require_count(value: object, name: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SchemaError(
-            f"Expected {name} to be a whole number of at least 1, got {shown(value)}."
-        )
+        raise SchemaError(f"Expected {name} to be a whole number of at least 1, got {shown(value)}.")
 
 
 def _is_unicode(text: str) -> bool:

@@ -90,9 +90,7 @@ def to_container(
 
 def _open_path(path: Path, chunk_rows: int) -> Source:
     if path.is_dir():
-        raise DataError(
-            f"Expected a file, got the directory {path.name}. Give the path of one data file."
-        )
+        raise DataError(f"Expected a file, got the directory {path.name}. Give the path of one data file.")
     if not path.is_file():
         raise DataError(f"Expected a file that exists, got {path.name}. Check the path.")
     reader = _READERS.get(path.suffix.lower())

@@ -25,9 +25,7 @@ def store_integer(values: np.ndarray, absent: np.ndarray, storage: pa.DataType) 
     return whole.cast(storage, safe=False)
 
 
-def store_continuous(
-    kind: Continuous, values: np.ndarray, absent: np.ndarray, storage: pa.DataType
-) -> pa.Array:
+def store_continuous(kind: Continuous, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
     """Return float64 values as an array of the storage type, null where absent."""
     if types.is_dictionary(storage):
         return _as_dictionary(store_continuous(kind, values, absent, storage.value_type), storage)
@@ -43,16 +41,12 @@ def store_continuous(
     return pa.array(values, mask=absent).cast(storage, safe=False)
 
 
-def store_datetime(
-    kind: DateTime, micros: np.ndarray, absent: np.ndarray, storage: pa.DataType
-) -> pa.Array:
+def store_datetime(kind: DateTime, micros: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
     """Return wall-clock microseconds as an array of the storage type, null where absent."""
     if types.is_dictionary(storage):
         return _as_dictionary(store_datetime(kind, micros, absent, storage.value_type), storage)
     if is_text(storage):
-        return _from_text(
-            format_dates(micros, absent, kind.format or default_format(kind)), storage
-        )
+        return _from_text(format_dates(micros, absent, kind.format or default_format(kind)), storage)
     return store_dates(micros, absent, storage)
 
 
@@ -81,9 +75,7 @@ def numeric_storage_fault(kind: NumericKind, storage: pa.DataType) -> str | None
     )
 
 
-def _bounds_fault(
-    kind: Integer | Continuous, storage: pa.DataType, lowest: float, highest: float
-) -> str | None:
+def _bounds_fault(kind: Integer | Continuous, storage: pa.DataType, lowest: float, highest: float) -> str | None:
     if lowest <= kind.lower and kind.upper <= highest:
         return None
     return (

@@ -113,9 +113,7 @@ class ColumnSurvey:
     decimals: int | None = 0
     lowest: float | None = None
     highest: float | None = None
-    dates: dict[str | None, Moments | None] = field(
-        default_factory=lambda: dict.fromkeys(_DATE_FORMATS)
-    )
+    dates: dict[str | None, Moments | None] = field(default_factory=lambda: dict.fromkeys(_DATE_FORMATS))
 
     @property
     def n_values(self) -> int:
@@ -184,9 +182,7 @@ class ColumnSurvey:
         floats = read_floats(values, ())
         finite = floats[np.isfinite(floats)]
         is_exact = types.is_integer(values.type)
-        self.is_number &= (
-            is_exact or types.is_floating(values.type) or types.is_decimal(values.type)
-        )
+        self.is_number &= is_exact or types.is_floating(values.type) or types.is_decimal(values.type)
         self.is_whole &= is_exact or bool(np.all(finite == np.rint(finite)))
         is_float32 = types.is_float32(values.type) or types.is_float16(values.type)
         self._note_decimals(0 if is_exact else _decimals_needed(finite, is_float32))

@@ -63,9 +63,7 @@ def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
     label = "the pyarrow table"
     check_names(table.column_names, label)
     storage = dict(zip(table.schema.names, table.schema.types, strict=True))
-    return ArrowSource(
-        label=label, container="pyarrow", storage=storage, chunk_rows=chunk_rows, table=table
-    )
+    return ArrowSource(label=label, container="pyarrow", storage=storage, chunk_rows=chunk_rows, table=table)
 
 
 def _open(path: Path) -> pq.ParquetFile:

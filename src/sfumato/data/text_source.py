@@ -61,9 +61,7 @@ class CsvSource(Source):
             stream.read(self.header_bytes)
             reader = pa_csv.open_csv(
                 stream,
-                read_options=pa_csv.ReadOptions(
-                    column_names=list(self.names), block_size=_BLOCK_BYTES
-                ),
+                read_options=pa_csv.ReadOptions(column_names=list(self.names), block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(
                     delimiter=self.delimiter,
                     newlines_in_values=True,
@@ -176,9 +174,7 @@ def _read_header(path: Path) -> tuple[bytes, bool]:
                 return seen[:end], True
             if not block:
                 return seen, False
-    raise DataError(
-        f"Expected {path.name} to begin with a header line, got no line end. Check its quotes."
-    )
+    raise DataError(f"Expected {path.name} to begin with a header line, got no line end. Check its quotes.")
 
 
 def _record_end(text: bytes) -> int | None:

@@ -38,9 +38,7 @@ from sfumato.data.numbers import read_floats, read_integers
 from sfumato.data.schema import Schema
 from sfumato.errors import SchemaError
 
-Problem: TypeAlias = Literal[
-    "absent", "storage", "undeclared", "missing", "unknown", "clamped", "unparseable"
-]
+Problem: TypeAlias = Literal["absent", "storage", "undeclared", "missing", "unknown", "clamped", "unparseable"]
 
 _MOST_EXAMPLES = 5
 _LONGEST_EXAMPLE = 40
@@ -81,11 +79,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     """
     findings = list(_column_findings(source, schema))
     absent = {finding.column for finding in findings if finding.problem == "absent"}
-    read = [
-        name
-        for name, kind in schema.columns.items()
-        if name not in absent and not isinstance(kind, Identifier)
-    ]
+    read = [name for name, kind in schema.columns.items() if name not in absent and not isinstance(kind, Identifier)]
     counted: dict[tuple[str, Problem], Finding] = {}
     for chunk in source.chunks(read) if read else ():
         for name in read:
@@ -147,9 +141,7 @@ def _problems(
             yield "unparseable", cells.filter(pa.array(~valid & ~absent))
 
 
-def _outside(
-    kind: NumericKind, cells: pa.Array, missing: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray]:
+def _outside(kind: NumericKind, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return masks of the cells outside the bounds, and of the cells that hold a value."""
     if isinstance(kind, Continuous):
         values = read_floats(cells, missing)

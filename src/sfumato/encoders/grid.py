@@ -189,7 +189,4 @@ class Grid:
 
     def rows(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return coded rows for cells of shape (n, columns)."""
-        return {
-            column.name: column.codes(cells[:, index], rng)
-            for index, column in enumerate(self.columns)
-        }
+        return {column.name: column.codes(cells[:, index], rng) for index, column in enumerate(self.columns)}

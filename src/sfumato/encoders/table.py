@@ -158,9 +158,7 @@ class TableEncoder:
         """
         vectors = np.asarray(vectors, dtype=np.float64)
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
-            raise ConfigError(
-                f"Expected vectors of shape (n, {self.dimension}), got {vectors.shape}."
-            )
+            raise ConfigError(f"Expected vectors of shape (n, {self.dimension}), got {vectors.shape}.")
         return {block.name: block.decode(vectors[:, block.entries]) for block in self.blocks}
 
 

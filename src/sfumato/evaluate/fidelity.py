@@ -86,8 +86,7 @@ def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k:
     names = schema.released
     sizes = {name: n_bins(schema.columns[name]) for name in names}
     distances = [
-        _distance(real, synthetic, [names[i] for i in columns], sizes)
-        for columns in column_sets(len(names), k)
+        _distance(real, synthetic, [names[i] for i in columns], sizes) for columns in column_sets(len(names), k)
     ]
     return math.fsum(distances) / len(distances)
 
@@ -109,9 +108,7 @@ def _check_order(k: int, schema: Schema) -> None:
         raise ConfigError(f"Expected k to be a whole number from 1 to {most}, got k={k!r}.")
 
 
-def _distance(
-    real: CodedTable, synthetic: CodedTable, names: Sequence[str], sizes: Mapping[str, int]
-) -> float:
+def _distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], sizes: Mapping[str, int]) -> float:
     """Half the L1 distance of the two empirical distributions of some columns."""
     cells = math.prod(sizes[name] for name in names)
     if cells <= 4 * (real.n_rows + synthetic.n_rows):
@@ -124,9 +121,7 @@ def _distance(
     return 0.5 * float(np.abs(p / real.n_rows - q / synthetic.n_rows).sum())
 
 
-def _dense_counts(
-    table: CodedTable, names: Sequence[str], sizes: Mapping[str, int], cells: int
-) -> np.ndarray:
+def _dense_counts(table: CodedTable, names: Sequence[str], sizes: Mapping[str, int], cells: int) -> np.ndarray:
     """Rows in every cell, counted a block of rows at a time."""
     counts = np.zeros(cells, dtype=np.int64)
     for rows in _blocks(table.n_rows):

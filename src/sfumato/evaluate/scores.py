@@ -61,9 +61,7 @@ def evaluate(
     orders = {"tvd_1way": 1, "tvd_2way": 2}
     several = len(schema.released) > 1
     fidelity = {
-        key: mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k)
-        if k == 1 or several
-        else None
+        key: mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k) if k == 1 or several else None
         for key, k in orders.items()
     }
     rows = {name: table.n_rows for name, table in bins.items()}

@@ -81,6 +81,4 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
     if not n_rows:
         raise DataError(f"Expected rows to evaluate in {source.label}, got none.")
     # popped one by one: a column is never held twice beside the others
-    return CodedTable(
-        columns={name: np.concatenate(parts.pop(name)) for name in kinds}, n_rows=n_rows
-    )
+    return CodedTable(columns={name: np.concatenate(parts.pop(name)) for name in kinds}, n_rows=n_rows)

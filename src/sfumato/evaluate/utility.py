@@ -125,9 +125,7 @@ class Task:
         return codes if self.positive is None else (codes == self.positive).astype(np.int32)
 
 
-def train_and_score(
-    train: CodedTable, test: CodedTable, *, task: Task, seed: int
-) -> dict[str, Any]:
+def train_and_score(train: CodedTable, test: CodedTable, *, task: Task, seed: int) -> dict[str, Any]:
     """As `classifier_scores`, from tables that were read with `read_codes`."""
     train, test = task.labelled(train), task.labelled(test)
     features = Features.of(train, task.features)
@@ -141,15 +139,11 @@ def train_and_score(
         probabilities = dict.fromkeys(CLASSIFIERS, constant)
     scored = [1] if task.positive is not None else None
     per_classifier = {name: score(classes, y_test, p, scored) for name, p in probabilities.items()}
-    means = {
-        key: float(np.mean([scores[key] for scores in per_classifier.values()])) for key in _SCORES
-    }
+    means = {key: float(np.mean([scores[key] for scores in per_classifier.values()])) for key in _SCORES}
     return {**means, "per_classifier": per_classifier}
 
 
-def score(
-    classes: np.ndarray, y: np.ndarray, probabilities: np.ndarray, scored: list[int] | None
-) -> dict[str, float]:
+def score(classes: np.ndarray, y: np.ndarray, probabilities: np.ndarray, scored: list[int] | None) -> dict[str, float]:
     """Score class probabilities of shape (n, len(classes)) against the true classes, shape (n,).
 
     `scored` are the positions of the classes to average over; None means those that occur in y.

@@ -66,9 +66,7 @@ def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) 
 
 
 def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: float) -> PrivacyAccountant | None:
-    accountant = PLDAccountant(
-        neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval
-    )
+    accountant = PLDAccountant(neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval)
     if not all(accountant.supports(event) for event in events):
         return None
     return _compose(accountant, events)
@@ -128,6 +126,12 @@ def account(
     """Return ε of a whole plan at δ; the grid step is `interval_for(plan)` unless given."""
     step = interval_for(plan) if interval is None else interval
     return account_curve(plan.events(neighbours), [delta], neighbours=neighbours, interval=step)[0]
+
+
+def rough_epsilon(events: Sequence[dp_event.DpEvent], delta: float) -> float:
+    """Return an upper bound on the add/remove ε of events by RDP alone, quick for any events; ∞ if unsupported."""
+    accountant = _rdp(events)
+    return math.inf if accountant is None else float(accountant.get_epsilon(delta))
 
 
 def recompute_epsilon(

@@ -98,9 +98,7 @@ def _widen(plan: Plan, budget: PrivacyBudget, factor: float, interval: float) ->
     return low, high
 
 
-def _root(
-    plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: float, *, tolerance: float
-) -> float:
+def _root(plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: float, *, tolerance: float) -> float:
     """Return a factor in [low, high], within `tolerance` of the root and on its safe side."""
     return float(
         calibrate_dp_mechanism(

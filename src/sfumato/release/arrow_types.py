@@ -51,7 +51,7 @@ def read_type(text: str) -> pa.DataType:
         ReleaseError: not such a text.
     """
     kind = None
-    with contextlib.suppress(pa.ArrowException, TypeError, RecursionError):  # such as decimal128(99, 0)
+    with contextlib.suppress(ValueError, TypeError, RecursionError):  # such as decimal128(99, 0)
         kind = _parsed(text)
     if kind is None:
         raise ReleaseError(f"Expected a storage type that a release can give back, got {shown(text)}.")

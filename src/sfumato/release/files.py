@@ -33,6 +33,7 @@ MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 ARCHIVE_SUFFIX = ".sfm"
 _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
 _LONGEST_PROBLEM = 2_000
+_LONGEST_DTYPE = 200
 _DTYPES = (np.dtype(np.float64), np.dtype(np.int64))
 _CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays")
 
@@ -160,8 +161,9 @@ def _form(form: dict[str, Any], schema: Schema) -> SourceForm:
     container, dtypes, keys = form["container"], form["dtypes"], form["keys"]
     if container not in _CONTAINERS:
         _refuse(f"Expected a known container, got {shown(container)}.")
-    if not all(isinstance(dtype, str) and name in schema.released for name, dtype in dtypes.items()):
-        _refuse("Expected dtypes to name the types of released columns.")
+    for name, dtype in dtypes.items():
+        if name not in schema.released or not isinstance(dtype, str) or len(dtype) > _LONGEST_DTYPE:
+            _refuse("Expected dtypes to name the types of released columns.")
     # a key names a member of the archive that samples are written to
     if not any(keys.items() <= known.items() for known in KEYS):
         _refuse("Expected keys that images and labels have in an .npz file.")

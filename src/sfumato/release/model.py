@@ -105,21 +105,29 @@ class Release:
             if not isinstance(kind, Image):
                 check_storage(name, kind, self.form.storage[name])
         trial = self._decode(self._sampler.rows(2, public_stream(0)))
-        if self.form.container == "polars" and importlib.util.find_spec("polars") is None:
-            return
-        self._contained(trial)
-        # dtypes that hold other storage may hold the trial, but not every row
-        back = open_source(self._contained(trial.slice(0, 0)))
-        if any(back.storage[name] != kind for name, kind in self._tabular_storage()):
-            raise ReleaseError("Expected dtypes that fit the storage types in the release.")
+        if self._has_library() and not self._comes_back(trial):
+            raise ReleaseError("Expected a container and dtypes that fit the storage types in the release.")
 
-    def _tabular_storage(self) -> Iterator[tuple[str, pa.DataType]]:
-        for name, storage in self.form.storage.items():
-            if not isinstance(self.schema.columns[name], Image):
-                yield name, storage
+    def _comes_back(self, trial: pa.Table) -> bool:
+        """Whether the form holds a table, and the storage types can be read off it.
+
+        Dtypes of other storage may hold the trial, but not every row.
+        """
+        try:
+            self._contained(trial)
+            back = open_source(self._contained(trial.slice(0, 0))).storage
+        except Exception:  # noqa: BLE001 - pandas and numpy read a stranger's dtypes
+            return False
+        tabular = [name for name, kind in self.schema.columns.items() if not isinstance(kind, Image)]
+        return all(back[name] == self.form.storage[name] for name in tabular if name in trial.column_names)
+
+    def _has_library(self) -> bool:
+        return self.form.container != "polars" or importlib.util.find_spec("polars") is not None
 
     def _contained(self, table: pa.Table) -> Any:  # noqa: ANN401
         form = self.form
+        if not self._has_library():
+            raise ConfigError("Expected polars to be installed. Install sfumato[polars], or write the rows to a file.")
         return to_container(table, container=form.container, dtypes=form.dtypes, keys=form.keys)
 
     def sample(self, n: int | None = None, *, seed: int | None = None) -> Any:  # noqa: ANN401
@@ -135,7 +143,7 @@ class Release:
             A frame (or arrays) of the kind that was fitted, same columns, order and types.
 
         Raises:
-            ConfigError: an argument is outside its domain.
+            ConfigError: an argument is outside its domain, or polars is needed and not installed.
         """
         return self._contained(pa.concat_tables(self.batches(n, seed=seed)))
 

@@ -34,9 +34,7 @@ class TableChain:
 
     name = "table_chain"
 
-    def __init__(
-        self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
-    ) -> None:
+    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         cells, target = settings.get("numeric_cells"), settings.get("target")
         if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
             raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
@@ -68,9 +66,7 @@ class ImageGaussian:
 
     name = "image_gaussian"
 
-    def __init__(
-        self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
-    ) -> None:
+    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         self._image, self._label = settings.get("image"), settings.get("label")
         names = {name for name in (self._image, self._label) if name is not None}
         kind = schema.columns.get(str(self._image))
@@ -121,9 +117,7 @@ SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
 }
 
 
-def build_sampler(
-    schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
-) -> Sampler:
+def build_sampler(schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> Sampler:
     """Return the sampler that a release names.
 
     Raises:

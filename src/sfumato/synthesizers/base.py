@@ -78,9 +78,7 @@ class Synthesizer(ABC):
         """Fit, charging every stage of the plan in order."""
 
     @final
-    def plan(
-        self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
-    ) -> Plan:
+    def plan(self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None) -> Plan:
         """Return the calibrated plan: every stage with its noise multiplier. Reads no record.
 
         Args:

@@ -136,9 +136,7 @@ class ConditionalGaussian(Synthesizer):
         )
         clip_norm = self.clip_slack * max(expected_norm(columns), _LEAST_NORM)
         statistic = ClassSecondMoments(layout, columns, clip_norm)
-        moments = noisy_second_moment(
-            reduce(statistic, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise
-        )
+        moments = noisy_second_moment(reduce(statistic, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise)
         model = fit_chain(moments, marginals, columns)
         model = model.calibrated(_CALIBRATION_ROWS, public_stream(_CALIBRATION_SEED))
         return Fitted(
@@ -186,9 +184,7 @@ def _image_forecast(plan: Plan, schema: Schema, n_public: float) -> dict[str, st
 
 def _run_images(fit: Fit) -> Fitted:
     layout = ImageLayout.of(fit.data.schema)
-    counts = noisy_histogram(
-        reduce(ClassCounts(layout), fit.data), stage=COUNTS, ledger=fit.ledger, noise=fit.noise
-    )
+    counts = noisy_histogram(reduce(ClassCounts(layout), fit.data), stage=COUNTS, ledger=fit.ledger, noise=fit.noise)
     sums = noisy_sum(reduce(ClassSums(layout), fit.data), stage=SUMS, ledger=fit.ledger, noise=fit.noise)
     known = ImageMoments.of(counts, sums)
     pooled = noisy_second_moment(

@@ -1,0 +1,124 @@
+"""The form of a certificate that a stranger may have written: types, ranges, and a bound on the work to check it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sfumato.privacy.plan import Neighbours
+
+FORMAT_VERSION = 1
+_LARGEST_EPSILON = 1_000.0
+_LARGEST_COUNT = 2**53
+_MOST_EVENTS = 100
+_NOISE_RANGE = (0.01, 1e9)
+_INTERVAL_RANGE = (4e-6, 1.0)
+_ACCOUNTANTS = ("PLDAccountant", "RdpAccountant")
+
+_KEYS: Mapping[str, type | tuple[type, ...]] = {
+    "format_version": int,
+    "method": str,
+    "versions": dict,
+    "private": bool,
+    "epsilon": (float, int, type(None)),
+    "delta": (float, type(None)),
+    "neighbours": str,
+    "replace_one": (dict, type(None)),
+    "unit": dict,
+    "n_public": int,
+    "n_public_source": str,
+    "sampling": str,
+    "accountant": (dict, type(None)),
+    "curve": list,
+    "extra_delta": (float, int),
+    "events": list,
+    "stages": list,
+    "assumptions": list,
+}
+
+
+def malformed(content: object) -> str | None:
+    """Return what is wrong with a certificate's content, or None; its events are looked at one by one elsewhere."""
+    if not isinstance(content, Mapping):
+        return "it is not a mapping"
+    for key, kind in _KEYS.items():
+        if not isinstance(content.get(key, ...), kind):
+            return f"{key!r} is missing or of the wrong type"
+    if content["format_version"] != FORMAT_VERSION:
+        return f"its format_version is {content['format_version']!r}"
+    return _malformed_facts(content) or (None if content["epsilon"] is None else _malformed_cost(content))
+
+
+def _malformed_facts(content: Mapping[str, Any]) -> str | None:
+    if not _is_count(content["n_public"]) or content["neighbours"] != Neighbours.ADD_REMOVE.value:
+        return "'n_public' or 'neighbours' has an impossible value"
+    unit = content["unit"]
+    if not isinstance(unit.get("name"), str) or not _is_count(unit.get("max_rows")):
+        return "'unit' has no name or no max_rows"
+    if not _is_text(content["versions"].values()) or not _is_text(content["assumptions"]):
+        return "'versions' or 'assumptions' holds something else than text"
+    if not _is_number(content["extra_delta"], 0, 1):
+        return "'extra_delta' has an impossible value"
+    return None
+
+
+def _malformed_cost(content: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with how a certificate states its epsilon, or None."""
+    accountant = content["accountant"]
+    if accountant is None or content["delta"] is None or content["replace_one"] is None:
+        return "it states an epsilon without its delta, accountant or replace_one"
+    if not {"name", "value_discretization_interval"} <= set(accountant):
+        return "'accountant' has no name or no interval"
+    interval = accountant["value_discretization_interval"]
+    grid = (interval is None) == (accountant["name"] == "RdpAccountant")
+    if (
+        accountant["name"] not in _ACCOUNTANTS
+        or not grid
+        or not (interval is None or _is_number(interval, *_INTERVAL_RANGE))
+    ):
+        return "'accountant' has an unknown name or an impossible interval"
+    if not {"epsilon", "delta"} <= set(content["replace_one"]):
+        return "'replace_one' has no epsilon or no delta"
+    points = [content, content["replace_one"], *content["curve"]]
+    if not all(isinstance(point, Mapping) and _is_point(point) for point in points):
+        return "an epsilon or delta has an impossible value"
+    return _malformed_stages(content)
+
+
+def _malformed_stages(content: Mapping[str, Any]) -> str | None:
+    events, stages = content["events"], content["stages"]
+    if not 1 <= len(events) <= _MOST_EVENTS or not all(isinstance(entry, Mapping) for entry in [*events, *stages]):
+        return f"it does not list 1 to {_MOST_EVENTS} events, and their stages"
+    if [event.get("stage") for event in events] != [stage.get("name") for stage in stages]:
+        return "'events' and 'stages' do not belong together"
+    for event in events:
+        if not isinstance(event.get("stage"), str) or not _is_number(event.get("noise_multiplier"), *_NOISE_RANGE):
+            return "an event has no stage or an impossible noise_multiplier"
+        if not _is_count(event.get("count")):
+            return "an event has an impossible count"
+    for stage in stages:
+        if not _is_number(stage.get("epsilon_alone"), 0, _LARGEST_EPSILON) or not _is_number(
+            stage.get("share"), 0, 1.001
+        ):
+            return "a stage has an impossible epsilon_alone or share"
+    return None
+
+
+def _is_point(point: Mapping[str, Any]) -> bool:
+    epsilon, delta = point.get("epsilon"), point.get("delta")
+    return _is_number(epsilon, 0, _LARGEST_EPSILON) and _is_number(delta, 0, 1) and 0 < delta < 1  # type: ignore[operator]
+
+
+def _is_number(value: object, lowest: float, highest: float) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return lowest <= value <= highest and (isinstance(value, int) or math.isfinite(value))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _LARGEST_COUNT
+
+
+def _is_text(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)

@@ -1,0 +1,25 @@
+"""Releases of small tables, fitted once for each file."""
+
+import pytest
+
+from fixtures import tables
+from fixtures.accounting import remembered_accounts
+from fixtures.releases import SMALL, fit, small_frame
+from sfumato.release import Release
+
+__all__ = ["remembered_accounts"]
+
+
+@pytest.fixture(scope="module")
+def small(remembered_accounts) -> Release:
+    return fit(small_frame(), SMALL, "label")
+
+
+@pytest.fixture(scope="module")
+def people(remembered_accounts) -> Release:
+    return fit(tables.frame(), tables.schema(), "income")
+
+
+@pytest.fixture(scope="module")
+def pictures(remembered_accounts) -> Release:
+    return fit(tables.images(), tables.image_schema())
