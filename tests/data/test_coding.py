@@ -692,3 +692,16 @@ def test_level_kinds_are_level_kinds():
         assert is_level_kind(kind) != is_numeric_kind(kind)
         if is_level_kind(kind):
             assert n_levels(kind) == len(level_labels(kind)) + kind.nullable
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_zero_comes_back_as_zero(seed):
+    rng = np.random.default_rng(seed)
+    kind = Continuous(lower=-rng.exponential(100), upper=rng.exponential(100))
+    zero = code_column(kind, pa.array([0.0]), missing=())
+    assert decode_column(kind, zero, pa.float64()).to_pylist() == [0.0]
+
+
+def test_a_format_with_a_field_twice_is_a_schema_error():
+    with pytest.raises(SchemaError, match="format"):
+        DateTime(lower="2020-01-01", upper="2020-12-31", format="%Y-%m-%d %Y")

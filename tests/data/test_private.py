@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.data.engine import reduce
-from sfumato.data.kinds import Categorical, Identifier, Image, Integer
+from sfumato.data.kinds import Categorical, Continuous, Identifier, Image, Integer
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema, Unit
 from sfumato.data.sources import open_source
@@ -140,3 +140,10 @@ def test_images_in_an_arrow_table_are_read():
     table = pa.table({"x": pa.FixedShapeTensorArray.from_numpy_ndarray(stack)})
     data = PrivateData(open_source(table), Schema(columns={"x": Image(shape=(4, 4))}, rows=2))
     np.testing.assert_array_equal(next(data.coded())["x"], stack)
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f8", "longdouble", "<u2"])
+def test_numbers_of_any_byte_order_and_width(dtype):
+    frame = pd.DataFrame({"age": np.array([1, 2, 3], dtype=dtype), "who": ["a", "b", "c"]})
+    wide = Schema(columns={"who": Identifier(), "age": Continuous(lower=0, upper=10)}, rows=3)
+    assert ages(PrivateData(open_source(frame), wide)) == [1, 2, 3]

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from harness.cases import IMAGES, image_rows
 from harness.privacy import FakeRecords, join
-
 from sfumato.data.engine import reduce
 from sfumato.data.kinds import Boolean, Image, Integer
 from sfumato.data.schema import Schema

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from harness.cases import TABLE, chain_columns, table_layout, table_rows
 from harness.privacy import FakeRecords, join
-
 from sfumato.data.engine import reduce
 from sfumato.data.kinds import Categorical, Integer
 from sfumato.data.schema import Schema

@@ -74,7 +74,7 @@ class Exact:
         self.name = name
         self.norm_bound = require_positive(norm_bound=norm_bound)
         self.replace_distance = require_positive(replace_distance=replace_distance)
-        if not 1 <= replace_distance <= 2:  # noqa: PLR2004
+        if not 1 <= replace_distance <= 2:
             # below 1, units of several records could be further apart than the bound for one record says
             raise ConfigError(f"Expected replace_distance between 1 and 2, got {replace_distance=}.")
 

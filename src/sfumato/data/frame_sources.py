@@ -120,6 +120,9 @@ def to_polars(table: pa.Table, dtypes: Mapping[str, str]) -> pl.DataFrame:
     return frame
 
 
+_WIDEST = 8  # bytes of a number that Arrow can store; a long double becomes text
+
+
 def _pandas_storage(dtype: Any) -> pa.DataType:  # noqa: ANN401
     """The Arrow type for a pandas dtype; text for dtypes that Arrow does not have."""
     import pandas as pd
@@ -132,7 +135,7 @@ def _pandas_storage(dtype: Any) -> pa.DataType:  # noqa: ANN401
     if isinstance(dtype, pd.DatetimeTZDtype):
         return pa.timestamp(dtype.unit, tz=_zone_name(dtype.tz))
     numpy_dtype = getattr(dtype, "numpy_dtype", dtype)  # the masked dtypes: Int64, Float32, boolean
-    if isinstance(numpy_dtype, np.dtype) and numpy_dtype.kind in "biufMm":
+    if isinstance(numpy_dtype, np.dtype) and numpy_dtype.kind in "biufMm" and numpy_dtype.itemsize <= _WIDEST:
         return pa.from_numpy_dtype(numpy_dtype.newbyteorder("="))
     return pa.string()
 
@@ -151,6 +154,8 @@ def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
         labels = _from_pandas(pd.Series(series.cat.categories), storage.value_type).combine_chunks()
         indices = pa.array(codes, mask=codes < 0)
         return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)])
+    if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:
+        series = series.astype(series.dtype.newbyteorder("="))
     if storage != pa.string() or isinstance(series.dtype, pd.StringDtype):
         return _chunked(pa.array(series, type=storage, from_pandas=True))
     # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,

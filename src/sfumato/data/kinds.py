@@ -7,6 +7,7 @@ and every sensitivity that follows from it, is known before any data are read.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -335,7 +336,7 @@ def _check_format(text: str, ticks: tuple[int, int], step: int, faults: list[str
         moment = EPOCH + timedelta(microseconds=tick * step)
         try:
             back = datetime.strptime(moment.strftime(text), text).replace(tzinfo=None)
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError, re.error):  # a field given twice is an error of `re`
             back = None
         if back is None or microseconds_since_epoch(back) // step != tick:
             faults.append(

@@ -30,6 +30,7 @@ from sfumato.data.kinds import Continuous, Integer
 
 _WHOLE = r"^-?[0-9]{1,18}$"  # 18 digits always fit int64
 _NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^-?(?i:inf|infinity)$"
+_ROUNDING = 2.0**-50
 _INT64_MAX = 2**63 - 1
 _LARGEST_FLOAT_IN_INT64 = float(2**63 - 1024)
 
@@ -123,7 +124,11 @@ def decode_continuous(kind: Continuous, codes: np.ndarray) -> tuple[np.ndarray, 
     """Return float64 values of codes, and a mask of the missing ones."""
     absent = np.isnan(codes)
     shares = np.clip(np.where(absent, _midpoint_code(kind), codes), 0.0, 1.0)
-    values = snapped(kind, kind.lower + shares * (kind.upper - kind.lower))
+    span = kind.upper - kind.lower
+    values = kind.lower + shares * span
+    # the code of 0 comes back as the rounding error of its product: amounts are often exactly 0
+    values[np.abs(values) <= span * _ROUNDING] = 0.0
+    values = snapped(kind, values)
     return values, absent if kind.nullable else np.zeros(len(codes), dtype=bool)
 
 

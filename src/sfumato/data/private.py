@@ -175,7 +175,7 @@ class _UnitLimiter:
         if isinstance(cells, pa.ChunkedArray):
             cells = cells.combine_chunks()
         coded = _unit_names(cells, self._missing).dictionary_encode()
-        names = [None if name != name else name for name in coded.dictionary.to_pylist()]  # noqa: PLR0124 - NaN
+        names = [None if name != name else name for name in coded.dictionary.to_pylist()]
         # equal names of different bits, 0.0 and -0.0, are one unit
         place = {name: i for i, name in reversed(list(enumerate(names)))}
         same = np.array([place[name] for name in names] + [len(names)], dtype=np.int64)

@@ -54,7 +54,7 @@ _forks = 0
 
 def _count_fork() -> None:
     """Note, in a forked child, that it is not the process in which older sources were keyed."""
-    global _forks  # noqa: PLW0603
+    global _forks
     _forks += 1
 
 

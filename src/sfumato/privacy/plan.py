@@ -57,7 +57,7 @@ class Stage:
         require_positive(f"Stage {self.name!r}.", noise_multiplier=self.noise_multiplier)
         require_positive(f"Stage {self.name!r}.", replace_distance=self.replace_distance)
         require_integer(at_least=1, hint=f"Stage {self.name!r}.", count=self.count)
-        if not 1 <= self.replace_distance <= 2:  # noqa: PLR2004
+        if not 1 <= self.replace_distance <= 2:
             raise ConfigError(
                 f"Expected replace_distance between 1 and 2, got replace_distance={self.replace_distance!r}. "
                 "Two vectors of norm 1 are never further apart; below 1, several records of a unit could be."
