@@ -54,8 +54,7 @@ def print_cost(description: Mapping[str, Any]) -> None:
     rows = description["n_public"]
     source = description["n_public_source"]
     say(f"Rows: {source}{'' if rows is None else f', {rows}'}. Sampling: {description['sampling']}.")
-    forecast = any(stage.get("forecast") for stage in description["stages"])
-    header = ["stage", "event", "noise multiplier", "share", "epsilon alone", *(["forecast"] if forecast else [])]
+    header = ["stage", "event", "noise multiplier", "share", "epsilon alone"]
     events = {event["stage"]: event for event in description["events"]}
     print_table(
         "What is spent on what",
@@ -67,11 +66,13 @@ def print_cost(description: Mapping[str, Any]) -> None:
                 f"{events[stage['name']]['noise_multiplier']:.5g}",
                 f"{stage['share']:.0%}",
                 number(stage["epsilon_alone"]),
-                *([stage.get("forecast", "")] if forecast else []),
             ]
             for stage in description["stages"]
         ),
     )
+    for stage in description["stages"]:
+        if stage.get("forecast"):
+            say(f"{stage['name']}: {stage['measures']}; {stage['forecast']}.")
 
 
 def _event(event: Mapping[str, Any]) -> str:
