@@ -83,6 +83,12 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     scores = evaluate(train, out / "synthetic.csv", schema=schema, test=test, target=TARGET)
     show(f"Scores: classifiers of {TARGET} (health rated fair), trained on synthetic or on real rows", scores)
     show(
+        "How to read them",
+        "The split is by person-year, so most people have rows on both sides. Trees trained on real rows recognise people "
+        "they have seen, which is what a private release must not let them do: logistic regression, which cannot, is the "
+        "fairer comparison.",
+    )
+    show(
         "Where it lies",
         f"{out / 'synthetic.csv'}: synthetic person-years\n{out / 'release'}: the release; `sfumato sample` draws "
         f"more, `sfumato certificate` shows what it cost\n{out / 'schema.yaml'}: what was taken as public",
