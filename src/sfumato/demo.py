@@ -84,9 +84,9 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     show(f"Scores: classifiers of {TARGET} (health rated fair), trained on synthetic or on real rows", scores)
     show(
         "How to read them",
-        "The split is by person-year, so most people have rows on both sides. Trees trained on real rows recognise people "
-        "they have seen, which is what a private release must not let them do: logistic regression, which cannot, is the "
-        "fairer comparison.",
+        "The split is by person-year, so most people have rows on both sides. Trees trained on real rows recognise "
+        "people they have seen, which is what a private release must not let them do. Logistic regression, which "
+        "cannot, is the fairer comparison.",
     )
     show(
         "Where it lies",
