@@ -9,7 +9,7 @@ author = "The Sfumato developers"
 project_copyright = "The Sfumato developers, Apache License 2.0"
 release = version = installed_version("sfumato")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx-mathjax-offline"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
