@@ -83,7 +83,7 @@ def _bracket(plan: Plan, budget: PrivacyBudget, start: float) -> tuple[float, fl
         low = high * step
         if not meets(low):
             return low, high
-        high, step = low, step**2
+        high, step = low, max(step**2, 0.5)
     return low, high
 
 
@@ -94,7 +94,7 @@ def _widen(plan: Plan, budget: PrivacyBudget, factor: float, interval: float) ->
         high *= 1.002
     low, step = factor * (1 - 1e-4), 0.998
     while _epsilon(plan, low, budget.delta, interval) <= budget.epsilon:
-        low, step = low * step, step**2
+        low, step = low * step, max(step**2, 0.5)
     return low, high
 
 
