@@ -18,7 +18,7 @@ from sfumato.data.kinds import (
     Ordinal,
 )
 from sfumato.data.schema import Schema
-from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.encoders.grid import MOST_NUMERIC_CELLS, ColumnGrid, Grid
 from sfumato.errors import ConfigError
 
 LEVELS = [
