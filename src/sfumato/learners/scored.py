@@ -1,8 +1,8 @@
 """Tables of many numeric columns: a class shifts and stretches normal scores that are taken over all classes.
 
 With many columns the counts of a column's cells within a class drown in noise; what survives is where the class lies
-and how wide it is (`sfumato.models.normal_classes`). Scores standardised by that, and a constant beside them, go into the
-second moments: the products with the constant are the class's means, seen once more and better.
+and how wide it is (`sfumato.models.normal_classes`). Scores standardised by that, and a constant beside them, go
+into the second moments: the products with the constant are the class's means, seen once more and better.
 
 Proofs: as for `sfumato.learners.moments`, whose statistics these are.
 """
