@@ -18,7 +18,7 @@ from sfumato.data.kinds import (
     Ordinal,
 )
 from sfumato.data.schema import Schema
-from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.encoders.grid import MOST_NUMERIC_CELLS, ColumnGrid, Grid
 from sfumato.errors import ConfigError
 
 LEVELS = [
@@ -196,3 +196,15 @@ def test_a_number_of_cells_out_of_range_is_refused(most):
 def test_images_are_refused():
     with pytest.raises(ConfigError, match="'x' of kind image"):
         Grid.of(Schema(columns={"x": Image(shape=(2, 2))}), numeric_cells=8)
+
+
+def test_widening_cells_are_finest_around_zero_and_only_there():
+    column = ColumnGrid.numbers("c", Continuous(lower=-50, upper=50), 64, widening=True)
+    widths = np.diff(column.edges)
+    middle = np.searchsorted(column.edges, column.edges[-1] // 2)
+    assert widths[0] > 50 * np.median(widths[middle - 3 : middle + 3])
+    assert column.edges[0] == 0
+    assert column.edges[-1] == column.steps.last + 1
+    for kind in (Continuous(lower=0, upper=50), Continuous(lower=-50, upper=0), Integer(lower=-5, upper=5)):
+        plain, widening = (ColumnGrid.numbers("c", kind, 64, widening=flag) for flag in (False, True))
+        np.testing.assert_array_equal(plain.edges, widening.edges)

@@ -91,6 +91,9 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("class cell counts", ClassCellCounts(layout), table),
         StatisticCase("second moments", ClassSecondMoments(layout, chain_columns(scored=False), 1.0), table),
         StatisticCase("second moments, scores", ClassSecondMoments(layout, chain_columns(scored=True), 1.0), table),
+        StatisticCase(
+            "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
+        ),
         StatisticCase("image counts", ClassCounts(images), pictures),
         StatisticCase("image sums", ClassSums(images), pictures),
         StatisticCase("residual moments", ResidualMoments(images, means), pictures, attained=0.9),

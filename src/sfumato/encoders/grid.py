@@ -1,7 +1,8 @@
 """A public grid: every column of a table cut into cells, by its schema and a setting alone.
 
 A level column has one cell per level. A numeric column has cells of equal width in steps of its resolution, a cell of
-its own for the value 0 if 0 is within the bounds (amounts are often exactly 0), and a last cell for missing.
+its own for the value 0 if 0 is within the bounds (amounts are often exactly 0), and a last cell for missing. A column
+whose bounds hold 0 between them may instead have cells that widen away from 0: bounds on such a column are often wide.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ TabularKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous 
 MOST_NUMERIC_CELLS = 4096
 
 _CONTINUUM = 2**40  # steps of a continuous column that declares no resolution
+_LINEAR_SHARE = 100  # cells that widen away from 0 are about equally wide within bound ÷ this of it
 _MOST_STEPS = 2**51  # a code times this many steps still rounds to the right one in float64
 
 
@@ -86,6 +88,14 @@ def _zero_code(kind: NumericKind) -> float | None:
     return (0.0 - kind.lower) / float(kind.upper - kind.lower)
 
 
+def _widening_edges(steps: Steps, zero: float, most: int) -> np.ndarray:
+    """Return edges at equal steps of asinh(value ÷ scale), the scale a hundredth of the farther bound."""
+    scale = max(zero, 1 - zero) / _LINEAR_SHARE
+    places = np.linspace(np.arcsinh(-zero / scale), np.arcsinh((1 - zero) / scale), most + 1)[1:-1]
+    inner = steps.at(zero + scale * np.sinh(places))
+    return np.unique(np.concatenate([[0], inner, [steps.last + 1]]))
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnGrid:
     """The cells of one column.
@@ -107,11 +117,16 @@ class ColumnGrid:
     zero: tuple[int, float] | None = None
 
     @classmethod
-    def numbers(cls, name: str, kind: NumericKind, most: int) -> ColumnGrid:
-        """Cut a numeric column into at most `most` cells of equal width, and the cells of 0 and of missing."""
+    def numbers(cls, name: str, kind: NumericKind, most: int, *, widening: bool = False) -> ColumnGrid:
+        """Cut a numeric column into at most `most` cells, and the cells of 0 and of missing.
+
+        Cells are of equal width; with `widening`, those of a column with 0 between its bounds widen away from 0.
+        """
         steps, code = Steps.of(kind), _zero_code(kind)
         width = -(-(steps.last + 1) // most)
         edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
+        if widening and width > 1 and code is not None and 0 < code < 1:
+            edges = _widening_edges(steps, code, most)
         zero = None
         if code is not None:
             step = int(steps.at(np.array(code)))
@@ -157,12 +172,13 @@ class Grid:
     columns: tuple[ColumnGrid, ...]
 
     @classmethod
-    def of(cls, schema: Schema, *, numeric_cells: int) -> Grid:
+    def of(cls, schema: Schema, *, numeric_cells: int, widening: bool = False) -> Grid:
         """Cut the released columns of a schema.
 
         Args:
             schema: public description of the table.
-            numeric_cells: most cells of equal width of a numeric column, 2 to 4096.
+            numeric_cells: most cells of a numeric column, 2 to 4096; those of 0 and of missing come on top.
+            widening: whether cells of a column with 0 between its bounds widen away from 0.
 
         Raises:
             ConfigError: a column is an image, or `numeric_cells` is out of range.
@@ -175,7 +191,7 @@ class Grid:
             if isinstance(kind, (Categorical, Ordinal, Boolean)):
                 columns.append(ColumnGrid(name, kind, n_levels(kind)))
             elif isinstance(kind, (Integer, Continuous, DateTime)):
-                columns.append(ColumnGrid.numbers(name, kind, numeric_cells))
+                columns.append(ColumnGrid.numbers(name, kind, numeric_cells, widening=widening))
             else:
                 raise ConfigError(
                     f"Expected columns of a table, got {name!r} of kind {type(kind).__name__.lower()}. "

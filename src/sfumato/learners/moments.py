@@ -192,14 +192,15 @@ def _equal_runs(pooled: np.ndarray, most: int) -> np.ndarray:
 class ClassSecondMoments:
     """Per class, the sum of outer products of the records' clipped vectors.
 
-    A record's vector is its cells' blocks side by side, clipped to `clip_norm`; it feeds its own class only. So its
-    contribution svec(xxᵀ) has norm at most C², and two records' are at most √2·C² apart.
-    Value: shape (classes, d, d).
+    A record's vector is its cells' blocks side by side and, if not 0, a constant, clipped to `clip_norm`; it feeds
+    its own class only. So its contribution svec(xxᵀ) has norm at most C², and two records' are at most √2·C² apart.
+    With a constant the products with it are counts and means. Value: shape (classes, d, d).
     """
 
     layout: TableLayout
     columns: tuple[ColumnModel, ...]
     clip_norm: float
+    constant: float = 0.0
     name: str = "second moments by class"
 
     @property
@@ -218,8 +219,8 @@ class ClassSecondMoments:
 
     @cached_property
     def dimension(self) -> int:
-        """Entries d of a record's vector."""
-        return sum(column.width for column in self.columns)
+        """Entries d of a record's vector; a constant is the last."""
+        return sum(column.width for column in self.columns) + (self.constant != 0)
 
     def zero(self) -> np.ndarray:
         """Return empty moments."""
@@ -244,6 +245,7 @@ class ClassSecondMoments:
         for model, blocks, column in zip(self.columns, self._blocks, cells, strict=True):
             vectors[:, start : start + model.width] = blocks[k].of(column)
             start += model.width
+        vectors[:, start:] = self.constant
         norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         vectors *= clip_factors(norms, self.clip_norm)[:, None]
         return vectors
@@ -262,7 +264,22 @@ def fit_chain(noisy: Noisy, marginals: Marginals, columns: Sequence[ColumnModel]
     pooled over classes and then the classes' differences from it, is noise of known law plus signal: its spectrum is
     shrunk at the known edge of the noise.
     """
-    counts, shares = marginals.class_counts, marginals.class_shares
+    moments = noisy.value / marginals.class_counts[:, None, None]
+    return chain_of(moments, noisy.noise_std, marginals.class_counts, marginals.class_shares, columns)
+
+
+def chain_of(
+    moments: np.ndarray, noise_std: float, counts: np.ndarray, shares: np.ndarray, columns: Sequence[ColumnModel]
+) -> ChainModel:
+    """Turn noisy second moments per record into a chain model; see `fit_chain`.
+
+    Args:
+        moments: per class, shape (k, d, d).
+        noise_std: standard deviation of the noise of a class's sum.
+        counts: what the sums were divided by, shape (k,).
+        shares: of the classes, shape (k,).
+        columns: their blocks make up the d entries.
+    """
     own = _own_blocks(columns)
     d = own.shape[1]
     inside = np.zeros((d, d), dtype=bool)
@@ -270,9 +287,9 @@ def fit_chain(noisy: Noisy, marginals: Marginals, columns: Sequence[ColumnModel]
     for column in columns:
         inside[start : start + column.width, start : start + column.width] = True
         start += column.width
-    across = np.where(inside, 0.0, noisy.value / counts[:, None, None])
-    edges = symmetric_noise_edge(noisy.noise_std, d) / counts
-    pooled_edge = symmetric_noise_edge(noisy.noise_std, d) * np.sqrt(len(counts)) / counts.sum()
+    across = np.where(inside, 0.0, moments)
+    edges = symmetric_noise_edge(noise_std, d) / counts
+    pooled_edge = symmetric_noise_edge(noise_std, d) * np.sqrt(len(counts)) / counts.sum()
     mean = np.einsum("k,kij->ij", shares, across)
     pooled = np.where(inside, 0.0, shrink_spectrum(mean, pooled_edge))
     factors = np.empty_like(own)

@@ -40,7 +40,10 @@ class TableChain:
             raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
         if target is not None and target not in schema.released:
             raise ReleaseError("Expected the release's target to be one of its columns.")
-        self._grid = Grid.of(schema, numeric_cells=cells)
+        widening = settings.get("widening", False)  # releases of before the setting have cells of equal width
+        if not isinstance(widening, bool):
+            raise ReleaseError("Expected widening to be true or false in the release.")
+        self._grid = Grid.of(schema, numeric_cells=cells, widening=widening)
         self._target = None if target is None else schema.released.index(target)
         features = [c.n_cells for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = ChainModel.from_arrays(parameters, tuple(features))

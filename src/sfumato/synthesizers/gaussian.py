@@ -2,7 +2,8 @@
 
 Tables:
     counts of cells by class   G(σ₁/√c)   → class shares, marginals, groups of cells, clip norm
-    second moments by class    G(σ₂)      → covariance between columns, spectrum shrunk at the noise edge
+    second moments by class    G(σ₂)      → covariance between columns, spectrum shrunk at the noise edge; where columns
+                                            are many, also class means of normal scores (`sfumato.learners.scored`)
 
 Images: class counts, class sums, pooled second moment → leading axes, class second moments along the axes
 (`sfumato.learners.images`); the class is the label column, whatever the target.
@@ -39,6 +40,7 @@ from sfumato.learners.moments import (
     fit_chain,
     fit_marginals,
 )
+from sfumato.learners.scored import ScoredMarginals, fit_scored_chain
 from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.models.gaussian import symmetric_noise_edge
 from sfumato.models.streams import public_stream
@@ -53,6 +55,7 @@ _CALIBRATION_ROWS = 20_000
 _CALIBRATION_SEED = 0
 _MOST_CLASSES = 1_000
 _LARGEST_EDGE = 1 / 3
+_FEW_COLUMNS = 6
 _LEAST_NORM = 0.05  # a table of constants by its released marginals has vectors of norm 0
 
 
@@ -64,7 +67,10 @@ class ConditionalGaussian(Synthesizer):
     Attributes:
         marginal_share: part of the squared budget for the marginals, in (0, 1); the rest buys second moments.
         level_groups: most levels of a column that keep an indicator of their own; rarer ones share one.
-        clip_slack: clip norm of a record's vector ÷ the norm that the released marginals make one expect.
+        clip_slack: clip norm of a record's vector ÷ the norm that the released marginals make one expect; looser where
+            there are fewer than six columns.
+        constant_share: constant beside a record's normal scores ÷ their expected norm; it buys class means. Used
+            where columns are many, numeric, and there are classes.
     """
 
     method: ClassVar[str] = "gaussian"
@@ -72,11 +78,13 @@ class ConditionalGaussian(Synthesizer):
     marginal_share: float = 0.4
     level_groups: int = 64
     clip_slack: float = 0.95
+    constant_share: float = 0.5
 
     def __post_init__(self) -> None:
         require_open_unit(marginal_share=self.marginal_share)
         require_integer(at_least=2, level_groups=self.level_groups)
         require_positive(clip_slack=self.clip_slack)
+        require_positive(constant_share=self.constant_share)
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """For tables two releases, for images four; see the module's docstring."""
@@ -106,7 +114,8 @@ class ConditionalGaussian(Synthesizer):
         facts = _Facts.of(schema, target)
         noise_std = plan[MARGINALS].noise_multiplier * facts.unit_rows
         share = noise_std * np.sqrt(facts.n_features * facts.n_classes) / n_public
-        squared_norm = self.clip_slack**2 * facts.n_features * facts.unit_rows
+        slack = self.clip_slack * _few_columns(facts.n_features)
+        squared_norm = slack**2 * facts.n_features * facts.unit_rows
         joint = plan[MOMENTS].noise_multiplier * squared_norm * np.sqrt(facts.n_classes / 2) / n_public
         return {
             MARGINALS: f"standard error of a 1-way share ±{share:.2g}",
@@ -121,26 +130,33 @@ class ConditionalGaussian(Synthesizer):
         facts = _Facts.of(schema, fit.target)
         plan = fit.ledger.plan
         cells = numeric_cells(plan[MARGINALS].noise_multiplier, facts, fit.n_public)
-        grid = Grid.of(schema, numeric_cells=cells)
+        grid = Grid.of(schema, numeric_cells=cells, widening=True)
         target = None if facts.n_classes == 1 else fit.target
         layout = TableLayout(grid, None if target is None else schema.released.index(target))
         counts = noisy_histogram(
             reduce(ClassCellCounts(layout), fit.data), stage=MARGINALS, ledger=fit.ledger, noise=fit.noise
         )
         marginals = fit_marginals(counts, layout.features)
-        columns = column_models(
-            marginals,
-            layout.features,
-            level_groups=self.level_groups,
-            numeric_groups=numeric_groups(plan[MOMENTS].noise_multiplier, facts, fit.n_public),
-        )
-        clip_norm = self.clip_slack * max(expected_norm(columns), _LEAST_NORM)
-        statistic = ClassSecondMoments(layout, columns, clip_norm)
+        groups = numeric_groups(plan[MOMENTS].noise_multiplier, facts, fit.n_public)
+        scored, constant = None, 0.0
+        if groups == 1 and facts.n_classes > 1 and any(column.numeric for column in layout.features):
+            scored = ScoredMarginals.of(counts, marginals, layout.features)
+            marginals = scored.marginals
+        columns = column_models(marginals, layout.features, level_groups=self.level_groups, numeric_groups=groups)
+        norm = max(expected_norm(columns), _LEAST_NORM)
+        if scored is not None:
+            constant = self.constant_share * norm
+        slack = self.clip_slack * _few_columns(facts.n_features)
+        clip_norm = slack * float(np.hypot(norm, constant))
+        statistic = ClassSecondMoments(layout, columns, clip_norm, constant)
         moments = noisy_second_moment(reduce(statistic, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise)
-        model = fit_chain(moments, marginals, columns)
+        if scored is None:
+            model = fit_chain(moments, marginals, columns)
+        else:
+            model = fit_scored_chain(moments, scored, columns, constant)
         model = model.calibrated(_CALIBRATION_ROWS, public_stream(_CALIBRATION_SEED))
         return Fitted(
-            sampler={"name": TableChain.name, "numeric_cells": cells, "target": target},
+            sampler={"name": TableChain.name, "numeric_cells": cells, "widening": True, "target": target},
             parameters=model.to_arrays(),
             measurements=((ClassCellCounts.name, counts), (ClassSecondMoments.name, moments)),
         )
@@ -234,6 +250,11 @@ class _Facts:
         features = [schema.columns[name] for name in released if name != target or n_classes == 1]
         levels = sum(n_levels(kind) for kind in features if isinstance(kind, LevelKind))
         return cls(n_classes, len(features), levels, 1 if schema.unit is None else schema.unit.max_rows)
+
+
+def _few_columns(n_features: int) -> float:
+    """Return how much looser to clip: the fewer columns, the more norms spread and the less noise matters."""
+    return float(np.sqrt(max(1.0, _FEW_COLUMNS / n_features)))
 
 
 def numeric_cells(noise_multiplier: float, facts: _Facts, n_public: int) -> int:

@@ -1,0 +1,89 @@
+"""Class-conditional tables of ordered cells, when noise hides all but location and scale.
+
+A column's normal score, taken over all classes, is standard normal by construction. Within a class it is modelled as
+N(m, s²), so that a class's table is known from two numbers: the shape comes from the pooled table, which is known best.
+m and s are posterior means over a grid; the prior is fitted to all columns (empirical Bayes, by
+expectation-maximisation), so that the more columns there are, the better each is known.
+
+Everything here is a function of released values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+_MEANS = np.linspace(-3.5, 3.5, 57)
+_SCALES = np.geomspace(0.2, 3.0, 17)
+_PRIOR_ROUNDS = 30
+_FLAT_SHARE = 0.01
+_GRID_MEANS, _GRID_SCALES = (axis.ravel() for axis in np.meshgrid(_MEANS, _SCALES, indexing="ij"))
+
+
+def normal_cuts(pooled: np.ndarray) -> np.ndarray:
+    """Return the normal quantiles at the edges of cells, from −∞ to ∞, shape (cells + 1,)."""
+    edges = np.concatenate([[0.0], np.cumsum(pooled)])
+    return special.ndtri(edges / edges[-1])
+
+
+def normal_table(mean: np.ndarray | float, scale: np.ndarray | float, cuts: np.ndarray) -> np.ndarray:
+    """Return the mass of N(mean, scale²) between neighbouring cuts, shape (..., cells)."""
+    places = (cuts - np.asarray(mean)[..., None]) / np.asarray(scale)[..., None]
+    # ndtr is not monotone to the last bit
+    return np.maximum(np.diff(special.ndtr(places), axis=-1), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Where one class's scores lie: N(mean, scale²) per column, shape (columns,), and what is known of it.
+
+    Attributes:
+        means: posterior means of the location.
+        scales: posterior means of the scale.
+        evidence: log-likelihood of every point of the grid, shape (columns, grid).
+    """
+
+    means: np.ndarray
+    scales: np.ndarray
+    evidence: np.ndarray
+
+    @classmethod
+    def of(cls, evidence: np.ndarray) -> Locations:
+        """Return posterior means under the prior that suits all columns best."""
+        evidence = evidence - evidence.max(axis=1, keepdims=True)
+        likelihood = np.exp(evidence)
+        flat = 1 / evidence.shape[1]
+        prior = np.full(evidence.shape[1], flat)
+        posterior = likelihood
+        for _ in range(_PRIOR_ROUNDS):
+            posterior = likelihood * prior
+            posterior /= posterior.sum(axis=1, keepdims=True)
+            # never 0, so that a column unlike all others has a posterior
+            prior = (1 - _FLAT_SHARE) * posterior.mean(axis=0) + _FLAT_SHARE * flat
+        return cls(posterior @ _GRID_MEANS, posterior @ _GRID_SCALES, evidence)
+
+    def observed(self, means: np.ndarray, deviations: np.ndarray) -> Locations:
+        """Return what is known after noisy means of the scores have been seen, shape (columns,)."""
+        errors = (means[:, None] - _GRID_MEANS) / deviations[:, None]
+        return Locations.of(self.evidence - errors**2 / 2)
+
+
+def locate_classes(
+    tables: Sequence[np.ndarray], totals: np.ndarray, noise_std: float, cuts: Sequence[np.ndarray]
+) -> Locations:
+    """Fit a class's location and scale of every column to its noisy tables.
+
+    Args:
+        tables: per column, noisy counts of the ordered cells, shape (cells,).
+        totals: per column, how many records the cells hold, shape (columns,).
+        noise_std: standard deviation of the noise in a count.
+        cuts: per column, as `normal_cuts` gives them.
+    """
+    evidence = np.empty((len(tables), _GRID_MEANS.size))
+    for j, (table, total, edges) in enumerate(zip(tables, totals, cuts, strict=True)):
+        expected = total * normal_table(_GRID_MEANS, _GRID_SCALES, edges)
+        evidence[j] = (expected @ table - np.einsum("ij,ij->i", expected, expected) / 2) / noise_std**2
+    return Locations.of(evidence)
