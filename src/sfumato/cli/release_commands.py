@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
+from sfumato.cli.conditions import class_counts, given_values
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say
 from sfumato.data.atomic import refuse_existing
@@ -154,6 +155,14 @@ def sample_command(
         int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--given", metavar="COL=VALUE", help="A value that all rows have; may be repeated."),
+    ] = None,
+    class_count: Annotated[
+        list[str] | None,
+        typer.Option("--class-count", metavar="LABEL=N", help="Rows of a class, in place of -n; may be repeated."),
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
@@ -161,14 +170,15 @@ def sample_command(
 
     refuse_existing(out, overwrite=overwrite)
     found = load(release)
-    batches = _counted(found, n, seed)
-    write_table(batches, out, overwrite=overwrite, keys=found.form.keys)
+    batches = found.batches(
+        n, seed=seed, given=given_values(given, found.schema), class_counts=class_counts(class_count)
+    )
+    write_table(_counted(batches, n, found), out, overwrite=overwrite, keys=found.form.keys)
     say(f"Wrote {out}.")
 
 
-def _counted(release: Release, n: int | None, seed: int | None) -> Iterator[pa.Table]:
-    """Yield batches of samples, showing how many rows are done: their number is the caller's."""
-    batches = release.batches(n, seed=seed)
+def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
+    """Pass batches of samples on, showing how many rows are done: their number is the caller's."""
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Sampling", total=n if n is not None else release.certificate.content["n_public"])
         for batch in batches:
