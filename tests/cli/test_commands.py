@@ -580,6 +580,27 @@ class TestUnforeseenErrors:
         assert leaving.value.code == 0
 
 
+class TestTargetError:
+    def test_plan(self, folder, call):
+        plan = call("plan", "--schema", "schema.yaml", "--target-error", 0.01, "--rows", 20_000, "--json").json
+        assert plan["stages"][0]["forecast"].endswith("±0.01")
+        assert 0.01 < plan["epsilon"] < 100
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ((), "neither"), (("--epsilon", 1, "--target-error", 0.1), "both"), (("--target-error", 0), "target_error"),
+            (("--target-error", 0.1, "--buy-rows", "--delta", 1e-6), "--buy-rows"),
+            (("--target-error", 1e-7), "more rows"),
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_mistakes(self, folder, call, options, said):
+        result = call("plan", "--schema", "schema.yaml", *options)
+        assert result.code == 2
+        assert said in result.err
+
+
 class TestGiven:
     def test_values_and_class_counts(self, fitted, call):
         assert call("sample", "r", "-n", 30, "--given", "age=40", "--given", "income=>50K", "--out", "g.csv").code == 0

@@ -80,7 +80,13 @@ def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
 
 def plan_command(
     schema: SchemaOption,
-    epsilon: EpsilonOption,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
+    ] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
+    ] = None,
     method: MethodOption = ConditionalGaussian.method,
     delta: DeltaOption = None,
     rows: RowsOption = None,
@@ -89,8 +95,18 @@ def plan_command(
     json_output: JsonOption = False,
 ) -> None:
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
+    if (epsilon is None) == (target_error is None):
+        raise ConfigError(
+            f"Expected either --epsilon or --target-error, got {'neither' if epsilon is None else 'both'}."
+        )
+    known, n_public = Schema.load(schema), _rows(rows, buy_rows)
+    if epsilon is None:
+        if isinstance(n_public, BuyCount):
+            raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
+        chooser = _synthesizer(method, 1.0, delta)
+        epsilon = chooser.epsilon_for(known, target_error=target_error or 0.0, target=target, n_public=n_public)
     synthesizer = _synthesizer(method, epsilon, delta)
-    plan = synthesizer.describe_plan(Schema.load(schema), target=target, n_public=_rows(rows, buy_rows))
+    plan = synthesizer.describe_plan(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan)
     else:
