@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
+from dp_accounting import gaussian_mechanism
 
 from sfumato.data.engine import reduce
 from sfumato.data.private import PrivateData
@@ -137,16 +138,19 @@ class Synthesizer(ABC):
         def error(at: Plan) -> float:
             return self.one_way_error(at, schema, target=target, n_public=rows)
 
-        best = error(calibrate(plan, PrivacyBudget(LARGEST_EPSILON, delta)))
-        if best > target_error:
+        needed = plan.scaled(target_error / error(plan))
+        merged = sum(stage.count / stage.noise_multiplier**2 for stage in needed.stages) ** -0.5
+        # without sampling all stages are one Gaussian mechanism, whose epsilon is quick; sampling only lowers it
+        with np.errstate(all="ignore"):
+            epsilon = float(gaussian_mechanism.get_epsilon_gaussian(merged, delta))
+        if any(stage.sampling_probability is not None for stage in needed.stages):
+            epsilon = account(needed, delta).epsilon
+        if epsilon > LARGEST_EPSILON:
             raise ConfigError(
-                f"Expected a target error that some epsilon up to {LARGEST_EPSILON:g} reaches, got {target_error=}; "
-                f"the least is {best:.2g}. Declare more rows, or a coarser schema."
+                f"Expected a target error that some epsilon up to {LARGEST_EPSILON:g} reaches, got {target_error=}. "
+                "Declare more rows, or a coarser schema."
             )
-        if error(calibrate(plan, PrivacyBudget(_LEAST_EPSILON, delta))) <= target_error:
-            return _LEAST_EPSILON
-        # the error grows in proportion to the noise: one account of the plan with that noise says what it costs
-        return _rounded_up(account(plan.scaled(target_error / error(plan)), delta).epsilon)
+        return _rounded_up(max(epsilon, _LEAST_EPSILON))
 
     def _uncalibrated(self, schema: Schema, target: str | None, rows: int | None) -> Plan:
         _check_target(schema, target)
@@ -265,6 +269,8 @@ class Synthesizer(ABC):
 
 def _rounded_up(epsilon: float) -> float:
     """Return ε with three digits, a little above: calibrated plans have a ten-thousandth more noise than they need."""
+    if epsilon <= _LEAST_EPSILON:
+        return _LEAST_EPSILON
     digits = 2 - math.floor(math.log10(epsilon))
     return min(math.ceil(epsilon * (1 + 2e-4) * 10**digits) / 10**digits, LARGEST_EPSILON)
 
