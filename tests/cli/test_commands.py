@@ -578,3 +578,54 @@ class TestUnforeseenErrors:
         with pytest.raises(SystemExit) as leaving:
             cli.main(["--version"])
         assert leaving.value.code == 0
+
+
+class TestTargetError:
+    def test_plan(self, folder, call):
+        plan = call("plan", "--schema", "schema.yaml", "--target-error", 0.01, "--rows", 20_000, "--json").json
+        assert plan["stages"][0]["forecast"].endswith("±0.01")
+        assert 0.01 < plan["epsilon"] < 100
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ((), "neither"), (("--epsilon", 1, "--target-error", 0.1), "both"), (("--target-error", 0), "target_error"),
+            (("--target-error", 0.1, "--buy-rows", "--delta", 1e-6), "--buy-rows"),
+            (("--target-error", 1e-7), "more rows"),
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_mistakes(self, folder, call, options, said):
+        result = call("plan", "--schema", "schema.yaml", *options)
+        assert result.code == 2
+        assert said in result.err
+
+
+class TestGiven:
+    def test_values_and_class_counts(self, fitted, call):
+        assert call("sample", "r", "-n", 30, "--given", "age=40", "--given", "income=>50K", "--out", "g.csv").code == 0
+        rows = pd.read_csv("g.csv")
+        assert set(rows["age"]) == {40}
+        assert set(rows["income"]) == {">50K"}
+        counts = ("--class-count", "<=50K=3", "--class-count", ">50K=4", "--given", "grade=NA")
+        assert call("sample", "r", *counts, "--out", "c.csv").code == 0
+        rows = pd.read_csv("c.csv")
+        assert rows["income"].value_counts().to_dict() == {"<=50K": 3, ">50K": 4}
+        assert rows["grade"].isna().all()
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (("--given", "age"), "COL=VALUE"), (("--given", "age=200"), "age <= 100"), (("--given", "a=1"), "'a'"),
+            (("--given", "age=1", "--given", "age=2"), "once"), (("--given", "sex=x"), "'sex'"),
+            (("--given", "age="), "'age'"), (("--class-count", "yes"), "LABEL=N"), (("--class-count", "yes=1"), "yes"),
+            (("--class-count", ">50K=1", "--class-count", ">50K=2"), "once"),
+            (("--class-count", ">50K=1", "-n", 2), "sum"),
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_mistakes(self, fitted, call, options, said):
+        result = call("sample", "r", *options, "--out", "g.csv")
+        assert result.code == 2
+        assert said in result.err
+        assert not Path("g.csv").exists()

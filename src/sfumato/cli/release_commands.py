@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
+from sfumato.cli.conditions import class_counts, given_values
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say
 from sfumato.data.atomic import refuse_existing
@@ -79,7 +80,13 @@ def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
 
 def plan_command(
     schema: SchemaOption,
-    epsilon: EpsilonOption,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
+    ] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
+    ] = None,
     method: MethodOption = ConditionalGaussian.method,
     delta: DeltaOption = None,
     rows: RowsOption = None,
@@ -88,8 +95,18 @@ def plan_command(
     json_output: JsonOption = False,
 ) -> None:
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
+    if (epsilon is None) == (target_error is None):
+        raise ConfigError(
+            f"Expected either --epsilon or --target-error, got {'neither' if epsilon is None else 'both'}."
+        )
+    known, n_public = Schema.load(schema), _rows(rows, buy_rows)
+    if epsilon is None:
+        if isinstance(n_public, BuyCount):
+            raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
+        chooser = _synthesizer(method, 1.0, delta)
+        epsilon = chooser.epsilon_for(known, target_error=target_error or 0.0, target=target, n_public=n_public)
     synthesizer = _synthesizer(method, epsilon, delta)
-    plan = synthesizer.describe_plan(Schema.load(schema), target=target, n_public=_rows(rows, buy_rows))
+    plan = synthesizer.describe_plan(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan)
     else:
@@ -154,6 +171,14 @@ def sample_command(
         int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--given", metavar="COL=VALUE", help="A value that all rows have; may be repeated."),
+    ] = None,
+    class_count: Annotated[
+        list[str] | None,
+        typer.Option("--class-count", metavar="LABEL=N", help="Rows of a class, in place of -n; may be repeated."),
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
@@ -161,14 +186,15 @@ def sample_command(
 
     refuse_existing(out, overwrite=overwrite)
     found = load(release)
-    batches = _counted(found, n, seed)
-    write_table(batches, out, overwrite=overwrite, keys=found.form.keys)
+    batches = found.batches(
+        n, seed=seed, given=given_values(given, found.schema), class_counts=class_counts(class_count)
+    )
+    write_table(_counted(batches, n, found), out, overwrite=overwrite, keys=found.form.keys)
     say(f"Wrote {out}.")
 
 
-def _counted(release: Release, n: int | None, seed: int | None) -> Iterator[pa.Table]:
-    """Yield batches of samples, showing how many rows are done: their number is the caller's."""
-    batches = release.batches(n, seed=seed)
+def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
+    """Pass batches of samples on, showing how many rows are done: their number is the caller's."""
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Sampling", total=n if n is not None else release.certificate.content["n_public"])
         for batch in batches:

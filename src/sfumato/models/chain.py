@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
 
 from sfumato.models.arrays import add_to_one, require_array, require_shares, require_well_formed
 from sfumato.models.gaussian import normal_scores
@@ -120,6 +120,14 @@ def uncalibrated_column(probabilities: np.ndarray, groups: np.ndarray, *, scored
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a record before it is drawn: the cells of its first columns, and their innovations."""
+
+    cells: np.ndarray
+    innovations: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class ChainModel:
     """The whole table.
 
@@ -139,38 +147,50 @@ class ChainModel:
         ends = np.cumsum([column.width for column in self.columns])
         return [slice(int(end) - column.width, int(end)) for end, column in zip(ends, self.columns, strict=True)]
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def sample(
+        self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw records.
 
         Args:
             n: number of records.
             rng: source of (public) randomness.
+            classes: of the records, shape (n,); drawn by their shares if not given.
 
         Returns:
             Classes, shape (n,), and cells, shape (n, number of columns), int64.
         """
-        classes = rng.choice(self.class_shares.size, size=n, p=self.class_shares)
+        if classes is None:
+            classes = rng.choice(self.class_shares.size, size=n, p=self.class_shares)
         cells = np.zeros((n, len(self.columns)), dtype=np.int64)
         # a stranger's factors may overflow; whatever the innovations then are, cells stay in range
         with np.errstate(all="ignore"):
             for k in np.unique(classes):
                 members = np.flatnonzero(classes == k)
-                cells[members] = self._draw(int(k), members.size, rng)
+                cells[members] = self.draw(int(k), members.size, rng)
         return classes, cells
 
-    def _draw(self, k: int, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw n records of class k: cells, shape (n, columns)."""
+    def draw(self, k: int, n: int, rng: np.random.Generator, known: Known | None = None) -> np.ndarray:
+        """Draw n records of class k: cells, shape (n, columns). The first columns may be known."""
         innovations = np.zeros((n, self.factors.shape[1]))
         cells = np.zeros((n, len(self.columns)), dtype=np.int64)
+        first = 0
+        if known is not None:
+            first = known.cells.size
+            cells[:, :first] = known.cells
+            innovations[:, : known.innovations.size] = known.innovations
         for j, block in enumerate(self.blocks()):
-            step = self._step(k, j, block)
+            if j < first:
+                continue
+            step = self.step(k, j, block)
             predictor = innovations[:, : block.start] @ step.loading
             cells[:, j] = step.choose(predictor, rng)
             if block.stop > block.start:
                 innovations[:, block] = (step.blocks.of(cells[:, j]) - predictor) @ step.whitener
         return cells
 
-    def _step(self, k: int, j: int, block: slice) -> _Step:
+    def step(self, k: int, j: int, block: slice) -> _Step:
+        """Return what drawing column j in class k needs."""
         if (k, j) not in self._caches:
             self._caches[k, j] = _Step.of(self.columns[j], k, self.factors[k], block)
         return self._caches[k, j]
@@ -295,6 +315,27 @@ class _Step:
         # rounding at a group's upper end must not leave the group
         last = np.searchsorted(self.cumulative, high, side="left")
         return self.order[np.minimum(place, np.minimum(last, self.order.size - 1))]
+
+    def probability(self, predictor: np.ndarray, cell: int) -> float:
+        """Return the probability with which `choose` returns a cell for one predictor, shape (1, width)."""
+        weights = np.ones(1)
+        if self.probabilities.size > 1:
+            weights = self._tilted(predictor, self.tilts)[0]
+        group = int(self.blocks.groups[cell])
+        low, high = self.bounds[group], self.bounds[group + 1]
+        place = int(np.flatnonzero(self.order == cell)[0])
+        start = self.cumulative[place - 1] if place else 0.0
+        if not high > low or not self.cumulative[place] > start:
+            return 0.0
+        ranks = (np.array([start, self.cumulative[place]]) - low) / (high - low)
+        inside = ranks[1] - ranks[0]
+        if self.quantiles is not None and group == 0:
+            edges = np.interp(ranks, _QUANTILES, self.quantiles)
+            edges = np.where(ranks <= 0, -np.inf, np.where(ranks >= 1 - 1e-12, np.inf, edges))
+            z = (edges - predictor[0, 0]) / self.residual_std
+            # in the upper tail the difference of the complements is the exact one
+            inside = np.diff(special.ndtr(z))[0] if z[0] < 0 else -np.diff(special.ndtr(-z))[0]
+        return float(weights[group] / weights.sum() * inside)
 
     def _group(self, predictor: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         n = predictor.shape[0]

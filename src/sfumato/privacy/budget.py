@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.errors import ConfigError, PrivacyWarning, require_integer, require_open_unit, require_positive
 
-_LARGEST_EPSILON = 100.0
+LARGEST_EPSILON = 100.0
 
 
 def default_delta(n_public: int) -> float:
@@ -38,9 +38,9 @@ class PrivacyBudget:
 
     def __post_init__(self) -> None:
         epsilon = require_positive(epsilon=self.epsilon)
-        if epsilon > _LARGEST_EPSILON:
+        if epsilon > LARGEST_EPSILON:
             raise ConfigError(
-                f"Expected epsilon to be at most {_LARGEST_EPSILON:g}, got epsilon={epsilon!r}. "
+                f"Expected epsilon to be at most {LARGEST_EPSILON:g}, got epsilon={epsilon!r}. "
                 "A larger epsilon protects nobody."
             )
         object.__setattr__(self, "epsilon", epsilon)

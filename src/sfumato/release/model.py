@@ -24,11 +24,13 @@ from sfumato.data.sources import Container, open_source, to_container
 from sfumato.errors import ConfigError, ReleaseError, require_integer
 from sfumato.models.streams import fresh_seed, public_stream
 from sfumato.privacy.certificate import Certificate
+from sfumato.release.conditions import Conditions
 from sfumato.release.samplers import Sampler, build_sampler
 
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _LARGEST_SEED = 2**63 - 1
+_NO_VALUES: Mapping[str, pa.Array] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,14 @@ class Release:
             raise ConfigError("Expected polars to be installed. Install sfumato[polars], or write the rows to a file.")
         return to_container(table, container=form.container, dtypes=form.dtypes, keys=form.keys)
 
-    def sample(self, n: int | None = None, *, seed: int | None = None) -> Any:  # noqa: ANN401
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        class_counts: Mapping[Any, int] | None = None,
+    ) -> Any:  # noqa: ANN401
         """Draw synthetic records.
 
         Privacy: none (a function of the release).
@@ -138,39 +147,57 @@ class Release:
         Args:
             n: how many, at least 0; by default the public number of rows.
             seed: the same seed gives the same rows; the first rows do not depend on n. Random if not given.
+            given: values that all rows have, per column: a label, a number, a date, or None for missing. The other
+                columns are drawn from the model's law given these, without rejection. Of images: the label.
+            class_counts: how many rows each class of the target has, in place of n.
 
         Returns:
             A frame (or arrays) of the kind that was fitted, same columns, order and types.
 
         Raises:
-            ConfigError: an argument is outside its domain, or polars is needed and not installed.
+            ConfigError: an argument is outside its domain, the release has no rows with the given values, or polars
+                is needed and not installed.
         """
-        return self._contained(pa.concat_tables(self.batches(n, seed=seed)))
+        return self._contained(pa.concat_tables(self.batches(n, seed=seed, given=given, class_counts=class_counts)))
 
-    def batches(self, n: int | None = None, *, seed: int | None = None) -> Iterator[pa.Table]:
+    def batches(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        class_counts: Mapping[Any, int] | None = None,
+    ) -> Iterator[pa.Table]:
         """Draw synthetic records a block at a time, in constant memory; arguments as `sample`.
 
         Returns:
             An iterator of at least one table, each of at most 16,384 rows.
         """
+        conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)
+        n = conditions.n_rows(n)
         if n is None:
             n = self.certificate.content["n_public"]
         n = require_integer(at_least=0, n=n)
         if seed is not None and require_integer(at_least=0, seed=seed) > _LARGEST_SEED:
             raise ConfigError(f"Expected seed below 2^63, got {seed=}.")
-        return self._blocks(n, fresh_seed() if seed is None else seed)
+        return self._blocks(n, fresh_seed() if seed is None else seed, conditions)
 
-    def _blocks(self, n: int, seed: int) -> Iterator[pa.Table]:
-        size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self._sampler.width))
-        for block in range(max(1, -(-n // size))):
-            rows = self._sampler.rows(size, public_stream(seed, block))
-            yield self._decode(rows).slice(0, min(size, n - block * size))
+    def _blocks(self, n: int, seed: int, conditions: Conditions) -> Iterator[pa.Table]:
+        sampler = conditions.sampler
+        size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // sampler.width))
+        blocks = range(max(1, -(-n // size)))
+        for block, classes in zip(blocks, conditions.classes(size, seed), strict=False):
+            rows = sampler.rows(size if classes is None else classes.size, public_stream(seed, block), classes)
+            yield self._decode(rows, conditions.values).slice(0, min(size, n - block * size))
 
-    def _decode(self, rows: Mapping[str, np.ndarray]) -> pa.Table:
+    def _decode(self, rows: Mapping[str, np.ndarray], values: Mapping[str, pa.Array] = _NO_VALUES) -> pa.Table:
         columns = {}
         for name in self.schema.released:
             kind = self.schema.columns[name]
-            if isinstance(kind, Image):
+            if name in values:
+                # the value itself: its cell holds others
+                columns[name] = values[name].take(pa.array(np.zeros(len(rows[name]), dtype=np.int64)))
+            elif isinstance(kind, Image):
                 columns[name] = pa.FixedShapeTensorArray.from_numpy_ndarray(rows[name])
             else:
                 columns[name] = decode_column(kind, rows[name], self.form.storage[name])
@@ -188,6 +215,8 @@ class Release:
         n: int | None = None,
         *,
         seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        class_counts: Mapping[Any, int] | None = None,
         overwrite: bool = False,
     ) -> None:
         """Draw synthetic records to a `.csv`, `.parquet` or `.npz` file, in constant memory; arguments as `sample`.
@@ -195,4 +224,5 @@ class Release:
         Raises:
             OutputError: the file exists and `overwrite` is False, or it cannot be written.
         """
-        write_table(self.batches(n, seed=seed), path, overwrite=overwrite, keys=self.form.keys)
+        batches = self.batches(n, seed=seed, given=given, class_counts=class_counts)
+        write_table(batches, path, overwrite=overwrite, keys=self.form.keys)

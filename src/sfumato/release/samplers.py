@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.models.arrays import require_array, require_shares
 from sfumato.models.chain import ChainModel
+from sfumato.models.conditional import ConditionalChain, given_first
 
 
 class Sampler(Protocol):
@@ -20,12 +22,24 @@ class Sampler(Protocol):
 
     Attributes:
         width: numbers that drawing one row takes, which bounds the rows of a block.
+        class_column: name of the column whose classes are modelled apart; None for one class.
+        possible: which classes rows can have, given what is given, shape (k,).
     """
 
     width: int
+    class_column: str | None
+    possible: np.ndarray
 
-    def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return n coded rows: codes per column, or image arrays as stored."""
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows: codes per column, or image arrays as stored. Classes are drawn if not given."""
+        ...
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler of the conditional law, given the codes of some columns.
+
+        Raises:
+            ConfigError: the release gives such rows probability 0, or cannot fix these columns.
+        """
         ...
 
 
@@ -44,20 +58,65 @@ class TableChain:
         if not isinstance(widening, bool):
             raise ReleaseError("Expected widening to be true or false in the release.")
         self._grid = Grid.of(schema, numeric_cells=cells, widening=widening)
+        self.class_column: str | None = target
         self._target = None if target is None else schema.released.index(target)
-        features = [c.n_cells for j, c in enumerate(self._grid.columns) if j != self._target]
-        self._chain = ChainModel.from_arrays(parameters, tuple(features))
+        self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
+        self._chain = ChainModel.from_arrays(parameters, tuple(c.n_cells for c in self._features))
         n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
         if self._chain.class_shares.size != n_classes:
             raise ReleaseError("Expected one class share per level of the target in the release.")
         self.width = self._chain.factors.shape[1] + len(self._grid.columns)
+        self.possible = np.ones(n_classes, dtype=bool)
+        self._orders: dict[tuple[int, ...], tuple[ChainModel, tuple[int, ...]]] = {}
 
-    def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n coded rows."""
-        classes, cells = self._chain.sample(n, rng)
+        return self.coded(*self._chain.sample(n, rng, classes), rng)
+
+    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return coded rows for classes and the cells of the other columns."""
         if self._target is not None:
             cells = np.insert(cells, self._target, classes, axis=1)
         return self._grid.rows(cells, rng)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler of the conditional law. The chain of each set of columns is made once."""
+        cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in enumerate(self._features) if c.name in codes}
+        columns = tuple(cells)
+        if columns not in self._orders:
+            self._orders[columns] = given_first(self._chain, columns)
+        chain = ConditionalChain.of(*self._orders[columns], cells)
+        shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
+        return GivenChain(self, chain, chain.posterior(shares), ", ".join(map(repr, codes)))
+
+
+class GivenChain:
+    """Samples of a chain model given the cells of some columns, as coded rows of a table."""
+
+    def __init__(self, plain: TableChain, chain: ConditionalChain, shares: np.ndarray | None, names: str) -> None:
+        if shares is None:
+            raise ConfigError(
+                f"Expected given values that this release's rows can have together, got {names} with values of "
+                "probability 0. Give fewer columns or other values."
+            )
+        self._plain, self._chain, self._shares = plain, chain, shares
+        self.width, self.class_column = plain.width, plain.class_column
+        self.possible = chain.probabilities > 0
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows; a given number is the code of some value in its cell."""
+        return self._plain.coded(*self._chain.sample(n, rng, self._shares, classes), rng)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler given these codes instead."""
+        return self._plain.given(codes)
+
+
+def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, float]) -> np.ndarray:
+    """Return the shares of the classes, or all of them for the class that is given."""
+    if column is None or column not in codes:
+        return shares
+    return (np.arange(shares.size) == int(codes[column])).astype(np.float64)
 
 
 class ImageGaussian:
@@ -76,6 +135,7 @@ class ImageGaussian:
         if not isinstance(kind, Image) or names != set(schema.released):
             raise ReleaseError("Expected the release's image and label to be the columns of its schema.")
         self._kind = kind
+        self.class_column: str | None = self._label
         self._shares = require_shares(parameters, "class_shares")
         k, d = self._shares.size, int(np.prod(kind.shape))
         self._means = require_array(parameters, "means", np.float64, (k, d))
@@ -85,10 +145,18 @@ class ImageGaussian:
         if (n_levels(label) if isinstance(label, LevelKind) else 1) != k:
             raise ReleaseError("Expected one class share per label in the release.")
         self.width = d + self._axes.shape[1]
+        self.possible = np.ones(k, dtype=bool)
 
-    def rows(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler of one class: the label is all that can be given."""
+        chosen = copy.copy(self)
+        chosen._shares = _fixed_class(self._shares, self._label, codes)
+        return chosen
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n images of the schema's dtype and shape, clipped to its bounds, and their label codes."""
-        classes = rng.choice(self._shares.size, size=n, p=self._shares)
+        if classes is None:
+            classes = rng.choice(self._shares.size, size=n, p=self._shares)
         normals = rng.standard_normal((n, self._axes.shape[1]))
         pixels = self._means[classes]
         # a stranger's factors may overflow; whatever comes of it is put back into the bounds

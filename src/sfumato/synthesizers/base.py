@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -9,16 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
+from dp_accounting import gaussian_mechanism
 
 from sfumato.data.engine import reduce
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
-from sfumato.errors import ConfigError, SchemaError, require_integer
+from sfumato.errors import ConfigError, SchemaError, require_integer, require_open_unit
 from sfumato.learners.counts import RowCount
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy, noisy_count
-from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import LARGEST_EPSILON, BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, issue
 from sfumato.privacy.ledger import Ledger
@@ -28,6 +31,7 @@ from sfumato.release.arrow_types import write_type
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
+_LEAST_EPSILON = 0.01  # that a target error is turned into
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
@@ -73,6 +77,16 @@ class Synthesizer(ABC):
         """Say in words, per stage, what its noise means at `n_public` rows. Uses public facts alone."""
         return {}
 
+    def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
+        """Return the forecast standard error of a 1-way share; of images, of a class share.
+
+        It grows in proportion to the plan's noise. Uses public facts alone.
+
+        Raises:
+            ConfigError: the method has no such forecast.
+        """
+        raise ConfigError(f"Expected a method that forecasts the error of a share, got {self.method!r}.")
+
     @abstractmethod
     def run(self, fit: Fit) -> Fitted:
         """Fit, charging every stage of the plan in order."""
@@ -92,6 +106,51 @@ class Synthesizer(ABC):
         """
         rows = _row_count(schema, n_public)
         return calibrate(self._uncalibrated(schema, target, rows), self._budget(rows) or _nominal(rows))
+
+    @final
+    def epsilon_for(
+        self, schema: Schema, *, target_error: float, target: str | None = None, n_public: int | None = None
+    ) -> float:
+        """Return the ε at which the forecast standard error of a 1-way share is `target_error`. Reads no record.
+
+        This method's own ε is not used, its δ is. Of images, the share is that of a class.
+
+        Args:
+            schema: public description of the data.
+            target_error: a share, in (0, 1).
+            target: column whose classes are modelled apart.
+            n_public: the public number of rows; by default the schema's `rows`.
+
+        Returns:
+            ε, rounded up to three digits, so that the forecast is at most `target_error`; at least 0.01.
+
+        Raises:
+            ConfigError: an argument is outside its domain, or even the largest ε does not reach that error.
+            SchemaError: as `plan`.
+        """
+        require_open_unit(target_error=target_error)
+        rows = _row_count(schema, n_public)
+        if rows is None:
+            raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
+        plan = self._uncalibrated(schema, target, rows)
+        delta = default_delta(rows) if self.delta is None else self.delta
+
+        def error(at: Plan) -> float:
+            return self.one_way_error(at, schema, target=target, n_public=rows)
+
+        needed = plan.scaled(target_error / error(plan))
+        merged = sum(stage.count / stage.noise_multiplier**2 for stage in needed.stages) ** -0.5
+        # without sampling all stages are one Gaussian mechanism, whose epsilon is quick; sampling only lowers it
+        with np.errstate(all="ignore"):
+            epsilon = float(gaussian_mechanism.get_epsilon_gaussian(merged, delta))
+        if any(stage.sampling_probability is not None for stage in needed.stages):
+            epsilon = account(needed, delta).epsilon
+        if epsilon > LARGEST_EPSILON:
+            raise ConfigError(
+                f"Expected a target error that some epsilon up to {LARGEST_EPSILON:g} reaches, got {target_error=}. "
+                "Declare more rows, or a coarser schema."
+            )
+        return _rounded_up(max(epsilon, _LEAST_EPSILON))
 
     def _uncalibrated(self, schema: Schema, target: str | None, rows: int | None) -> Plan:
         _check_target(schema, target)
@@ -206,6 +265,14 @@ class Synthesizer(ABC):
             n_public=n,
             n_public_source="declared" if declared else "bought",
         )
+
+
+def _rounded_up(epsilon: float) -> float:
+    """Return ε with three digits, a little above: calibrated plans have a ten-thousandth more noise than they need."""
+    if epsilon <= _LEAST_EPSILON:
+        return _LEAST_EPSILON
+    digits = 2 - math.floor(math.log10(epsilon))
+    return min(math.ceil(epsilon * (1 + 2e-4) * 10**digits) / 10**digits, LARGEST_EPSILON)
 
 
 def _form(records: PrivateData) -> SourceForm:

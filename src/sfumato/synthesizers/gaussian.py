@@ -112,8 +112,7 @@ class ConditionalGaussian(Synthesizer):
         if _has_image(schema):
             return _image_forecast(plan, schema, n_public)
         facts = _Facts.of(schema, target)
-        noise_std = plan[MARGINALS].noise_multiplier * facts.unit_rows
-        share = noise_std * np.sqrt(facts.n_features * facts.n_classes) / n_public
+        share = self.one_way_error(plan, schema, target=target, n_public=n_public)
         slack = self.clip_slack * _few_columns(facts.n_features)
         squared_norm = slack**2 * facts.n_features * facts.unit_rows
         joint = plan[MOMENTS].noise_multiplier * squared_norm * np.sqrt(facts.n_classes / 2) / n_public
@@ -121,6 +120,15 @@ class ConditionalGaussian(Synthesizer):
             MARGINALS: f"standard error of a 1-way share ±{share:.2g}",
             MOMENTS: f"standard error of a 2-way share ±{joint:.2g}",
         }
+
+    def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
+        """The noise of the marginals' counts, of all classes together; of images, that of a class count."""
+        if _has_image(schema):
+            unit_rows = 1 if schema.unit is None else schema.unit.max_rows
+            return plan[COUNTS].noise_multiplier * unit_rows / n_public
+        facts = _Facts.of(schema, target)
+        noise_std = plan[MARGINALS].noise_multiplier * facts.unit_rows
+        return float(noise_std * np.sqrt(facts.n_features * facts.n_classes) / n_public)
 
     def run(self, fit: Fit) -> Fitted:
         """Fit the marginals, the moments and the chain; or the moments of images."""

@@ -1,0 +1,65 @@
+"""The ε that a target error needs: the forecast, turned round."""
+
+import time
+
+import pytest
+
+from fixtures import tables
+from sfumato import BuyCount, ConditionalGaussian
+from sfumato.errors import ConfigError
+
+METHOD = ConditionalGaussian(epsilon=1.0)
+
+
+def forecast(schema, epsilon, target, rows):
+    method = ConditionalGaussian(epsilon=epsilon)
+    plan = method.plan(schema, target=target, n_public=rows)
+    return method.one_way_error(plan, schema, target=target, n_public=rows)
+
+
+@pytest.mark.parametrize("error", [0.02, 0.001])
+@pytest.mark.parametrize("target", [None, "income"])
+def test_the_forecast_at_that_epsilon_is_the_error(error, target):
+    epsilon = METHOD.epsilon_for(tables.schema(), target_error=error, target=target, n_public=20_000)
+    got = forecast(tables.schema(), epsilon, target, 20_000)
+    assert 0.98 * error < got <= error
+
+
+def test_images():
+    epsilon = METHOD.epsilon_for(tables.image_schema(), target_error=0.01, n_public=2_000)
+    assert 0.0098 < forecast(tables.image_schema(), epsilon, None, 2_000) <= 0.01
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
+def test_it_inverts_the_forecast(epsilon):
+    error = forecast(tables.schema(), epsilon, None, 20_000)
+    start = time.perf_counter()
+    found = METHOD.epsilon_for(tables.schema(), target_error=error, n_public=20_000)
+    assert time.perf_counter() - start < 30
+    assert epsilon <= found < 1.02 * epsilon
+
+
+def test_the_printed_figure_is_this_one():
+    error = forecast(tables.schema(), 1.0, "income", 20_000)
+    stage = METHOD.describe_plan(tables.schema(), target="income", n_public=20_000)["stages"][0]
+    assert f"±{error:.2g}" in stage["forecast"]
+
+
+def test_an_easy_target_needs_little():
+    assert METHOD.epsilon_for(tables.schema(), target_error=0.9, n_public=10**7) == 0.01
+
+
+@pytest.mark.parametrize("error", [0, 1, -0.1, float("nan"), "0.1", None])
+def test_no_error(error):
+    with pytest.raises(ConfigError, match="target_error"):
+        METHOD.epsilon_for(tables.schema(), target_error=error)
+
+
+def test_out_of_reach():
+    with pytest.raises(ConfigError, match="more rows"):
+        METHOD.epsilon_for(tables.schema(), target_error=1e-6)
+
+
+def test_a_bought_number_of_rows():
+    with pytest.raises(ConfigError, match="declared"):
+        METHOD.epsilon_for(tables.schema(), target_error=0.01, n_public=BuyCount())
