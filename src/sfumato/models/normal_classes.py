@@ -20,6 +20,8 @@ _MEANS = np.linspace(-3.5, 3.5, 57)
 _SCALES = np.geomspace(0.2, 3.0, 17)
 _PRIOR_ROUNDS = 30
 _FLAT_SHARE = 0.01
+_LEAST_NOISE = 1.0  # of a count, so that tables without noise, or with next to none, still have a posterior
+_LEAST_DEVIATION = 1e-2  # of a mean score: a quarter of the grid's step
 _GRID_MEANS, _GRID_SCALES = (axis.ravel() for axis in np.meshgrid(_MEANS, _SCALES, indexing="ij"))
 
 
@@ -67,7 +69,7 @@ class Locations:
 
     def observed(self, means: np.ndarray, deviations: np.ndarray) -> Locations:
         """Return what is known after noisy means of the scores have been seen, shape (columns,)."""
-        errors = (means[:, None] - _GRID_MEANS) / deviations[:, None]
+        errors = (means[:, None] - _GRID_MEANS) / np.maximum(deviations, _LEAST_DEVIATION)[:, None]
         return Locations.of(self.evidence - errors**2 / 2)
 
 
@@ -85,5 +87,5 @@ def locate_classes(
     evidence = np.empty((len(tables), _GRID_MEANS.size))
     for j, (table, total, edges) in enumerate(zip(tables, totals, cuts, strict=True)):
         expected = total * normal_table(_GRID_MEANS, _GRID_SCALES, edges)
-        evidence[j] = (expected @ table - np.einsum("ij,ij->i", expected, expected) / 2) / noise_std**2
+        evidence[j] = (expected @ table - np.einsum("ij,ij->i", expected, expected) / 2) / max(noise_std, _LEAST_NOISE) ** 2
     return Locations.of(evidence)
