@@ -87,5 +87,7 @@ def locate_classes(
     evidence = np.empty((len(tables), _GRID_MEANS.size))
     for j, (table, total, edges) in enumerate(zip(tables, totals, cuts, strict=True)):
         expected = total * normal_table(_GRID_MEANS, _GRID_SCALES, edges)
-        evidence[j] = (expected @ table - np.einsum("ij,ij->i", expected, expected) / 2) / max(noise_std, _LEAST_NOISE) ** 2
+        evidence[j] = (expected @ table - np.einsum("ij,ij->i", expected, expected) / 2) / max(
+            noise_std, _LEAST_NOISE
+        ) ** 2
     return Locations.of(evidence)
