@@ -602,7 +602,13 @@ class TestTargetError:
 
 
 class TestGiven:
-    def test_values_and_class_counts(self, fitted, call):
+    @pytest.fixture
+    def steady(self, folder, call):
+        """A release with little, seeded noise: at epsilon 1 a rare cell of so small a table may come out as 0."""
+        assert call(*FIT[:5], 50, *FIT[6:], "--target", "income", "--seed", 1).code == 0
+        return folder
+
+    def test_values_and_class_counts(self, steady, call):
         assert call("sample", "r", "-n", 30, "--given", "age=40", "--given", "income=>50K", "--out", "g.csv").code == 0
         rows = pd.read_csv("g.csv")
         assert set(rows["age"]) == {40}
