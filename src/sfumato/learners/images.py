@@ -1,252 +1,230 @@
-"""Class means and second moments of images, bought with four Gaussian releases.
+"""Statistics of images, bought with four Gaussian releases (`sfumato.synthesizers.images`).
 
-    class counts                       G(σ)    one-hot(y)
-    class sums                         G(σ)    one-hot(y) ⊗ x,        x clipped to C
-    pooled second moment               G(σ)    zzᵀ,                   z = x − mean of its class, clipped to C'
-    class second moments               G(σ)    one-hot(y) ⊗ uuᵀ,      u = z along the leading axes, clipped to C'
+With x an image in [0, 1]^d, s its exposure, a its area, v its coefficients and weighted columns, q its low-frequency
+coefficients (`sfumato.encoders.images`), and y its class:
 
-x is the image with pixels scaled to [0, 1] by the schema's bounds. C = √d/3 and C' = √d/4 are public: images fill
-about a third of the cube's diagonal. Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md.
+    profiles                G(σ)   one-hot(bin of a) ⊗ (sorted x/s, const), pose, border     no entry is negative
+    class sums              G(σ)   one-hot(y) ⊗ (clip(v, C), C/10)
+    pooled second moment    G(σ)   qqᵀ and energies of the other frequencies of clip(v − mean of y, C')
+    class second moments    G(σ)   one-hot(y) ⊗ uuᵀ,   u = clip(v − mean of y along the leading axes, C'')
+
+Every C is a function of what was released before. Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from sfumato.data.engine import Rows
-from sfumato.data.kinds import Image, LevelKind, n_levels
-from sfumato.data.schema import Schema
-from sfumato.errors import ConfigError
-from sfumato.mechanisms.clip import clip_rows
-from sfumato.mechanisms.queries import Noisy
-from sfumato.models.gaussian import nearest_positive, shrink_spectrum, symmetric_noise_edge
+from sfumato.encoders.images import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
+from sfumato.mechanisms.clip import SAFETY, clip_rows
+from sfumato.models.warps import POSE_PARTS, PoseRange, poses
 
-_MOST_PIXELS = 4096
 _ROWS_AT_ONCE = 4096
 _SQRT2 = float(np.sqrt(2))
+_SMALL = 0.1  # weight of what is counted beside the vector it comes with ÷ that vector's bound
+
+
+def _blocks(layout: ImageLayout, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield pictures and classes of a few rows at a time."""
+    classes = layout.classes(rows)
+    for start in range(0, len(classes), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        yield layout.pictures(rows[layout.image][part]), classes[part]
 
 
 @dataclass(frozen=True)
-class ImageLayout:
-    """The image column, and the label column if there is one.
+class Profiles:
+    """Sums of sorted intensities by area, with counts, poses and how many images touch the border.
 
-    Attributes:
-        image: name of the image column.
-        kind: its kind.
-        label: name of the label column, or None.
-        n_classes: number of labels, or 1.
+    A record adds, in its area's bin, its values ÷ exposure in descending order times a public weight of the bin, and
+    the constant R/10, with R = √d/2; its pose scaled into [0, 1] per part, of norm at most R/10; and R/10 if it
+    touches the border. Norm at most R·√1.03; no entry is negative, so two records are at most √2 times that apart.
+    Value: shape (32·(d + 1) + 6,).
     """
 
-    image: str
-    kind: Image
-    label: str | None
-    n_classes: int
-
-    @classmethod
-    def of(cls, schema: Schema) -> ImageLayout:
-        """Read the layout off a schema.
-
-        Raises:
-            ConfigError: more than one image column or one label column, or too many pixels.
-        """
-        images = [name for name in schema.released if isinstance(schema.columns[name], Image)]
-        others = [name for name in schema.released if name not in images]
-        labels = [name for name in others if isinstance(schema.columns[name], LevelKind)]
-        if len(images) != 1 or len(others) > 1 or others != labels:
-            raise ConfigError(
-                "Expected one image column and at most one label column, categorical, ordinal or boolean, got "
-                f"{', '.join(map(repr, schema.released))}. Declare the other columns as identifier to leave them out."
-            )
-        kind = schema.columns[images[0]]
-        assert isinstance(kind, Image)
-        if np.prod(kind.shape) > _MOST_PIXELS:
-            raise ConfigError(
-                f"Expected images of at most {_MOST_PIXELS} values, got shape {list(kind.shape)} in {images[0]!r}. "
-                "Shrink the images first."
-            )
-        label = labels[0] if labels else None
-        classes = 1 if label is None else n_levels(schema.columns[label])  # type: ignore[arg-type]
-        return cls(images[0], kind, label, classes)
-
-    @property
-    def dimension(self) -> int:
-        """Number of values of an image."""
-        return int(np.prod(self.kind.shape))
-
-    @property
-    def clip_norm(self) -> float:
-        """C = √d/3, for images scaled to [0, 1]."""
-        return float(np.sqrt(self.dimension) / 3)
-
-    @property
-    def residual_clip_norm(self) -> float:
-        """C' = √d/4, for images less the mean of their class."""
-        return float(np.sqrt(self.dimension) / 4)
-
-    def classes(self, rows: Rows) -> np.ndarray:
-        """Return the class of each row, shape (n,)."""
-        if self.label is None:
-            return np.zeros(len(rows[self.image]), dtype=np.int64)
-        return rows[self.label].astype(np.int64)
-
-    def vectors(self, pixels: np.ndarray) -> np.ndarray:
-        """Return images as vectors in [0, 1], shape (n, d), float64; a pixel that is not a number is 0."""
-        flat = pixels.reshape(len(pixels), -1).astype(np.float64)
-        flat[np.isnan(flat)] = self.kind.lower
-        # clamped before it is scaled: a huge pixel must not overflow
-        np.clip(flat, self.kind.lower, self.kind.upper, out=flat)
-        flat -= self.kind.lower
-        flat /= self.kind.upper - self.kind.lower
-        return flat
-
-
-@dataclass(frozen=True)
-class ClassCounts:
-    """Number of images per class: a one-hot contribution. Value: shape (k,)."""
-
     layout: ImageLayout
-    name: str = "counts by class"
-    norm_bound: float = 1.0
-    replace_bound: float = _SQRT2
+    name: str = "profiles"
+
+    @property
+    def radius(self) -> float:
+        """R."""
+        return float(np.sqrt(self.layout.dimension) / 2)
+
+    @property
+    def constant(self) -> float:
+        """R/10."""
+        return _SMALL * self.radius
+
+    @property
+    def norm_bound(self) -> float:
+        """R·√1.03."""
+        return self.radius * float(np.sqrt(1 + 3 * _SMALL**2))
+
+    @property
+    def replace_bound(self) -> float:
+        """√2·norm_bound."""
+        return _SQRT2 * self.norm_bound
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weight of a profile in each bin: the norm √a of a profile is brought below R, shape (32,)."""
+        largest = np.sqrt(self.layout.dimension) * (np.arange(AREA_BINS) + 1) / AREA_BINS
+        return np.minimum(1.0, self.radius / largest)
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
-        return np.zeros(self.layout.n_classes)
+        return np.zeros(AREA_BINS * (self.layout.dimension + 1) + POSE_PARTS + 1)
+
+    def split(self, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return views of the bins, shape (32, d + 1), and of pose and border, shape (6,)."""
+        return total[: -POSE_PARTS - 1].reshape(AREA_BINS, -1), total[-POSE_PARTS - 1 :]
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
-        """Count some images."""
-        total += np.bincount(self.layout.classes(rows), minlength=self.layout.n_classes)
+        """Add some images."""
+        by_bin, rest = self.split(total)
+        for pictures, _ in _blocks(self.layout, rows):
+            lit = Lit.of(pictures)
+            bins = lit.bins(self.layout.dimension)
+            values = np.sort(pictures.reshape(len(pictures), -1), axis=1)[:, ::-1] / lit.exposure[:, None]
+            values = clip_rows(values * self.weights[bins][:, None], self.radius)
+            for b in np.unique(bins):
+                by_bin[b, :-1] += values[bins == b].sum(axis=0)
+            by_bin[:, -1] += SAFETY * self.constant * np.bincount(bins, minlength=AREA_BINS)
+            if not self.layout.can_be_posed:
+                continue
+            limits = PoseRange(*self.layout.picture[1:]).limits
+            shares = (poses(pictures.sum(axis=1)) / limits + 1) / 2
+            rest[:-1] += clip_rows(shares * self.constant / np.sqrt(POSE_PARTS), self.constant).sum(axis=0)
+            rest[-1] += SAFETY * self.constant * np.count_nonzero(touches_border(pictures, lit.exposure))
 
 
 @dataclass(frozen=True)
 class ClassSums:
-    """Per class, the sum of clipped images. Value: shape (k, d).
+    """Per class, the sum of clipped vectors of coefficients and columns, and a constant C/10 that counts.
 
-    Norm at most C. No pixel is negative, so two images' inner product is not either: they are at most √2·C apart.
+    Norm at most C·√1.01; two records of one class are at most 2C apart, of two classes √2·√1.01·C. Value: shape
+    (k, d + m + 1).
     """
 
-    layout: ImageLayout
+    encoder: ImageEncoder
+    clip_norm: float
     name: str = "sums by class"
 
     @property
+    def constant(self) -> float:
+        """C/10."""
+        return _SMALL * self.clip_norm
+
+    @property
     def norm_bound(self) -> float:
-        """C."""
-        return self.layout.clip_norm
+        """C·√1.01."""
+        return self.clip_norm * float(np.sqrt(1 + _SMALL**2))
 
     @property
     def replace_bound(self) -> float:
-        """√2·C."""
-        return _SQRT2 * self.layout.clip_norm
+        """2C."""
+        return 2 * self.clip_norm
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
-        return np.zeros((self.layout.n_classes, self.layout.dimension))
+        layout = self.encoder.layout
+        return np.zeros((layout.n_classes, layout.dimension + self.encoder.n_columns + 1))
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
-        classes = self.layout.classes(rows)
-        for start in range(0, len(classes), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            vectors = clip_rows(self.layout.vectors(rows[self.layout.image][part]), self.layout.clip_norm)
-            np.add.at(total, classes[part], vectors)
+        for pictures, classes in _blocks(self.encoder.layout, rows):
+            vectors = clip_rows(self.encoder.encode(pictures), self.clip_norm)
+            for k in np.unique(classes):
+                total[k, :-1] += vectors[classes == k].sum(axis=0)
+            total[:, -1] += SAFETY * self.constant * np.bincount(classes, minlength=len(total))
 
 
 @dataclass(frozen=True)
-class ResidualMoments:
-    """Sums of outer products of clipped residuals, optionally along given axes and per class.
+class PooledMoment:
+    """Sum of outer products of low-frequency residuals, and the energies of each other frequency on the diagonal.
 
-    Norm at most C'², two images at most √2·C'² apart. Value: shape (k or 1, q, q).
+    The residual r of all coefficients is clipped to C. A record's matrix has the block qqᵀ, q the low part of r, and
+    diagonal entries eⱼ = ‖part of r at frequency j‖². Its squared Frobenius norm ‖q‖⁴ + Σ eⱼ² is at most
+    (‖q‖² + Σ eⱼ)² = ‖r‖⁴ ≤ C⁴, and two such matrices have a non-negative inner product: norm at most C², distance at
+    most √2·C². Value: shape (low + f, low + f) for f other frequencies.
     """
 
-    layout: ImageLayout
+    encoder: ImageEncoder
     means: np.ndarray
-    axes: np.ndarray | None = None
+    clip_norm: float
     name: str = "second moments"
 
     @property
     def norm_bound(self) -> float:
-        """C'²."""
-        return self.layout.residual_clip_norm**2
+        """C²."""
+        return self.clip_norm**2
 
     @property
     def replace_bound(self) -> float:
-        """√2·C'²."""
-        return _SQRT2 * self.layout.residual_clip_norm**2
+        """√2·C²."""
+        return _SQRT2 * self.clip_norm**2
+
+    @property
+    def high_frequencies(self) -> np.ndarray:
+        """Which of the other frequencies each high coefficient has, shape (d − low,)."""
+        high = self.encoder.frequency[self.encoder.n_low :]
+        return high - high[0] if high.size else high
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
-        if self.axes is None:
-            return np.zeros((1, self.layout.dimension, self.layout.dimension))
-        return np.zeros((self.layout.n_classes, self.axes.shape[1], self.axes.shape[1]))
+        high = self.high_frequencies
+        size = self.encoder.n_low + (int(high[-1]) + 1 if high.size else 0)
+        return np.zeros((size, size))
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
-        classes = self.layout.classes(rows)
-        for start in range(0, len(classes), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            residuals = self.layout.vectors(rows[self.layout.image][part]) - self.means[classes[part]]
-            if self.axes is not None:
-                residuals = residuals @ self.axes
-            residuals = clip_rows(residuals, self.layout.residual_clip_norm)
-            if self.axes is None:
-                total[0] += residuals.T @ residuals
-                continue
-            for k in np.unique(classes[part]):
-                members = residuals[classes[part] == k]
-                total[k] += members.T @ members
+        low, d, high = self.encoder.n_low, self.encoder.layout.dimension, self.high_frequencies
+        for pictures, classes in _blocks(self.encoder.layout, rows):
+            residuals = clip_rows((self.encoder.encode(pictures) - self.means[classes])[:, :d], self.clip_norm)
+            total[:low, :low] += residuals[:, :low].T @ residuals[:, :low]
+            energies = np.bincount(high, weights=np.einsum("ij,ij->j", residuals[:, low:], residuals[:, low:]))
+            total[range(low, len(total)), range(low, len(total))] += energies
 
 
 @dataclass(frozen=True)
-class ImageMoments:
-    """What the releases say; every field is a function of released values.
+class ClassMoments:
+    """Per class, sums of outer products of clipped residuals along some axes of the coefficients, and of the columns.
 
-    Attributes:
-        counts: per class, floored above 0, shape (k,).
-        means: per class, pixels in [0, 1], shape (k, d).
+    Norm at most C², two records at most √2·C² apart. Value: shape (k, q + m, q + m).
     """
 
-    counts: np.ndarray
+    encoder: ImageEncoder
     means: np.ndarray
+    axes: np.ndarray
+    clip_norm: float
+    name: str = "second moments by class"
 
-    @classmethod
-    def of(cls, counts: Noisy, sums: Noisy) -> ImageMoments:
-        """Divide noisy sums by noisy counts."""
-        floored = np.maximum(counts.value, max(1.0, counts.noise_std))
-        return cls(floored, np.clip(sums.value / floored[:, None], 0.0, 1.0))
+    @property
+    def norm_bound(self) -> float:
+        """C²."""
+        return self.clip_norm**2
 
-    def axes(self, pooled: Noisy, most: int) -> np.ndarray:
-        """Return up to `most` leading axes of the pooled moment, those above the noise's edge, shape (d, q), q ≥ 1."""
-        values, vectors = linalg.eigh(pooled.value[0])
-        edge = symmetric_noise_edge(pooled.noise_std, len(values))
-        kept = max(1, min(most, int((values > edge).sum())))
-        return vectors[:, ::-1][:, :kept].copy()
+    @property
+    def replace_bound(self) -> float:
+        """√2·C²."""
+        return _SQRT2 * self.clip_norm**2
 
-    def factors(self, moments: Noisy) -> np.ndarray:
-        """Return Cholesky factors of the classes' covariances along the axes, shape (k, q, q).
+    def zero(self) -> np.ndarray:
+        """Return zeros."""
+        size = self.axes.shape[1] + self.encoder.n_columns
+        return np.zeros((self.encoder.layout.n_classes, size, size))
 
-        Each class's difference from the pooled moment is shrunk at the edge of its noise.
-        """
-        q = moments.value.shape[1]
-        shares = self.counts / self.counts.sum()
-        each = moments.value / self.counts[:, None, None]
-        pooled = np.einsum("k,kij->ij", shares, each)
-        factors = np.empty_like(each)
-        for k, count in enumerate(self.counts):
-            spread = max(1 - 2 * shares[k] + len(shares) * shares[k] ** 2, 0.0)
-            edge = symmetric_noise_edge(moments.noise_std, q) / count * np.sqrt(spread)
-            moment = pooled + shrink_spectrum(each[k] - pooled, edge)
-            factors[k] = np.linalg.cholesky(nearest_positive(moment, 1e-6) + 1e-9 * np.eye(q))
-        return factors
-
-    def parameters(self, axes: np.ndarray, factors: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Return the arrays of the image sampler."""
-        return {
-            "class_shares": self.counts / self.counts.sum(),
-            "means": self.means,
-            "axes": axes,
-            "factors": factors,
-        }
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add some images."""
+        low, d = self.encoder.n_low, self.encoder.layout.dimension
+        for pictures, classes in _blocks(self.encoder.layout, rows):
+            residuals = self.encoder.encode(pictures) - self.means[classes]
+            along = np.concatenate([residuals[:, :low] @ self.axes, residuals[:, d:]], axis=1)
+            along = clip_rows(along, self.clip_norm)
+            for k in np.unique(classes):
+                members = along[classes == k]
+                total[k] += members.T @ members

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from sfumato.data.kinds import Image, LevelKind, n_levels
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.arrays import require_array, require_shares
 from sfumato.models.chain import ChainModel
 from sfumato.models.conditional import ConditionalChain, given_first
+from sfumato.release.image_sampler import ImagePortrait
 
 
 class Sampler(Protocol):
@@ -119,72 +117,9 @@ def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, flo
     return (np.arange(shares.size) == int(codes[column])).astype(np.float64)
 
 
-class ImageGaussian:
-    """Samples of class-conditional Gaussians along shared axes: images as stored, and their labels.
-
-    Parameters, with k classes, d pixels scaled to [0, 1] and q axes: class_shares (k,), means (k, d), axes (d, q),
-    factors (k, q, q), lower Cholesky factors of the covariances along the axes.
-    """
-
-    name = "image_gaussian"
-
-    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._image, self._label = settings.get("image"), settings.get("label")
-        names = {name for name in (self._image, self._label) if name is not None}
-        kind = schema.columns.get(str(self._image))
-        if not isinstance(kind, Image) or names != set(schema.released):
-            raise ReleaseError("Expected the release's image and label to be the columns of its schema.")
-        self._kind = kind
-        self.class_column: str | None = self._label
-        self._shares = require_shares(parameters, "class_shares")
-        k, d = self._shares.size, int(np.prod(kind.shape))
-        self._means = require_array(parameters, "means", np.float64, (k, d))
-        self._axes = require_array(parameters, "axes", np.float64, (d, None))
-        self._factors = require_array(parameters, "factors", np.float64, (k, *2 * self._axes.shape[1:]))
-        label = None if self._label is None else schema.columns[self._label]
-        if (n_levels(label) if isinstance(label, LevelKind) else 1) != k:
-            raise ReleaseError("Expected one class share per label in the release.")
-        self.width = d + self._axes.shape[1]
-        self.possible = np.ones(k, dtype=bool)
-
-    def given(self, codes: Mapping[str, float]) -> Sampler:
-        """Return the sampler of one class: the label is all that can be given."""
-        chosen = copy.copy(self)
-        chosen._shares = _fixed_class(self._shares, self._label, codes)
-        return chosen
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n images of the schema's dtype and shape, clipped to its bounds, and their label codes."""
-        if classes is None:
-            classes = rng.choice(self._shares.size, size=n, p=self._shares)
-        normals = rng.standard_normal((n, self._axes.shape[1]))
-        pixels = self._means[classes]
-        # a stranger's factors may overflow; whatever comes of it is put back into the bounds
-        with np.errstate(all="ignore"):
-            for k in np.unique(classes):
-                members = classes == k
-                pixels[members] += normals[members] @ self._factors[k].T @ self._axes.T
-        shares = np.clip(np.nan_to_num(pixels), 0.0, 1.0)
-        rows = {str(self._image): _stored(shares, self._kind).reshape(n, *self._kind.shape)}
-        if self._label is not None:
-            rows[str(self._label)] = classes.astype(np.int32)
-        return rows
-
-
-def _stored(shares: np.ndarray, kind: Image) -> np.ndarray:
-    """Return pixels in [0, 1] as numbers between the kind's bounds, of its dtype."""
-    dtype = np.dtype(kind.dtype)
-    whole = dtype.kind in "iu"
-    limits = np.iinfo(dtype) if whole else np.finfo(dtype)
-    # so written, bounds that are far apart do not overflow
-    pixels = kind.lower * (1 - shares) + kind.upper * shares
-    pixels = np.clip(np.rint(pixels) if whole else pixels, float(limits.min), float(limits.max))
-    return pixels.astype(dtype)
-
-
 SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
     TableChain.name: TableChain,
-    ImageGaussian.name: ImageGaussian,
+    ImagePortrait.name: ImagePortrait,
 }
 
 

@@ -5,8 +5,7 @@ Tables:
     second moments by class    G(σ₂)      → covariance between columns, spectrum shrunk at the noise edge; where columns
                                             are many, also class means of normal scores (`sfumato.learners.scored`)
 
-Images: class counts, class sums, pooled second moment → leading axes, class second moments along the axes
-(`sfumato.learners.images`); the class is the label column, whatever the target.
+Images: profiles, class sums, pooled second moment, class second moments (`sfumato.synthesizers.images`).
 
 All are one-shot Gaussian releases; everything else is a function of what they released. Tables are sampled column by
 column (`sfumato.models.chain`), calibrated to the released marginals.
@@ -20,17 +19,10 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.data.engine import reduce
-from sfumato.data.kinds import Image, LevelKind, n_levels
+from sfumato.data.kinds import LevelKind, n_levels
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import Grid
-from sfumato.errors import SchemaError, require_integer, require_open_unit, require_positive
-from sfumato.learners.images import (
-    ClassCounts,
-    ClassSums,
-    ImageLayout,
-    ImageMoments,
-    ResidualMoments,
-)
+from sfumato.errors import ConfigError, SchemaError, require_integer, require_open_unit, require_positive
 from sfumato.learners.moments import (
     ClassCellCounts,
     ClassSecondMoments,
@@ -45,12 +37,19 @@ from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment, noi
 from sfumato.models.gaussian import symmetric_noise_edge
 from sfumato.models.streams import public_stream
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
-from sfumato.release.samplers import ImageGaussian, TableChain
+from sfumato.release.samplers import TableChain
 from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
+from sfumato.synthesizers.images import (
+    POSES,
+    Pose,
+    class_share_error,
+    has_image,
+    image_forecast,
+    image_stages,
+    run_images,
+)
 
 MARGINALS, MOMENTS = "marginals", "second moments by class"
-COUNTS, SUMS, POOLED = "class counts", "class sums", "pooled second moment"
-IMAGE_AXES = 40
 _CALIBRATION_ROWS = 20_000
 _CALIBRATION_SEED = 0
 _MOST_CLASSES = 1_000
@@ -71,6 +70,8 @@ class ConditionalGaussian(Synthesizer):
             there are fewer than six columns.
         constant_share: constant beside a record's normal scores ÷ their expected norm; it buys class means. Used
             where columns are many, numeric, and there are classes.
+        pose: whether images are centred, straightened and scaled before their moments, and samples moved back:
+            "affine", "none", or "auto": where most images do not touch their border, as a release says.
     """
 
     method: ClassVar[str] = "gaussian"
@@ -79,17 +80,20 @@ class ConditionalGaussian(Synthesizer):
     level_groups: int = 64
     clip_slack: float = 0.95
     constant_share: float = 0.5
+    pose: Pose = "auto"
 
     def __post_init__(self) -> None:
         require_open_unit(marginal_share=self.marginal_share)
         require_integer(at_least=2, level_groups=self.level_groups)
         require_positive(clip_slack=self.clip_slack)
         require_positive(constant_share=self.constant_share)
+        if self.pose not in POSES:
+            raise ConfigError(f"Expected pose to be one of {', '.join(map(repr, POSES))}, got pose={self.pose!r}.")
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """For tables two releases, for images four; see the module's docstring."""
-        if _has_image(schema):
-            return _image_stages(schema)
+        if has_image(schema):
+            return image_stages(schema)
         _Facts.of(schema, target)
         ratio = float(np.sqrt(2))
         return [
@@ -109,8 +113,8 @@ class ConditionalGaussian(Synthesizer):
 
     def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
-        if _has_image(schema):
-            return _image_forecast(plan, schema, n_public)
+        if has_image(schema):
+            return image_forecast(plan, schema, n_public)
         facts = _Facts.of(schema, target)
         share = self.one_way_error(plan, schema, target=target, n_public=n_public)
         slack = self.clip_slack * _few_columns(facts.n_features)
@@ -123,9 +127,8 @@ class ConditionalGaussian(Synthesizer):
 
     def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
         """The noise of the marginals' counts, of all classes together; of images, that of a class count."""
-        if _has_image(schema):
-            unit_rows = 1 if schema.unit is None else schema.unit.max_rows
-            return plan[COUNTS].noise_multiplier * unit_rows / n_public
+        if has_image(schema):
+            return class_share_error(plan, schema, n_public)
         facts = _Facts.of(schema, target)
         noise_std = plan[MARGINALS].noise_multiplier * facts.unit_rows
         return float(noise_std * np.sqrt(facts.n_features * facts.n_classes) / n_public)
@@ -133,8 +136,8 @@ class ConditionalGaussian(Synthesizer):
     def run(self, fit: Fit) -> Fitted:
         """Fit the marginals, the moments and the chain; or the moments of images."""
         schema = fit.data.schema
-        if _has_image(schema):
-            return _run_images(fit)
+        if has_image(schema):
+            return run_images(fit, self.pose)
         facts = _Facts.of(schema, fit.target)
         plan = fit.ledger.plan
         cells = numeric_cells(plan[MARGINALS].noise_multiplier, facts, fit.n_public)
@@ -168,61 +171,6 @@ class ConditionalGaussian(Synthesizer):
             parameters=model.to_arrays(),
             measurements=((ClassCellCounts.name, counts), (ClassSecondMoments.name, moments)),
         )
-
-
-def _has_image(schema: Schema) -> bool:
-    return any(isinstance(schema.columns[name], Image) for name in schema.released)
-
-
-def _image_stages(schema: Schema) -> list[Stage]:
-    ImageLayout.of(schema)
-    ratio = float(np.sqrt(2))
-    stages = (
-        (COUNTS, 0.02, ratio, "how many images each class has"),
-        (SUMS, 0.13, ratio, "per class, the mean image"),
-        (POOLED, 0.30, ratio, "how pixels go together in all classes"),
-        (MOMENTS, 0.55, ratio, "per class, how the leading axes go together"),
-    )
-    return [
-        Stage(name=name, noise_multiplier=multiplier_for_share(share), replace_distance=distance, measures=measures)
-        for name, share, distance, measures in stages
-    ]
-
-
-def _image_forecast(plan: Plan, schema: Schema, n_public: float) -> dict[str, str]:
-    """Say what the noise means, for classes of equal size; pixels are scaled to [0, 1]."""
-    layout = ImageLayout.of(schema)
-    n_public /= 1 if schema.unit is None else schema.unit.max_rows  # noise grows with the rows of a unit
-    each = n_public / layout.n_classes
-    pixel = plan[SUMS].noise_multiplier * layout.clip_norm / each
-    squared = layout.residual_clip_norm**2
-    pooled = symmetric_noise_edge(plan[POOLED].noise_multiplier * squared, layout.dimension) / n_public
-    moments = symmetric_noise_edge(plan[MOMENTS].noise_multiplier * squared, IMAGE_AXES) / each
-    return {
-        COUNTS: f"standard error of a class share ±{plan[COUNTS].noise_multiplier / n_public:.2g}",
-        SUMS: f"standard error of a pixel of a mean image ±{pixel:.2g}",
-        POOLED: f"an axis is seen if its variance exceeds {pooled:.2g}",
-        MOMENTS: f"a class's own variance is seen if it exceeds {moments:.2g}",
-    }
-
-
-def _run_images(fit: Fit) -> Fitted:
-    layout = ImageLayout.of(fit.data.schema)
-    counts = noisy_histogram(reduce(ClassCounts(layout), fit.data), stage=COUNTS, ledger=fit.ledger, noise=fit.noise)
-    sums = noisy_sum(reduce(ClassSums(layout), fit.data), stage=SUMS, ledger=fit.ledger, noise=fit.noise)
-    known = ImageMoments.of(counts, sums)
-    pooled = noisy_second_moment(
-        reduce(ResidualMoments(layout, known.means), fit.data), stage=POOLED, ledger=fit.ledger, noise=fit.noise
-    )
-    axes = known.axes(pooled, IMAGE_AXES)
-    moments = noisy_second_moment(
-        reduce(ResidualMoments(layout, known.means, axes), fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise
-    )
-    return Fitted(
-        sampler={"name": ImageGaussian.name, "image": layout.image, "label": layout.label},
-        parameters=known.parameters(axes, known.factors(moments)),
-        measurements=((COUNTS, counts), (SUMS, sums), (POOLED, pooled), (MOMENTS, moments)),
-    )
 
 
 @dataclass(frozen=True, slots=True)

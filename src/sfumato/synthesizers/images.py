@@ -1,0 +1,128 @@
+"""The images of ConditionalGaussian: four releases, and four more passes that none of them costs extra.
+
+    profiles                3 %    → sorted intensities by area, mean pose, whether images touch the border; C
+    class sums             15 %    → class counts and means; C'
+    pooled second moment   27 %    → leading axes, variances of the rest; C''
+    class second moments   55 %    → covariances along the axes and of pose, exposure, area
+
+The class is the label column, whatever the target.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from sfumato.data.engine import reduce
+from sfumato.data.kinds import Image
+from sfumato.data.schema import Schema
+from sfumato.encoders.images import ImageEncoder, ImageLayout
+from sfumato.learners.image_model import (
+    MOST_AXES,
+    ClassMeans,
+    Intensities,
+    Spread,
+    class_factors,
+    sampler_arrays,
+    sums_clip_norm,
+)
+from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
+from sfumato.models.gaussian import symmetric_noise_edge
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.release.image_sampler import ImagePortrait
+from sfumato.synthesizers.base import Fit, Fitted
+
+PROFILES, SUMS, POOLED, MOMENTS = "profiles", "class sums", "pooled second moment", "second moments by class"
+Pose = Literal["auto", "affine", "none"]
+POSES: tuple[Pose, ...] = get_args(Pose)
+_SHARES = {PROFILES: 0.03, SUMS: 0.15, POOLED: 0.27, MOMENTS: 0.55}
+_LIT = 0.2  # of the values of an image, for forecasts: no norm is known before the profiles are
+_EXPLAINED = 0.6
+_COUNT_ERROR = float(np.sqrt(101))  # norm of a record's class sums ÷ the constant that counts it
+
+
+def has_image(schema: Schema) -> bool:
+    """Return whether a schema has an image column to release."""
+    return any(isinstance(schema.columns[name], Image) for name in schema.released)
+
+
+def image_stages(schema: Schema) -> list[Stage]:
+    """Return the four stages.
+
+    Raises:
+        ConfigError: the schema is not of one image column and at most one label column.
+    """
+    ImageLayout.of(schema)
+    ratio = float(np.sqrt(2))
+    measures = {
+        PROFILES: "how much of an image is lit, how brightly, and its mean pose",
+        SUMS: "per class, how many images, and their mean",
+        POOLED: "how coefficients of images go together in all classes",
+        MOMENTS: "per class, how the leading axes, pose, exposure and area go together",
+    }
+    return [
+        Stage(
+            name=name,
+            noise_multiplier=multiplier_for_share(share),
+            replace_distance=2.0 if name == SUMS else ratio,
+            measures=measures[name],
+        )
+        for name, share in _SHARES.items()
+    ]
+
+
+def class_share_error(plan: Plan, schema: Schema, n_public: float) -> float:
+    """Return the forecast standard error of a class share."""
+    unit_rows = 1 if schema.unit is None else schema.unit.max_rows
+    return plan[SUMS].noise_multiplier * _COUNT_ERROR * unit_rows / n_public
+
+
+def image_forecast(plan: Plan, schema: Schema, n_public: float) -> dict[str, str]:
+    """Say what the noise means for classes of equal size, images a fifth lit, and means that explain 60 % of them."""
+    layout = ImageLayout.of(schema)
+    error = class_share_error(plan, schema, n_public)
+    n_public /= 1 if schema.unit is None else schema.unit.max_rows  # noise grows with the rows of a unit
+    area = _LIT * layout.dimension
+    each = n_public / layout.n_classes
+    residual = (1 - _EXPLAINED) * area
+    low = ImageEncoder(layout).n_low
+    pixel = plan[SUMS].noise_multiplier * np.sqrt(area) / each
+    pooled = symmetric_noise_edge(plan[POOLED].noise_multiplier * residual, low) / n_public
+    moments = symmetric_noise_edge(plan[MOMENTS].noise_multiplier * residual, MOST_AXES) / each
+    return {
+        PROFILES: f"standard error of a share of areas ±{plan[PROFILES].noise_multiplier * 10 / n_public:.2g}",
+        SUMS: f"standard error of a class share ±{error:.2g}, of a pixel of a mean image ±{pixel:.2g}",
+        POOLED: f"an axis is seen if its variance exceeds {pooled:.2g}",
+        MOMENTS: f"a class's own variance is seen if it exceeds {moments:.2g}",
+    }
+
+
+def run_images(fit: Fit, pose: Pose) -> Fitted:
+    """Fit the images of `ConditionalGaussian`."""
+    layout = ImageLayout.of(fit.data.schema)
+    profiles = Profiles(layout)
+    first = noisy_sum(reduce(profiles, fit.data), stage=PROFILES, ledger=fit.ledger, noise=fit.noise)
+    intensities = Intensities.of(profiles, first)
+    encoder = ImageEncoder(layout, intensities.pose if _poses(layout, pose, intensities) else None)
+    sums = ClassSums(encoder, sums_clip_norm(intensities, encoder))
+    second = noisy_sum(reduce(sums, fit.data), stage=SUMS, ledger=fit.ledger, noise=fit.noise)
+    known = ClassMeans.of(sums, second, intensities.area)
+    pooled = PooledMoment(encoder, known.means, known.clip_norm)
+    third = noisy_second_moment(reduce(pooled, fit.data), stage=POOLED, ledger=fit.ledger, noise=fit.noise)
+    spread = Spread.of(pooled, third, float(known.counts.sum()))
+    moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm)
+    fourth = noisy_second_moment(reduce(moments, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise)
+    return Fitted(
+        sampler={"name": ImagePortrait.name, "image": layout.image, "label": layout.label},
+        parameters=sampler_arrays(intensities, known, spread, class_factors(fourth, known.counts), encoder),
+        measurements=((PROFILES, first), (SUMS, second), (POOLED, third), (MOMENTS, fourth)),
+    )
+
+
+def _poses(layout: ImageLayout, pose: Pose, intensities: Intensities) -> bool:
+    """Whether images are posed: pictures that mostly touch the border were framed by whoever made them."""
+    if not layout.can_be_posed or pose == "none":
+        return False
+    return pose == "affine" or intensities.bordered < 0.5
