@@ -11,6 +11,7 @@ from sfumato.data.schema import Schema
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
 from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.purposes import Fidelity, Training
 
 try:
     __version__ = version("sfumato")
@@ -20,10 +21,12 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 __all__ = [
     "BuyCount",
     "ConditionalGaussian",
+    "Fidelity",
     "NonPrivate",
     "PrivacyBudget",
     "Release",
     "Schema",
+    "Training",
     "__version__",
     "load",
 ]

@@ -25,8 +25,10 @@ from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
 
 METHODS: dict[str, Callable[..., Synthesizer]] = {ConditionalGaussian.method: ConditionalGaussian}
+_PURPOSES: dict[str, Callable[[], Purpose]] = {"fidelity": Fidelity, "training": Training}
 _ABOUT = {
     ConditionalGaussian.method: (
         "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default."
@@ -37,6 +39,13 @@ SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
 EpsilonOption = Annotated[
     float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
+]
+PurposeOption = Annotated[
+    str,
+    typer.Option("--purpose", metavar="P", help="fidelity: samples are like the records. training: they teach best."),
+]
+PoseOption = Annotated[
+    str, typer.Option("--pose", metavar="P", help="Of images: auto, affine (centre and straighten), or none.")
 ]
 DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
 RowsOption = Annotated[
@@ -66,10 +75,12 @@ def register(app: typer.Typer) -> None:
         app.command(name)(command)
 
 
-def _synthesizer(method: str, epsilon: float, delta: float | None) -> Synthesizer:
+def _synthesizer(method: str, epsilon: float, delta: float | None, purpose: str, pose: str) -> Synthesizer:
     if method not in METHODS:
         raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
-    return METHODS[method](epsilon=epsilon, delta=delta)
+    if purpose not in _PURPOSES:
+        raise ConfigError(f"Expected --purpose to be one of {', '.join(_PURPOSES)}, got {purpose!r}.")
+    return METHODS[method](epsilon=epsilon, delta=delta, purpose=_PURPOSES[purpose](), pose=pose)
 
 
 def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
@@ -88,6 +99,8 @@ def plan_command(
         typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
     ] = None,
     method: MethodOption = ConditionalGaussian.method,
+    purpose: PurposeOption = "fidelity",
+    pose: PoseOption = "auto",
     delta: DeltaOption = None,
     rows: RowsOption = None,
     buy_rows: BuyRowsOption = False,
@@ -103,9 +116,9 @@ def plan_command(
     if epsilon is None:
         if isinstance(n_public, BuyCount):
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
-        chooser = _synthesizer(method, 1.0, delta)
+        chooser = _synthesizer(method, 1.0, delta, purpose, pose)
         epsilon = chooser.epsilon_for(known, target_error=target_error or 0.0, target=target, n_public=n_public)
-    synthesizer = _synthesizer(method, epsilon, delta)
+    synthesizer = _synthesizer(method, epsilon, delta, purpose, pose)
     plan = synthesizer.describe_plan(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan)
@@ -119,6 +132,8 @@ def fit_command(
     epsilon: EpsilonOption,
     out: Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")],
     method: MethodOption = ConditionalGaussian.method,
+    purpose: PurposeOption = "fidelity",
+    pose: PoseOption = "auto",
     delta: DeltaOption = None,
     rows: RowsOption = None,
     buy_rows: BuyRowsOption = False,
@@ -127,7 +142,7 @@ def fit_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a release to private data."""
-    synthesizer = _synthesizer(method, epsilon, delta)
+    synthesizer = _synthesizer(method, epsilon, delta, purpose, pose)
     refuse_existing(out, overwrite=overwrite, marker="manifest.json")
     known = Schema.load(schema)
     source = open_source(data)

@@ -30,7 +30,7 @@ _LEAST_POSED = 8  # pixels a side: a smaller picture has no pose to speak of
 _LEAST_LOW = 8
 _LEAST_EXPOSURE = 0.05
 # what a column weighs beside the coefficients ÷ √d, per unit: pixels ÷ side, shear, log scale; log s; √(a/d)
-_SHIFT, _SHEAR, _SCALE, _EXPOSURE, _AREA = 0.3, 0.054, 0.072, 0.036, 0.2
+_SHIFT, _SHEAR, _SCALE, _EXPOSURE, _AREA = 0.3, 0.054, 0.072, 0.107, 0.2
 
 
 @dataclass(frozen=True)

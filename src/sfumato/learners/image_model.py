@@ -20,7 +20,7 @@ MOST_AXES = 40
 _SEEN = 2.0  # a bin counts if it holds this many standard deviations of its noise
 _NEIGHBOUR = float(np.exp(-2.0))  # weight of the next bin's profile
 _SMOOTHING = 7  # ranks
-_LEAST_VARIANCE = 0.02
+_LEAST_VARIANCE = 0.005
 # clip norm ÷ what earlier releases make one expect: a clipped tail costs more than the noise of a looser bound
 _SUMS_SLACK, _POOLED_SLACK, _MOMENTS_SLACK = 1.1, 1.1, 1.3
 

@@ -20,13 +20,14 @@ _FARTHEST = 4.0  # intensities ÷ exposure beyond are cut before pictures are mo
 _PIXELS = 28  # distortions are in pixels of pictures of this side
 _JITTER = np.array([0.3, 0.3, 0.08, 0.06, 0.06])
 _WIDEST = 4.0
+_BRIGHTEST, _LEAST_LIT = 1.5, 0.1
 
 
 class ImagePortrait:
     """Class-conditional Gaussians over the leading axes of coefficients and over pose, exposure and area.
 
-    A sample is drawn along the axes, the rest of its coefficients independently; its picture is moved to its pose,
-    and its values are replaced, in the order of their size, by the profile of its area, times its exposure.
+    A sample is drawn along the axes, the rest of its coefficients independently, and shown where the sample is lit;
+    its picture is moved to its pose, and its values are replaced, in the order of their size, by the profile of its area, times its exposure.
 
     Parameters, with k classes, d values, l low-frequency coefficients, q axes and m columns: class_shares (k,), means
     (k, d + m), axes (l, q), factors (k, q + m, q + m), residual_std (d,), profiles (32, d), and reference (5,) where
@@ -87,7 +88,8 @@ class ImagePortrait:
         """Return pictures in [0, 1], shape (n, c, h, w)."""
         d, q = self._layout.dimension, self._axes.shape[1]
         normals = rng.standard_normal((len(classes), self._factors.shape[1])) * self._spread
-        coefficients = rng.standard_normal((len(classes), d), dtype=np.float32) * self._residual_std
+        coefficients = np.zeros((len(classes), d), dtype=np.float32)
+        rest = rng.standard_normal((len(classes), d), dtype=np.float32) * self._residual_std
         # a stranger's arrays may overflow; whatever comes of it is put back into the bounds
         with np.errstate(all="ignore"):
             for k in np.unique(classes):
@@ -99,6 +101,7 @@ class ImagePortrait:
         coefficients = np.clip(np.nan_to_num(coefficients), -_LARGEST, _LARGEST)
         pose, exposure, area = self._encoder.columns(np.nan_to_num(columns))
         pictures = np.clip(self._encoder.canonical(coefficients), -_FARTHEST, _FARTHEST)
+        pictures += self._texture(rest, pictures)
         _, height, width = self._layout.picture
         if self._elastic and self._layout.can_be_posed:
             pictures = elastic(pictures, self._elastic * min(height, width) / _PIXELS, rng)
@@ -111,6 +114,15 @@ class ImagePortrait:
             shown = self._profiles[area_bins(area, d)] * exposure[:, None]
         np.put_along_axis(flat, order, np.clip(np.nan_to_num(shown), 0.0, 1.0).astype(np.float32), axis=1)
         return flat.reshape(pictures.shape)
+
+    def _texture(self, rest: np.ndarray, pictures: np.ndarray) -> np.ndarray:
+        """Return what the axes leave out, where pictures are lit: as much of it in all as if it were everywhere."""
+        with np.errstate(all="ignore"):
+            texture = self._encoder.canonical(np.clip(np.nan_to_num(rest), -_LARGEST, _LARGEST))
+        lit = np.clip(pictures, 0.0, _BRIGHTEST)
+        size = np.sqrt(np.mean(lit.reshape(len(lit), -1) ** 2, axis=1))
+        texture *= lit / np.maximum(size, _LEAST_LIT)[:, None, None, None]
+        return np.clip(texture, -_FARTHEST, _FARTHEST)
 
     def _jitters(self) -> np.ndarray:
         _, height, width = self._layout.picture
