@@ -92,7 +92,9 @@ def sheet(path: Path, rows: list[tuple[np.ndarray, np.ndarray]], each: int = 10)
         gap = np.full((blocks[0].shape[0], 6), 128, dtype=np.uint8)
         lines.append(np.hstack([part for block in blocks for part in (block, gap)][:-1]))
     picture = np.vstack(lines)
-    Picture.fromarray(picture).resize((picture.shape[1] * 2, picture.shape[0] * 2), Picture.Resampling.NEAREST).save(path)
+    Picture.fromarray(picture).resize((picture.shape[1] * 2, picture.shape[0] * 2), Picture.Resampling.NEAREST).save(
+        path
+    )
 
 
 def main() -> None:

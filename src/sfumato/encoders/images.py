@@ -201,11 +201,8 @@ class ImageEncoder:
         # values in one row have no order that a frequency could mean anything in
         return (1, 2, 3) if self.layout.picture[1] > 1 else (1,)
 
-    def encode(self, pictures: np.ndarray) -> np.ndarray:
-        """Return coefficients and weighted columns of pictures in [0, 1], shape (n, d + m), float64.
-
-        The norm of the coefficients is at most √a before posing.
-        """
+    def straightened(self, pictures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return pictures in [0, 1] moved to the reference pose ÷ exposure, same shape, and raw columns (n, m)."""
         lit = Lit.of(pictures)
         columns = [np.log(lit.exposure)[:, None], np.sqrt(lit.area)[:, None]]
         if self.reference is not None:
@@ -214,15 +211,25 @@ class ImageEncoder:
             columns.insert(0, pose)
             moved = without_pose(pictures.reshape(-1, height, width), np.repeat(pose, channels, axis=0))
             pictures = np.clip(moved, 0.0, 1.0).reshape(pictures.shape)
-        shares = pictures / lit.exposure[:, None, None, None]
-        coefficients = fft.dctn(shares, axes=self._axes, norm="ortho").reshape(len(shares), -1)[:, self._order]
-        return np.concatenate([coefficients, np.concatenate(columns, axis=1) * self.column_weights], axis=1)
+        exposure = lit.exposure.astype(np.float32)[:, None, None, None]
+        return pictures / exposure, np.concatenate(columns, axis=1)
+
+    def encode(self, pictures: np.ndarray) -> np.ndarray:
+        """Return coefficients and weighted columns of pictures in [0, 1], shape (n, d + m), float64.
+
+        The norm of the coefficients is at most √a before posing.
+        """
+        shares, columns = self.straightened(pictures)
+        coefficients = np.asarray(fft.dctn(shares, axes=self._axes, norm="ortho")).reshape(len(shares), -1)
+        coefficients = coefficients[:, self._order]
+        return np.concatenate([coefficients, columns * self.column_weights], axis=1)
 
     def canonical(self, coefficients: np.ndarray) -> np.ndarray:
         """Return the pictures of some coefficients, exposure 1 and reference pose, shape (n, c, h, w), float32."""
         ordered = np.empty(coefficients.shape, dtype=np.float32)
         ordered[:, self._order] = coefficients
-        return fft.idctn(ordered.reshape(-1, *self.layout.picture), axes=self._axes, norm="ortho", overwrite_x=True)
+        pictures = ordered.reshape(-1, *self.layout.picture)
+        return np.asarray(fft.idctn(pictures, axes=self._axes, norm="ortho", overwrite_x=True))
 
     def columns(self, weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return pose (or an array of no columns), exposure and area, each in its range, of weighted columns (n, m)."""

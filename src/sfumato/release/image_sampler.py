@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.data.kinds import Image
 from sfumato.data.schema import Schema
+from sfumato.encoders.gradients import gradient_features, n_features
 from sfumato.encoders.images import AREA_BINS, ImageEncoder, ImageLayout, area_bins
 from sfumato.errors import ReleaseError
 from sfumato.models.arrays import require_array, require_shares
@@ -20,19 +21,24 @@ _FARTHEST = 4.0  # intensities ÷ exposure beyond are cut before pictures are mo
 _PIXELS = 28  # distortions are in pixels of pictures of this side
 _JITTER = np.array([0.3, 0.3, 0.08, 0.06, 0.06])
 _WIDEST = 4.0
+_REDRAWS = 8
 _BRIGHTEST, _LEAST_LIT = 1.5, 0.1
 
 
 class ImagePortrait:
     """Class-conditional Gaussians over the leading axes of coefficients and over pose, exposure and area.
 
-    A sample is drawn along the axes, the rest of its coefficients independently, and shown where the sample is lit;
-    its picture is moved to its pose, and its values are replaced, in the order of their size, by the profile of its area, times its exposure.
+    A sample is drawn along the axes, the rest of its coefficients independently, and shown where the sample is lit; its
+    picture is moved to its pose, and its values are replaced, in the order of their size, by the profile of its area,
+    times its exposure.
 
     Parameters, with k classes, d values, l low-frequency coefficients, q axes and m columns: class_shares (k,), means
     (k, d + m), axes (l, q), factors (k, q + m, q + m), residual_std (d,), profiles (32, d), and reference (5,) where
-    images are posed. Settings: image, label, and for pictures to learn from: spread (factor of the Gaussian's
-    standard deviations), elastic (pixels in 28) and jitter (of poses).
+    images are posed. A release for training adds teacher_coefficients (f, k) and teacher_offsets (k,): a classifier on
+    f fixed features of a picture, which labels every sample.
+
+    Settings: image, label; and for pictures to learn from spread (factor of the Gaussian's standard deviations),
+    elastic (pixels in 28) and jitter (of poses).
     """
 
     name = "image_portrait"
@@ -44,12 +50,7 @@ class ImagePortrait:
             raise ReleaseError("Expected the release's image and label to be the columns of its schema.")
         layout = ImageLayout.of(schema)
         self._layout, d = layout, layout.dimension
-        reference = None
-        if "reference" in parameters:
-            if not layout.can_be_posed:
-                raise ReleaseError("Expected images that can have a pose in a release with a reference pose.")
-            reference = require_array(parameters, "reference", np.float64, (POSE_PARTS,))
-        self._encoder = ImageEncoder(layout, reference)
+        self._encoder = ImageEncoder(layout, _reference(parameters, layout))
         self.class_column: str | None = self._label
         self._shares = require_shares(parameters, "class_shares")
         if self._shares.size != layout.n_classes:
@@ -61,6 +62,8 @@ class ImagePortrait:
         self._factors = require_array(parameters, "factors", np.float64, (k, size, size))
         self._residual_std = require_array(parameters, "residual_std", np.float64, (d,))
         self._profiles = require_array(parameters, "profiles", np.float64, (AREA_BINS, d))
+        self._teacher = _teacher(parameters, self._encoder)
+        self._fixed = False
         self._spread = _setting(settings, "spread", 1.0)
         self._elastic = _setting(settings, "elastic", 0.0)
         self._jitter = _setting(settings, "jitter", 0.0)
@@ -71,18 +74,38 @@ class ImagePortrait:
         """Return the sampler of one class: the label is all that can be given."""
         chosen = copy.copy(self)
         if self._label is not None and self._label in codes:
+            chosen._fixed = True
             chosen._shares = (np.arange(self._shares.size) == int(codes[self._label])).astype(np.float64)
         return chosen
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n images of the schema's dtype and shape, within its bounds, and their label codes."""
+        chosen = self._fixed or classes is not None
         if classes is None:
             classes = rng.choice(self._shares.size, size=n, p=self._shares)
         pictures = self._pictures(classes, rng)
+        if self._teacher is not None:
+            classes = self._agreed(pictures, classes, rng) if chosen else self._taught(pictures)
         rows = {str(self._image): stored(self._layout.pixels(pictures), self._layout.kind)}
         if self._label is not None:
             rows[str(self._label)] = classes.astype(np.int32)
         return rows
+
+    def _taught(self, pictures: np.ndarray) -> np.ndarray:
+        """Return the teacher's label of each picture."""
+        assert self._teacher is not None
+        coefficients, offsets = self._teacher
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(gradient_features(pictures, self._encoder) @ coefficients + offsets).argmax(axis=1)
+
+    def _agreed(self, pictures: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Redraw, in place, pictures of chosen classes that the teacher would label otherwise, a few times; classes."""
+        for _ in range(_REDRAWS):
+            other = np.flatnonzero(self._taught(pictures) != classes)
+            if not other.size:
+                break
+            pictures[other] = self._pictures(classes[other], rng)
+        return classes
 
     def _pictures(self, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return pictures in [0, 1], shape (n, c, h, w)."""
@@ -127,6 +150,22 @@ class ImagePortrait:
     def _jitters(self) -> np.ndarray:
         _, height, width = self._layout.picture
         return _JITTER * np.array([width / _PIXELS, height / _PIXELS, 1, 1, 1])
+
+
+def _reference(parameters: Mapping[str, np.ndarray], layout: ImageLayout) -> np.ndarray | None:
+    if "reference" not in parameters:
+        return None
+    if not layout.can_be_posed:
+        raise ReleaseError("Expected images that can have a pose in a release with a reference pose.")
+    return require_array(parameters, "reference", np.float64, (POSE_PARTS,))
+
+
+def _teacher(parameters: Mapping[str, np.ndarray], encoder: ImageEncoder) -> tuple[np.ndarray, np.ndarray] | None:
+    if "teacher_offsets" not in parameters:
+        return None
+    k = encoder.layout.n_classes
+    coefficients = require_array(parameters, "teacher_coefficients", np.float64, (n_features(encoder), k))
+    return coefficients, require_array(parameters, "teacher_offsets", np.float64, (k,))
 
 
 def _setting(settings: Mapping[str, Any], name: str, default: float) -> float:

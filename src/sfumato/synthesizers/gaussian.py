@@ -13,7 +13,7 @@ column (`sfumato.models.chain`), calibrated to the released marginals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 import numpy as np
@@ -33,7 +33,7 @@ from sfumato.learners.moments import (
     fit_marginals,
 )
 from sfumato.learners.scored import ScoredMarginals, fit_scored_chain
-from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment, noisy_sum
+from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
 from sfumato.models.gaussian import symmetric_noise_edge
 from sfumato.models.streams import public_stream
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
@@ -48,6 +48,7 @@ from sfumato.synthesizers.images import (
     image_stages,
     run_images,
 )
+from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
 
 MARGINALS, MOMENTS = "marginals", "second moments by class"
 _CALIBRATION_ROWS = 20_000
@@ -70,6 +71,8 @@ class ConditionalGaussian(Synthesizer):
             there are fewer than six columns.
         constant_share: constant beside a record's normal scores ÷ their expected norm; it buys class means. Used
             where columns are many, numeric, and there are classes.
+        purpose: `Fidelity()`: samples look and count like the records; `Training()`: samples of images teach a
+            classifier best.
         pose: whether images are centred, straightened and scaled before their moments, and samples moved back:
             "affine", "none", or "auto": where most images do not touch their border, as a release says.
     """
@@ -80,6 +83,7 @@ class ConditionalGaussian(Synthesizer):
     level_groups: int = 64
     clip_slack: float = 0.95
     constant_share: float = 0.5
+    purpose: Purpose = field(default_factory=Fidelity)
     pose: Pose = "auto"
 
     def __post_init__(self) -> None:
@@ -87,13 +91,15 @@ class ConditionalGaussian(Synthesizer):
         require_integer(at_least=2, level_groups=self.level_groups)
         require_positive(clip_slack=self.clip_slack)
         require_positive(constant_share=self.constant_share)
+        if not isinstance(self.purpose, Fidelity | Training):
+            raise ConfigError(f"Expected purpose to be Fidelity() or Training(), got purpose={self.purpose!r}.")
         if self.pose not in POSES:
             raise ConfigError(f"Expected pose to be one of {', '.join(map(repr, POSES))}, got pose={self.pose!r}.")
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """For tables two releases, for images four; see the module's docstring."""
         if has_image(schema):
-            return image_stages(schema)
+            return image_stages(schema, self.purpose)
         _Facts.of(schema, target)
         ratio = float(np.sqrt(2))
         return [
@@ -137,7 +143,7 @@ class ConditionalGaussian(Synthesizer):
         """Fit the marginals, the moments and the chain; or the moments of images."""
         schema = fit.data.schema
         if has_image(schema):
-            return run_images(fit, self.pose)
+            return run_images(fit, self.pose, self.purpose)
         facts = _Facts.of(schema, fit.target)
         plan = fit.ledger.plan
         cells = numeric_cells(plan[MARGINALS].noise_multiplier, facts, fit.n_public)

@@ -1,9 +1,11 @@
-"""The images of ConditionalGaussian: four releases, and four more passes that none of them costs extra.
+"""The images of ConditionalGaussian: four releases, and for training a classifier's noisy gradients.
 
     profiles                3 %    → sorted intensities by area, mean pose, whether images touch the border; C
     class sums             15 %    → class counts and means; C'
     pooled second moment   27 %    → leading axes, variances of the rest; C''
     class second moments   55 %    → covariances along the axes and of pose, exposure, area
+
+    classifier, 20 times  half of all, for training only → the labels of samples (`sfumato.learners.teacher`)
 
 The class is the label column, whatever the target.
 """
@@ -17,7 +19,9 @@ import numpy as np
 from sfumato.data.engine import reduce
 from sfumato.data.kinds import Image
 from sfumato.data.schema import Schema
+from sfumato.encoders.gradients import gradient_features
 from sfumato.encoders.images import ImageEncoder, ImageLayout
+from sfumato.errors import ConfigError
 from sfumato.learners.image_model import (
     MOST_AXES,
     ClassMeans,
@@ -28,18 +32,23 @@ from sfumato.learners.image_model import (
     sums_clip_norm,
 )
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
+from sfumato.learners.teacher import STEPS, Standardised, TeacherGradient, train, warm_start
+from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
 from sfumato.models.gaussian import symmetric_noise_edge
+from sfumato.models.streams import public_stream
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.image_sampler import ImagePortrait
 from sfumato.synthesizers.base import Fit, Fitted
+from sfumato.synthesizers.purposes import Purpose, Training
 
 PROFILES, SUMS, POOLED, MOMENTS = "profiles", "class sums", "pooled second moment", "second moments by class"
+TEACHER = "classifier's gradients"
 Pose = Literal["auto", "affine", "none"]
 POSES: tuple[Pose, ...] = get_args(Pose)
 _SHARES = {PROFILES: 0.03, SUMS: 0.15, POOLED: 0.27, MOMENTS: 0.55}
 _LIT = 0.2  # of the values of an image, for forecasts: no norm is known before the profiles are
 _EXPLAINED = 0.6
+_WARM_BLOCKS, _WARM_BLOCK, _WARM_SEED = 5, 4096, 0  # synthetic images that the classifier starts from
 _COUNT_ERROR = float(np.sqrt(101))  # norm of a record's class sums ÷ the constant that counts it
 
 
@@ -48,13 +57,31 @@ def has_image(schema: Schema) -> bool:
     return any(isinstance(schema.columns[name], Image) for name in schema.released)
 
 
-def image_stages(schema: Schema) -> list[Stage]:
-    """Return the four stages.
+def image_stages(schema: Schema, purpose: Purpose) -> list[Stage]:
+    """Return the four stages, and for training the classifier's.
 
     Raises:
-        ConfigError: the schema is not of one image column and at most one label column.
+        ConfigError: the schema is not of one image column and at most one label column, or has no labels to train on.
     """
-    ImageLayout.of(schema)
+    layout = ImageLayout.of(schema)
+    teacher = []
+    left = 1.0
+    if isinstance(purpose, Training):
+        if layout.label is None:
+            raise ConfigError(
+                "Expected a label column beside the images for purpose Training(). Declare it, or leave "
+                "the purpose out."
+            )
+        left = 1 - purpose.teacher_share
+        teacher = [
+            Stage(
+                name=TEACHER,
+                noise_multiplier=multiplier_for_share(purpose.teacher_share / STEPS),
+                replace_distance=2.0,
+                count=STEPS,
+                measures="how a classifier of images should change",
+            )
+        ]
     ratio = float(np.sqrt(2))
     measures = {
         PROFILES: "how much of an image is lit, how brightly, and its mean pose",
@@ -62,15 +89,16 @@ def image_stages(schema: Schema) -> list[Stage]:
         POOLED: "how coefficients of images go together in all classes",
         MOMENTS: "per class, how the leading axes, pose, exposure and area go together",
     }
-    return [
+    moments = [
         Stage(
             name=name,
-            noise_multiplier=multiplier_for_share(share),
+            noise_multiplier=multiplier_for_share(share * left),
             replace_distance=2.0 if name == SUMS else ratio,
             measures=measures[name],
         )
         for name, share in _SHARES.items()
     ]
+    return moments + teacher
 
 
 def class_share_error(plan: Plan, schema: Schema, n_public: float) -> float:
@@ -99,7 +127,7 @@ def image_forecast(plan: Plan, schema: Schema, n_public: float) -> dict[str, str
     }
 
 
-def run_images(fit: Fit, pose: Pose) -> Fitted:
+def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
     """Fit the images of `ConditionalGaussian`."""
     layout = ImageLayout.of(fit.data.schema)
     profiles = Profiles(layout)
@@ -114,10 +142,38 @@ def run_images(fit: Fit, pose: Pose) -> Fitted:
     spread = Spread.of(pooled, third, float(known.counts.sum()))
     moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm)
     fourth = noisy_second_moment(reduce(moments, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise)
-    return Fitted(
+    fitted = Fitted(
         sampler={"name": ImagePortrait.name, "image": layout.image, "label": layout.label},
         parameters=sampler_arrays(intensities, known, spread, class_factors(fourth, known.counts), encoder),
         measurements=((PROFILES, first), (SUMS, second), (POOLED, third), (MOMENTS, fourth)),
+    )
+    return _for_training(fit, fitted, encoder, purpose) if isinstance(purpose, Training) else fitted
+
+
+def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Training) -> Fitted:
+    """Train the classifier that labels samples, and vary samples."""
+    layout = encoder.layout
+    sampler = ImagePortrait(fit.data.schema, fitted.sampler, fitted.parameters)
+    stream = public_stream(_WARM_SEED)
+    drawn = [sampler.rows(_WARM_BLOCK, stream) for _ in range(_WARM_BLOCKS)]
+    features = np.concatenate([gradient_features(layout.pictures(rows[layout.image]), encoder) for rows in drawn])
+    standardised = Standardised.of(encoder, features)
+    classes = np.concatenate([layout.classes(rows) for rows in drawn])
+    released: list[Noisy] = []
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        exact = reduce(TeacherGradient(standardised, weights), fit.data)
+        released.append(noisy_sum(exact, stage=TEACHER, ledger=fit.ledger, noise=fit.noise))
+        return released[-1].value
+
+    start = warm_start(standardised.vectors(features), classes, layout.n_classes)
+    coefficients, offsets = standardised.linear(train(start, gradient, fit.n_public))
+    varied = {"spread": purpose.spread, "elastic": purpose.elastic, "jitter": purpose.jitter}
+    steps = Noisy(np.stack([noisy.value for noisy in released]), released[0].noise_std)
+    return Fitted(
+        sampler={**fitted.sampler, **varied},
+        parameters={**fitted.parameters, "teacher_coefficients": coefficients, "teacher_offsets": offsets},
+        measurements=(*fitted.measurements, (TEACHER, steps)),
     )
 
 
