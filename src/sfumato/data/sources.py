@@ -37,8 +37,9 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
 
     Args:
         data: a path to a `.csv`, `.parquet` or `.npz` file, or to a folder of PNG images; a
-            pandas or polars DataFrame; a pyarrow Table; images as one array, as `(x, y)`, or as a dict with the keys `x` and
-            `y`, or `x_train` and `y_train`. A Source is returned as it is.
+            pandas or polars DataFrame; a pyarrow Table; images as one array, as `(x, y)`, or as
+            a dict with the keys `x` and `y`, or `x_train` and `y_train`. A Source is returned as it
+            is.
         chunk_rows: the most rows of one chunk.
 
     Raises:
