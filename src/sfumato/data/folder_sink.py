@@ -38,7 +38,7 @@ def write_pictures(batches: Iterator[Mapping[str, Column]], folder: Path) -> Non
             folder.mkdir()
             (folder / MARKER).touch()
         for image, label in zip(images, labels, strict=True):
-            if label not in places:
+            if label is not None and label not in places:
                 places[label] = folder / folder_of_label(label)
                 places[label].mkdir()
             made += 1
