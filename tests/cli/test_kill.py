@@ -175,3 +175,18 @@ def test_a_sample(kill, call, tmp_path, name):
     assert call("sample", tmp_path / "r", "-n", 9, "--out", target).code == 0
     made = pd.read_csv(target) if name == "s.csv" else pd.read_parquet(target)
     assert len(made) == 9
+
+
+def test_a_sample_of_pictures(kill, call, tmp_path):
+    tables.write_npz(tmp_path / "pictures.npz")
+    (tmp_path / "schema.yaml").write_text(tables.IMAGE_SCHEMA_TEXT, encoding="utf-8")
+    release, target = tmp_path / "r", tmp_path / "s"
+    options = ("--schema", tmp_path / "schema.yaml", "--epsilon", 1, "--out", release)
+    assert call("fit", tmp_path / "pictures.npz", *options).code == 0
+    assert kill("sample", release, "-n", 10**9, "--out", target, after=0.4) == -signal.SIGKILL
+    assert kill("sample", release, "-n", 9, "--out", target, place="write", call=5) == -signal.SIGKILL
+    assert kill("sample", release, "-n", 9, "--out", target, place="replace") == -signal.SIGKILL
+    assert not target.exists()
+    assert all(is_partial(name) for name in left(tmp_path) - {"r", "pictures.npz"})
+    assert call("sample", release, "-n", 9, "--out", target).code == 0
+    assert len(list(target.rglob("*.png"))) == 9

@@ -22,7 +22,9 @@ schema_app = typer.Typer(
     help="Write, import and check schemas: what is publicly known of a table.", no_args_is_help=True
 )
 
-DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file.")]
+DataArgument = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file, or a folder of PNG images.")
+]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 

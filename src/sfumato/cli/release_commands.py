@@ -181,7 +181,14 @@ def _stages(synthesizer: Synthesizer, schema: Schema, target: str | None) -> Ite
 
 def sample_command(
     release: ReleaseArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .parquet or .npz file to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="A .csv, .parquet or .npz file to write; without a suffix, a folder of PNG images.",
+        ),
+    ],
     n: Annotated[
         int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
     ] = None,
@@ -197,9 +204,9 @@ def sample_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
-    from sfumato.data.sinks import write_table
+    from sfumato.data.sinks import output_marker, write_table
 
-    refuse_existing(out, overwrite=overwrite)
+    refuse_existing(out, overwrite=overwrite, marker=output_marker(out))
     found = load(release)
     batches = found.batches(
         n, seed=seed, given=given_values(given, found.schema), class_counts=class_counts(class_count)

@@ -15,9 +15,10 @@ from typing import Literal, TypeAlias, TypeVar, final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.data.kinds import ColumnKind
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
 
-Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays"]
+Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder"]
 Column: TypeAlias = pa.ChunkedArray | np.ndarray
 T = TypeVar("T")
 
@@ -72,6 +73,22 @@ class Source(ABC):
     def names(self) -> tuple[str, ...]:
         """Column names in the source's own order."""
         return tuple(self.storage)
+
+    def under(self, columns: Mapping[str, ColumnKind]) -> Source:
+        """Return the source with the storage types that these kinds declare; most sources know their own.
+
+        Raises:
+            SchemaError: the source cannot hold such columns.
+        """
+        return self
+
+    def measured(self) -> Source:
+        """Return the source with storage types read off the records where only they tell. Not private: for drafts."""
+        return self
+
+    def skipped(self) -> Iterator[str]:
+        """Yield the names of records that a fit leaves out because they cannot be read. Not private."""
+        return iter(())
 
     def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
         """Read the rows from the first to the last, in chunks of at most `chunk_rows`.

@@ -80,7 +80,7 @@ def draft_schema(source: Source) -> Draft:
     Raises:
         DataError: the source cannot be read, or there is nothing in it to describe.
     """
-    surveys = survey_columns(source)
+    surveys = survey_columns(source.measured())
     guesses = {name: _guess(survey) for name, survey in surveys.items()}
     rows = max((survey.n_cells for survey in surveys.values()), default=0)
     schema = None

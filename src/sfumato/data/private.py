@@ -36,6 +36,7 @@ class PrivateData:
     """
 
     def __init__(self, source: Source, schema: Schema) -> None:
+        source = source.under(schema.columns)
         self._source = source
         self._schema = schema
         _check_columns(source, schema)

@@ -18,14 +18,20 @@ import pyarrow.parquet as pq
 from sfumato.data.array_sources import array_of
 from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.data.chunks import Chunk, Column
+from sfumato.data.folder_sink import MARKER, write_pictures
 from sfumato.data.text_sink import csv_body, csv_header
 from sfumato.errors import ConfigError, OutputError
 
-__all__ = ["Batch", "atomic_path", "refuse_existing", "write_table"]
+__all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_table"]
 
 Batch: TypeAlias = pa.Table | Chunk
 
 _COPY_BYTES = 1 << 20
+
+
+def output_marker(path: str | os.PathLike[str]) -> str | None:
+    """Return the file by which an output at this path is known as ours, if it is a folder: it has no suffix."""
+    return None if Path(path).suffix else MARKER
 
 
 def write_table(
@@ -35,14 +41,14 @@ def write_table(
     overwrite: bool = False,
     keys: Mapping[str, str] | None = None,
 ) -> None:
-    """Write batches to a `.csv`, `.parquet` or `.npz` file, in memory bounded by one batch.
+    """Write batches to a `.csv`, `.parquet` or `.npz` file, or images to a folder of PNG files, a batch at a time.
 
     Every batch has the columns of the first, of the same types. In a CSV file a missing value is
     an empty cell; text is quoted where it has to be.
 
     Args:
         batches: tables, or chunks with image columns; at least one, which may have no rows.
-        path: where to write; its suffix says the format.
+        path: where to write; its suffix says the format; without one it is a folder `path/LABEL/000001.png`.
         overwrite: whether an existing file may be replaced.
         keys: for `.npz`: column name to key (`Source.keys`); a column not in it keeps its name.
 
@@ -53,9 +59,10 @@ def write_table(
     path = Path(path)
     write = _WRITERS.get(path.suffix.lower())
     if write is None:
-        rule = f"Expected a {', '.join(_WRITERS)} file to write, got {path.name!r}"
-        raise ConfigError(f"{rule}. Choose one of these suffixes.")
-    with atomic_path(path, overwrite=overwrite) as partial:
+        known = ", ".join(suffix for suffix in _WRITERS if suffix)
+        rule = f"Expected a {known} file to write, or for images a folder without a suffix, got {path.name!r}"
+        raise ConfigError(f"{rule}. Choose one of these.")
+    with atomic_path(path, overwrite=overwrite, marker=output_marker(path)) as partial:
         failure = reason_of(lambda: write(_alike(batches), partial, keys or {}))
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")
@@ -120,6 +127,10 @@ def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) ->
                 spool.copy_to(member)
 
 
+def _write_folder(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
+    write_pictures(map(_columns, batches), path)
+
+
 def _columns(batch: Batch) -> Mapping[str, Column]:
     if isinstance(batch, Chunk):
         return batch.columns
@@ -178,4 +189,5 @@ _WRITERS: Mapping[str, Callable[[Iterator[Batch], Path, Mapping[str, str]], None
     ".csv": _write_csv,
     ".parquet": _write_parquet,
     ".npz": _write_npz,
+    "": _write_folder,
 }

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sfumato.data.array_sources import open_arrays, open_npz, to_arrays
 from sfumato.data.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
+from sfumato.data.folder_source import open_folder
 from sfumato.data.frame_sources import open_pandas, open_polars, to_pandas, to_polars
 from sfumato.data.table_sources import open_arrow, open_parquet
 from sfumato.data.text_source import open_csv
@@ -35,15 +36,16 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
     """Open a file, a data frame or arrays for reading in chunks; no record is read yet.
 
     Args:
-        data: a path to a `.csv`, `.parquet` or `.npz` file; a pandas or polars DataFrame; a
-            pyarrow Table; images as one array, as `(x, y)`, or as a dict with the keys `x` and
-            `y`, or `x_train` and `y_train`. A Source is returned as it is.
+        data: a path to a `.csv`, `.parquet` or `.npz` file, or to a folder of PNG images; a
+            pandas or polars DataFrame; a pyarrow Table; images as one array, as `(x, y)`, or as
+            a dict with the keys `x` and `y`, or `x_train` and `y_train`. A Source is returned as it
+            is.
         chunk_rows: the most rows of one chunk.
 
     Raises:
         DataError: the file is missing, empty, damaged or of an unknown kind, or its column names
             are unusable.
-        ConfigError: `data` is none of these, or `chunk_rows` is below 1.
+        ConfigError: `data` is none of these, `chunk_rows` is below 1, or Pillow is needed and not installed.
 
     Example:
         >>> import pyarrow as pa
@@ -83,14 +85,16 @@ def to_container(
         return to_pandas(table, dtypes or {})
     if container == "polars":
         return to_polars(table, dtypes or {})
-    if container in {"npz", "arrays"}:
+    if container in {"npz", "arrays", "folder"}:
         return to_arrays(table, keys or {})
     return table
 
 
 def _open_path(path: Path, chunk_rows: int) -> Source:
     if path.is_dir():
-        raise DataError(f"Expected a file, got the directory {path.name}. Give the path of one data file.")
+        if path.suffix.lower() in _READERS:
+            raise DataError(f"Expected a file, got the directory {path.name}. Give the path of one data file.")
+        return open_folder(path, chunk_rows=chunk_rows)
     if not path.is_file():
         raise DataError(f"Expected a file that exists, got {path.name}. Check the path.")
     reader = _READERS.get(path.suffix.lower())

@@ -51,7 +51,7 @@ class Finding:
     Attributes:
         column: the column.
         problem: `missing`: no value. `unknown`: not among the categories. `clamped`: outside the
-            bounds. `unparseable`: not a number or date. `absent`: declared, but not in the data.
+            bounds. `unparseable`: not a number, date or image. `absent`: declared, but not in the data.
             `undeclared`: in the data, but not declared; it is left out. `storage`: the column's
             type cannot hold the declared values.
         becomes: what a fit makes of such cells, or what is wrong with the column.
@@ -77,6 +77,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     Raises:
         DataError: the source cannot be read.
     """
+    source = source.under(schema.columns)
     findings = list(_column_findings(source, schema))
     absent = {finding.column for finding in findings if finding.problem == "absent"}
     read = [name for name, kind in schema.columns.items() if name not in absent and not isinstance(kind, Identifier)]
@@ -86,9 +87,26 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
             kind = schema.columns[name]
             for problem, cells in _problems(kind, chunk.columns[name], schema.missing):
                 _note(counted, name, problem, kind, cells)
+    findings += _skipped_records(source, schema)
     order = {name: place for place, name in enumerate(schema.columns)}
     findings += counted.values()
     return sorted(findings, key=lambda finding: order.get(finding.column, len(order)))
+
+
+def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
+    """Yield a finding of the images that cannot be read, if there are any."""
+    images = [name for name, kind in schema.columns.items() if isinstance(kind, Image)]
+    skipped = list(source.skipped())
+    if images and skipped:
+        examples = [text if len(text) <= _LONGEST_EXAMPLE else f"...{text[3 - _LONGEST_EXAMPLE :]}" for text in skipped]
+        becomes = "left out, whole records"
+        yield Finding(
+            column=images[0],
+            problem="unparseable",
+            becomes=becomes,
+            count=len(skipped),
+            examples=examples[:_MOST_EXAMPLES],
+        )
 
 
 def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:

@@ -20,9 +20,9 @@ from sfumato.encoders.gradients import gradient_features
 from sfumato.encoders.images import ImageEncoder
 from sfumato.mechanisms.clip import clip_rows
 
-STEPS = 20
+STEPS = 10
 _CLIP_NORM = 0.5
-_RATE = 100.0
+_RATE = 400.0
 _MOMENTUM = 0.9
 _WARM_STEPS, _WARM_RATE = 60, 30.0
 _RIDGE = 0.1  # of the mean eigenvalue
@@ -116,19 +116,24 @@ def warm_start(vectors: np.ndarray, classes: np.ndarray, n_classes: int) -> np.n
 
 
 def train(weights: np.ndarray, gradient: Callable[[np.ndarray], np.ndarray], n: float) -> np.ndarray:
-    """Return weights after the noisy steps.
+    """Return the mean of the weights after each of the last half of the noisy steps.
 
     Args:
         weights: to start from, shape (f + 1, k).
         gradient: releases the noisy sum of gradients at some weights; called `STEPS` times.
         n: number of records, public or released.
     """
-    return _descend(weights, lambda at: gradient(at) / n, STEPS, _RATE)
+    return _descend(weights, lambda at: gradient(at) / n, STEPS, _RATE, last=STEPS // 2)
 
 
-def _descend(weights: np.ndarray, gradient: Callable[[np.ndarray], np.ndarray], steps: int, rate: float) -> np.ndarray:
-    velocity = np.zeros_like(weights)
-    for _ in range(steps):
+def _descend(
+    weights: np.ndarray, gradient: Callable[[np.ndarray], np.ndarray], steps: int, rate: float, last: int = 1
+) -> np.ndarray:
+    """Descend with momentum; return the mean of the last iterates."""
+    velocity, kept = np.zeros_like(weights), np.zeros_like(weights)
+    for step in range(steps):
         velocity = _MOMENTUM * velocity - rate * gradient(weights)
         weights = weights + velocity
-    return weights
+        if step >= steps - last:
+            kept += weights / last
+    return kept

@@ -35,7 +35,7 @@ _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
 _LONGEST_PROBLEM = 2_000
 _LONGEST_DTYPE = 200
 _DTYPES = (np.dtype(np.float64), np.dtype(np.int64))
-_CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays")
+_CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder")
 
 
 def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

@@ -35,7 +35,7 @@ class ImagePortrait:
     Parameters, with k classes, d values, l low-frequency coefficients, q axes and m columns: class_shares (k,), means
     (k, d + m), axes (l, q), factors (k, q + m, q + m), residual_std (d,), profiles (32, d), and reference (5,) where
     images are posed. A release for training adds teacher_coefficients (f, k) and teacher_offsets (k,): a classifier on
-    f fixed features of a picture, which labels every sample.
+    f fixed features of a picture; samples that it would label otherwise are drawn again.
 
     Settings: image, label; and for pictures to learn from spread (factor of the Gaussian's standard deviations),
     elastic (pixels in 28) and jitter (of poses).
@@ -63,7 +63,6 @@ class ImagePortrait:
         self._residual_std = require_array(parameters, "residual_std", np.float64, (d,))
         self._profiles = require_array(parameters, "profiles", np.float64, (AREA_BINS, d))
         self._teacher = _teacher(parameters, self._encoder)
-        self._fixed = False
         self._spread = _setting(settings, "spread", 1.0)
         self._elastic = _setting(settings, "elastic", 0.0)
         self._jitter = _setting(settings, "jitter", 0.0)
@@ -74,18 +73,16 @@ class ImagePortrait:
         """Return the sampler of one class: the label is all that can be given."""
         chosen = copy.copy(self)
         if self._label is not None and self._label in codes:
-            chosen._fixed = True
             chosen._shares = (np.arange(self._shares.size) == int(codes[self._label])).astype(np.float64)
         return chosen
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n images of the schema's dtype and shape, within its bounds, and their label codes."""
-        chosen = self._fixed or classes is not None
         if classes is None:
             classes = rng.choice(self._shares.size, size=n, p=self._shares)
         pictures = self._pictures(classes, rng)
         if self._teacher is not None:
-            classes = self._agreed(pictures, classes, rng) if chosen else self._taught(pictures)
+            self._agree(pictures, classes, rng)
         rows = {str(self._image): stored(self._layout.pixels(pictures), self._layout.kind)}
         if self._label is not None:
             rows[str(self._label)] = classes.astype(np.int32)
@@ -98,14 +95,13 @@ class ImagePortrait:
         with np.errstate(all="ignore"):
             return np.nan_to_num(gradient_features(pictures, self._encoder) @ coefficients + offsets).argmax(axis=1)
 
-    def _agreed(self, pictures: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Redraw, in place, pictures of chosen classes that the teacher would label otherwise, a few times; classes."""
+    def _agree(self, pictures: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> None:
+        """Redraw, in place and a few times, pictures that the teacher would give another label than their class."""
         for _ in range(_REDRAWS):
             other = np.flatnonzero(self._taught(pictures) != classes)
             if not other.size:
-                break
+                return
             pictures[other] = self._pictures(classes[other], rng)
-        return classes
 
     def _pictures(self, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return pictures in [0, 1], shape (n, c, h, w)."""

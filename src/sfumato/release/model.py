@@ -55,7 +55,7 @@ class SourceForm:
     """The form the records came in, which samples are given back in: metadata, no values.
 
     Attributes:
-        container: "csv", "parquet", "npz", "pandas", "polars", "pyarrow" or "arrays".
+        container: "csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays" or "folder".
         storage: pyarrow type of every released column.
         dtypes: the data frame's own names of those types.
         keys: keys of image columns in an `.npz` file.
@@ -219,10 +219,13 @@ class Release:
         class_counts: Mapping[Any, int] | None = None,
         overwrite: bool = False,
     ) -> None:
-        """Draw synthetic records to a `.csv`, `.parquet` or `.npz` file, in constant memory; arguments as `sample`.
+        """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `sample`.
+
+        A path ends in `.csv`, `.parquet` or `.npz`; without a suffix it becomes a folder of PNG images,
+        `path/LABEL/000001.png`.
 
         Raises:
-            OutputError: the file exists and `overwrite` is False, or it cannot be written.
+            OutputError: the output exists and `overwrite` is False, or it cannot be written.
         """
         batches = self.batches(n, seed=seed, given=given, class_counts=class_counts)
         write_table(batches, path, overwrite=overwrite, keys=self.form.keys)

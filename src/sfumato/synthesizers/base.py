@@ -192,7 +192,8 @@ class Synthesizer(ABC):
         Privacy: (ε, δ) as the release's certificate says. All checks come before the first charge.
 
         Args:
-            data: a path (.csv, .parquet, .npz), a pandas or polars frame, a pyarrow table, or arrays (x, y).
+            data: a path (.csv, .parquet, .npz, a folder of PNG images), a pandas or polars frame, a pyarrow table, or
+                arrays (x, y).
             schema: public description of the data, or the path of one.
             target: column whose classes are modelled apart; one class if not given.
             n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.

@@ -5,7 +5,7 @@
     pooled second moment   27 %    → leading axes, variances of the rest; C''
     class second moments   55 %    → covariances along the axes and of pose, exposure, area
 
-    classifier, 20 times  half of all, for training only → the labels of samples (`sfumato.learners.teacher`)
+    classifier, 10 times   a quarter of all, for training only → which samples to keep (`sfumato.learners.teacher`)
 
 The class is the label column, whatever the target.
 """
@@ -151,7 +151,7 @@ def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
 
 
 def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Training) -> Fitted:
-    """Train the classifier that labels samples, and vary samples."""
+    """Train the classifier that samples have to agree with, and vary samples."""
     layout = encoder.layout
     sampler = ImagePortrait(fit.data.schema, fitted.sampler, fitted.parameters)
     stream = public_stream(_WARM_SEED)

@@ -17,7 +17,8 @@ class Fidelity:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Samples teach a classifier: of images, varied beyond the records, and labelled by a privately trained one.
+    """Samples teach a classifier: of images, varied beyond the records, and only those that a privately
+    trained classifier labels as the model does.
 
     Tables are the same as for `Fidelity`: nothing that was tried taught a classifier better.
 
@@ -28,7 +29,7 @@ class Training:
         jitter: noise on poses, where images are posed, in [0, 4].
     """
 
-    teacher_share: float = 0.5
+    teacher_share: float = 0.25
     spread: float = 1.1
     elastic: float = 1.0
     jitter: float = 1.2
