@@ -17,9 +17,10 @@ class Fidelity:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Samples teach a classifier: of images, varied beyond the records, and only those that a privately
-    trained classifier labels as the model does.
+    """Samples teach a classifier.
 
+    Images are varied beyond the records, and only those are kept that a privately trained classifier labels as the
+    model does: samples carry what that classifier learned from the records, which others call distillation.
     Tables are the same as for `Fidelity`: nothing that was tried taught a classifier better.
 
     Attributes:
