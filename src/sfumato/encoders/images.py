@@ -105,8 +105,11 @@ class ImageLayout:
         flat[np.isnan(flat)] = self.kind.lower
         # clamped before it is scaled: a huge pixel must not overflow
         np.clip(flat, self.kind.lower, self.kind.upper, out=flat)
-        flat -= self.kind.lower
-        flat /= self.kind.upper - self.kind.lower
+        # bounds may lie further apart than the largest number
+        unit = 1.0 if np.isfinite(self.kind.upper - self.kind.lower) else 0.5
+        flat *= unit
+        flat -= self.kind.lower * unit
+        flat /= self.kind.upper * unit - self.kind.lower * unit
         channels, height, width = self.picture
         return flat.astype(np.float32).reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
 
