@@ -115,7 +115,8 @@ class ImageLayout:
 
     def pixels(self, pictures: np.ndarray) -> np.ndarray:
         """Return pictures, shape (n, channels, height, width), as images in the schema's shape, values as they are."""
-        return pictures.transpose(0, 2, 3, 1).reshape(len(pictures), *self.kind.shape)
+        # Arrow takes no other strides
+        return np.ascontiguousarray(pictures.transpose(0, 2, 3, 1)).reshape(len(pictures), *self.kind.shape)
 
 
 @dataclass(frozen=True, slots=True)
