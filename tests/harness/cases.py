@@ -63,7 +63,8 @@ def image_rows(n: int, shape: tuple[int, ...] = (4, 4), seed: int = 0):
     line, column = np.mgrid[: shape[0], : shape[1]]
     # halves, stripes and checkers and their opposites: clipped vectors at right angles, residuals of either sign
     half, stripes, checkers = line < shape[0] / 2, column % 2 == 0, (line + column) % 2 == 0
-    for lit in (half, half.T, line >= column, line + column < shape[0], stripes, stripes.T, checkers):
+    left, across = column < shape[1] / 2, line % 2 == 0
+    for lit in (half, left, line >= column, line + column < shape[0], stripes, across, checkers):
         whole = np.broadcast_to(lit.reshape(*lit.shape, *[1] * (len(shape) - 2)), shape).astype(np.float64)
         pixels += [whole, 1 - whole]
     for place in ((0, 0), (-1, -1), (0, -1), (-1, 0), (shape[0] // 2, shape[1] // 2)):
