@@ -8,8 +8,9 @@ from harness.privacy import MechanismCase, StatisticCase
 from sfumato.data.kinds import Boolean, Categorical, Image, Integer
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import Grid
+from sfumato.encoders.images import ImageEncoder, ImageLayout
 from sfumato.learners.counts import RowCount
-from sfumato.learners.images import ClassCounts, ClassSums, ImageLayout, ResidualMoments
+from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.learners.moments import ClassCellCounts, ClassSecondMoments, TableLayout
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.models.chain import uncalibrated_column
@@ -23,7 +24,14 @@ TABLE = Schema(
     },
     rows=100,
 )
-IMAGES = Schema(columns={"x": Image(shape=(4, 4), dtype="float64", upper=1.0), "y": Boolean()}, rows=100)
+
+
+def image_schema(*shape: int) -> Schema:
+    return Schema(columns={"x": Image(shape=shape, dtype="float64", upper=1.0), "y": Boolean()}, rows=100)
+
+
+IMAGES = image_schema(4, 4)
+POSE = np.array([0.5, -0.4, 0.3, -0.2, 0.1])
 
 
 def table_rows(n: int, seed: int = 0):
@@ -46,18 +54,28 @@ def table_rows(n: int, seed: int = 0):
     return records
 
 
-def image_rows(n: int, seed: int = 0):
+def image_rows(n: int, shape: tuple[int, ...] = (4, 4), seed: int = 0):
+    """Single coded records: random ones, dim and sparse ones, and every corner of the domain, in both classes."""
     rng = np.random.default_rng(seed)
-    pixels = [rng.random((4, 4)) for _ in range(n)]
-    corners = [np.ones((4, 4)), np.zeros((4, 4)), np.full((4, 4), np.nan), np.full((4, 4), np.inf)]
-    corners += [np.full((4, 4), -np.inf), np.full((4, 4), 1e300), np.eye(4), 1 - np.eye(4)]
-    # half of the pixels on, and the other half: clipped vectors at right angles
-    half = np.zeros((4, 4))
-    half[:2] = 1
-    corners += [half, 1 - half]
-    return [
-        {"x": image[None], "y": np.array([label], dtype=np.int32)} for image in [*pixels, *corners] for label in (0, 1)
-    ]
+    pixels = [rng.random(shape) ** rng.uniform(0.2, 20) * rng.choice([1, 1, 0.02]) for _ in range(n)]
+    constants = (1.0, 0.0, 0.5, 1e-3, 1e-45, -0.0, np.nan, np.inf, -np.inf, 1e300, -1e300)
+    pixels += [np.full(shape, value) for value in constants]
+    line, column = np.mgrid[: shape[0], : shape[1]]
+    # halves, stripes and checkers and their opposites: clipped vectors at right angles, residuals of either sign
+    half, stripes, checkers = line < shape[0] / 2, column % 2 == 0, (line + column) % 2 == 0
+    left, across = column < shape[1] / 2, line % 2 == 0
+    for lit in (half, left, line >= column, line + column < shape[0], stripes, across, checkers):
+        whole = np.broadcast_to(lit.reshape(*lit.shape, *[1] * (len(shape) - 2)), shape).astype(np.float64)
+        pixels += [whole, 1 - whole]
+    for place in ((0, 0), (-1, -1), (0, -1), (-1, 0), (shape[0] // 2, shape[1] // 2)):
+        for value in (1.0, 1e-3, 1e-30):
+            single = np.zeros(shape)
+            single[place] = value
+            pixels.append(single)
+    spoilt = np.ones(shape)
+    spoilt[0, 0], spoilt[-1, -1] = np.nan, np.inf
+    pixels.append(spoilt)
+    return [{"x": image[None], "y": np.array([label], dtype=np.int32)} for image in pixels for label in (0, 1)]
 
 
 def table_layout() -> TableLayout:
@@ -79,12 +97,44 @@ def chain_columns(*, scored: bool):
     return tuple(columns)
 
 
+def encoder_of(*shape: int, pose: bool) -> ImageEncoder:
+    return ImageEncoder(ImageLayout.of(image_schema(*shape)), POSE if pose else None)
+
+
+def _image_cases() -> list[StatisticCase]:
+    """The four statistics of images, on pictures with and without a pose, low and high frequencies, and channels.
+
+    Clip norms are small, so that nearly every record is clipped: that is where bounds are reached.
+    """
+    rng = np.random.default_rng(2)
+    cases = []
+    for name, shape, pose in (
+        ("tiny", (4, 4), False),
+        ("8 × 8", (8, 8), False),
+        ("posed", (8, 8), True),
+        ("posed, high frequencies", (12, 12), True),
+        ("posed, in colour", (8, 8, 3), True),
+    ):
+        encoder = encoder_of(*shape, pose=pose)
+        pool = image_rows(20, shape)
+        size = encoder.layout.dimension + encoder.n_columns
+        # far on either side of what records are, as means of few records with much noise are
+        means = np.stack([np.zeros(size), rng.standard_normal(size)])
+        means[1, encoder.layout.dimension - 1] = 500  # of the highest frequency
+        axes = np.linalg.qr(rng.standard_normal((encoder.n_low, 5)))[0]
+        cases += [
+            StatisticCase(f"image profiles, {name}", Profiles(encoder.layout), pool),
+            # vectors of one class are 2C apart only if they are opposite, and no image is the opposite of another
+            StatisticCase(f"image sums, {name}", ClassSums(encoder, 0.4), pool, attained=0.7),
+            StatisticCase(f"image pooled moment, {name}", PooledMoment(encoder, means, 0.4), pool),
+            StatisticCase(f"image class moments, {name}", ClassMoments(encoder, means, axes, 0.4), pool),
+        ]
+    return cases
+
+
 def _cases() -> dict[str, StatisticCase]:
-    layout, images = table_layout(), ImageLayout.of(IMAGES)
-    # class 0 sits at one corner of the cube and class 1 at the other: residuals of either sign exist
-    means = np.stack([np.zeros(16), np.ones(16)])
-    axes = np.linalg.qr(np.random.default_rng(2).standard_normal((16, 5)))[0]
-    table, pictures = table_rows(60), image_rows(60)
+    layout = table_layout()
+    table = table_rows(60)
     cases = [
         # under replace-one the number of records is public: the bound of 1 only overstates
         StatisticCase("row count", RowCount(), table, attained=0.0),
@@ -94,10 +144,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase(
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
-        StatisticCase("image counts", ClassCounts(images), pictures),
-        StatisticCase("image sums", ClassSums(images), pictures),
-        StatisticCase("residual moments", ResidualMoments(images, means), pictures, attained=0.9),
-        StatisticCase("residual moments, axes", ResidualMoments(images, means, axes), pictures, attained=0.6),
+        *_image_cases(),
     ]
     return {case.name: case for case in cases}
 
@@ -109,10 +156,20 @@ MECHANISMS = {
     for case in (
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
-        MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums"]),
+        MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
+        MechanismCase("noisy_sum, profiles", noisy_sum, STATISTICS["image profiles, posed"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
         MechanismCase(
-            "noisy_second_moment, images", noisy_second_moment, STATISTICS["residual moments"], symmetric=True
+            "noisy_second_moment, images",
+            noisy_second_moment,
+            STATISTICS["image pooled moment, posed, high frequencies"],
+            symmetric=True,
+        ),
+        MechanismCase(
+            "noisy_second_moment, images by class",
+            noisy_second_moment,
+            STATISTICS["image class moments, posed"],
+            symmetric=True,
         ),
     )
 }

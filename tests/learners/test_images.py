@@ -1,73 +1,114 @@
-"""Image moments, against direct computation."""
+"""The four statistics of images, against direct computation."""
 
 import numpy as np
 import pytest
 
-from harness.cases import IMAGES, image_rows
-from harness.privacy import FakeRecords, join
+from harness.cases import encoder_of, image_rows
+from harness.privacy import FakeRecords, contribution, join
 from sfumato.data.engine import reduce
-from sfumato.data.kinds import Boolean, Image, Integer
+from sfumato.data.kinds import Boolean, Image
 from sfumato.data.schema import Schema
-from sfumato.errors import ConfigError
-from sfumato.learners.images import ClassCounts, ClassSums, ImageLayout, ImageMoments, ResidualMoments
-from sfumato.mechanisms.queries import Noisy
+from sfumato.encoders.images import ImageEncoder, ImageLayout, Lit, area_bins, touches_border
+from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.mechanisms.clip import SAFETY
+from sfumato.models.warps import PoseRange, poses
 
-LAYOUT = ImageLayout.of(IMAGES)
+SHAPE = (12, 12)
+ENCODER = encoder_of(*SHAPE, pose=True)
+D = ENCODER.layout.dimension
+RNG = np.random.default_rng(0)
+ROWS = {"x": RNG.random((40, *SHAPE)) ** 3, "y": RNG.integers(0, 2, 40).astype(np.int32)}
+PICTURES = ENCODER.layout.pictures(ROWS["x"])
+VECTORS = ENCODER.encode(PICTURES)
+MEANS = RNG.standard_normal((2, VECTORS.shape[1]))
 
 
-def value(statistic, rows):
+def value(statistic, rows=ROWS):
     return reduce(statistic, FakeRecords([rows])).open_in_mechanism()
 
 
-def test_sums_and_counts():
-    rows = join(image_rows(30)[:40])
-    assert value(ClassCounts(LAYOUT), rows).tolist() == np.bincount(rows["y"], minlength=2).tolist()
-    flat = rows["x"].reshape(40, -1)
-    norms = np.linalg.norm(flat, axis=1)
-    clipped = flat * np.minimum(1, LAYOUT.clip_norm / norms)[:, None] * (1 - 1e-6)
-    expected = np.stack([clipped[rows["y"] == k].sum(axis=0) for k in (0, 1)])
-    np.testing.assert_allclose(value(ClassSums(LAYOUT), rows), expected, rtol=1e-9)
+def clipped(vectors, norm):
+    return vectors * np.minimum(1, norm / np.linalg.norm(vectors, axis=1))[:, None] * SAFETY
 
 
-def test_residual_moments_pool_or_part_the_classes():
-    rows = join(image_rows(30)[:40])
-    means = np.random.default_rng(0).random((2, 16))
-    whole = value(ResidualMoments(LAYOUT, means), rows)
-    parted = value(ResidualMoments(LAYOUT, means, np.eye(16)), rows)
-    assert whole.shape == (1, 16, 16)
-    np.testing.assert_allclose(parted.sum(axis=0), whole[0], rtol=1e-9)
+def test_profiles():
+    statistic = Profiles(ENCODER.layout)
+    by_bin, rest = statistic.split(value(statistic))
+    lit = Lit.of(PICTURES)
+    bins = area_bins(lit.area, D)
+    np.testing.assert_allclose(by_bin[:, -1], SAFETY * statistic.constant * np.bincount(bins, minlength=len(by_bin)))
+    for b in range(len(by_bin)):
+        curves = -np.sort(-PICTURES[bins == b].reshape(-1, D).astype(float), axis=1) / lit.exposure[bins == b, None]
+        # below the bound by the weight of the bin: nothing is clipped
+        np.testing.assert_allclose(by_bin[b, :-1], SAFETY * statistic.weights[b] * curves.sum(axis=0), atol=1e-5)
+    shares = (poses(PICTURES[:, 0]) / PoseRange(*SHAPE).limits + 1) / 2
+    np.testing.assert_allclose(rest[:-1], SAFETY * statistic.constant / np.sqrt(5) * shares.sum(axis=0), rtol=1e-5)
+    touching = touches_border(PICTURES, lit.exposure).sum()
+    assert rest[-1] == pytest.approx(SAFETY * statistic.constant * touching)
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"x": Image(shape=(4, 4)), "z": Image(shape=(4, 4))},
-        {"x": Image(shape=(4, 4)), "y": Boolean(), "w": Boolean()},
-        {"x": Image(shape=(4, 4)), "y": Integer(lower=0, upper=9)},
-        {"y": Boolean()},
-        {"x": Image(shape=(200, 200))},
-    ],
-)
-def test_what_is_no_stack_of_images_is_refused(columns):
-    with pytest.raises(ConfigError, match=r"image"):
-        ImageLayout.of(Schema(columns=columns, rows=1))
+def test_profiles_are_never_negative():
+    statistic = Profiles(ENCODER.layout)
+    assert min(contribution(statistic, row).min() for row in image_rows(20, SHAPE)) >= 0
 
 
-def test_axes_are_those_above_the_noise():
-    rng = np.random.default_rng(0)
-    basis = np.linalg.qr(rng.standard_normal((30, 30)))[0]
-    spectrum = np.r_[[900.0, 500.0, 300.0], np.zeros(27)]
-    noise = rng.standard_normal((30, 30)) * 10
-    pooled = Noisy(((basis * spectrum) @ basis.T + (noise + noise.T) / 2)[None], 10.0, symmetric=True)
-    moments = ImageMoments(np.array([100.0]), np.zeros((1, 30)))
-    axes = moments.axes(pooled, most=10)
-    assert axes.shape == (30, 3)
-    assert np.linalg.norm(axes.T @ basis[:, :3]) ** 2 == pytest.approx(3, abs=0.1)
-    assert moments.axes(Noisy(np.zeros((1, 30, 30)), 10.0), most=10).shape == (30, 1)
+@pytest.mark.parametrize("norm", [0.5, 1e6])
+def test_class_sums(norm):
+    total = value(ClassSums(ENCODER, norm))
+    for k in (0, 1):
+        members = ROWS["y"] == k
+        np.testing.assert_allclose(total[k, :-1], clipped(VECTORS, norm)[members].sum(axis=0), rtol=1e-6, atol=1e-9)
+        assert total[k, -1] == pytest.approx(SAFETY * 0.1 * norm * members.sum())
 
 
-def test_counts_below_the_noise_are_floored():
-    moments = ImageMoments.of(Noisy(np.array([-5.0, 100.0]), 8.0), Noisy(np.ones((2, 16)), 1.0))
-    assert moments.counts.tolist() == [8.0, 100.0]
-    assert (moments.means >= 0).all()
-    assert (moments.means <= 1).all()
+@pytest.mark.parametrize("norm", [0.5, 1e6])
+def test_pooled_moment(norm):
+    total = value(PooledMoment(ENCODER, MEANS, norm))
+    residuals = clipped((VECTORS - MEANS[ROWS["y"]])[:, :D], norm)
+    low = ENCODER.n_low
+    assert low < D
+    np.testing.assert_allclose(total[:low, :low], residuals[:, :low].T @ residuals[:, :low], rtol=1e-6, atol=1e-9)
+    for i, frequency in enumerate(np.unique(ENCODER.frequency[low:])):
+        energy = (residuals[:, ENCODER.frequency == frequency] ** 2).sum()
+        assert total[low + i, low + i] == pytest.approx(energy)
+    assert np.trace(total) == pytest.approx((residuals**2).sum())
+    assert not total[:low, low:].any()
+
+
+@pytest.mark.parametrize("norm", [0.5, 1e6])
+def test_class_moments(norm):
+    axes = np.linalg.qr(RNG.standard_normal((ENCODER.n_low, 4)))[0]
+    total = value(ClassMoments(ENCODER, MEANS, axes, norm))
+    residuals = VECTORS - MEANS[ROWS["y"]]
+    along = clipped(np.hstack([residuals[:, : ENCODER.n_low] @ axes, residuals[:, D:]]), norm)
+    for k in (0, 1):
+        members = along[ROWS["y"] == k]
+        np.testing.assert_allclose(total[k], members.T @ members, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (28, 28), (9, 9, 3)])
+def test_no_image_changes_sides_with_its_place_among_others(shape):
+    """Bins and borders are steps: a rounding that depends on the other rows could move many images across one."""
+    encoder = encoder_of(*shape, pose=False)
+    images = np.concatenate([join(image_rows(5, shape))["x"], np.random.default_rng(0).random((60, *shape)) ** 4])
+    pictures = encoder.layout.pictures(images)
+    whole = Lit.of(pictures)
+    for start in (1, 2, 3, 17):
+        part = Lit.of(encoder.layout.pictures(images[start:].copy()))
+        np.testing.assert_array_equal(part.area, whole.area[start:])
+        np.testing.assert_array_equal(part.exposure, whole.exposure[start:])
+    alone = [Lit.of(encoder.layout.pictures(image[None])) for image in images]
+    np.testing.assert_array_equal([lit.area[0] for lit in alone], whole.area)
+    np.testing.assert_array_equal([lit.exposure[0] for lit in alone], whole.exposure)
+
+
+def test_one_image_of_pixels_out_of_range_does_not_raise():
+    # bounds further apart than the largest number once overflowed to NaN, and NaN has no bin
+    kind = Image(shape=(8, 8), dtype="float64", lower=-1e308, upper=1e308)
+    layout = ImageLayout.of(Schema(columns={"x": kind, "y": Boolean()}, rows=1))
+    for pixel in (-1e308, 0.0, 1e308, np.inf, np.nan):
+        row = {"x": np.full((1, 8, 8), pixel), "y": np.zeros(1, np.int32)}
+        for statistic in (Profiles(layout), ClassSums(ImageEncoder(layout, np.zeros(5)), 2.0)):
+            added = contribution(statistic, row)
+            assert np.isfinite(added).all()
+            assert np.linalg.norm(added) <= statistic.norm_bound

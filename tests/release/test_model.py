@@ -11,13 +11,12 @@ import pytest
 
 from fixtures import tables
 from fixtures.releases import SMALL, fit, small_frame
-from sfumato.data.kinds import Boolean, Categorical, Image
+from sfumato.data.kinds import Categorical
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, OutputError, ReleaseError, SchemaError
 from sfumato.release import Release, SourceForm
 from sfumato.release.model import SAMPLE_BLOCK
-from sfumato.release.samplers import ImageGaussian, build_sampler
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_seed_others(people):
@@ -116,55 +115,6 @@ def test_pictures_come_back_as_they_came(pictures):
     assert set(rows["y"].tolist()) <= {0, 1, 2}
     whole = pictures.sample(40_000, seed=1)
     np.testing.assert_array_equal(whole["x"][:30], rows["x"])
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "int32", "float16", "float32", "float64"])
-@pytest.mark.parametrize("bounds", [(0, 1), (-7.5, 300), (-1e308, 1e308)])
-@pytest.mark.parametrize("size", [0.0, 1.0, 1e308])
-def test_pixels_of_any_parameters_stay_in_the_bounds(dtype, bounds, size):
-    lower, upper = bounds
-    kind = Image(shape=(2, 3), dtype=dtype, lower=lower, upper=upper)
-    schema = Schema(columns={"x": kind, "y": Boolean()})
-    rng = np.random.default_rng(0)
-    parameters = {
-        "class_shares": np.array([0.5, 0.5]),
-        "means": rng.uniform(-1, 1, (2, 6)) * size,
-        "axes": rng.uniform(-1, 1, (6, 2)) * size,
-        "factors": rng.uniform(-1, 1, (2, 2, 2)) * size,
-    }
-    settings = {"name": ImageGaussian.name, "image": "x", "label": "y"}
-    x = build_sampler(schema, settings, parameters).rows(500, rng)["x"]
-    assert x.shape == (500, 2, 3)
-    assert x.dtype == dtype
-    assert np.isfinite(x).all()
-    limits = np.iinfo(dtype) if x.dtype.kind in "iu" else np.finfo(dtype)
-    least, most = max(lower, float(limits.min)), min(upper, float(limits.max))
-    assert (x.astype(float) >= np.floor(least)).all()
-    assert (x.astype(float) <= np.ceil(most)).all()
-
-
-def test_wide_rows_are_drawn_fewer_at_a_time(pictures):
-    d = 4096
-    kind = Image(shape=(d,), dtype="float32", lower=0, upper=1)
-    wide = Release(
-        Schema(columns={"x": kind}, rows=10),
-        pictures.certificate,
-        {"name": ImageGaussian.name, "image": "x", "label": None},
-        {
-            "class_shares": np.ones(1),
-            "means": np.full((1, d), 0.5),
-            "axes": np.ones((d, 1)),
-            "factors": np.full((1, 1, 1), 0.1),
-        },
-        (),
-        SourceForm("npz", {"x": pa.fixed_shape_tensor(pa.float32(), [d])}),
-    )
-    tracemalloc.start()
-    batch = next(wide.batches(10, seed=0))
-    assert tracemalloc.get_traced_memory()[1] < 300e6
-    tracemalloc.stop()
-    assert batch.num_rows == 10
-    assert pa.concat_tables(wide.batches(3000, seed=0)).slice(0, 10).equals(batch)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -105,14 +105,18 @@ class ImageLayout:
         flat[np.isnan(flat)] = self.kind.lower
         # clamped before it is scaled: a huge pixel must not overflow
         np.clip(flat, self.kind.lower, self.kind.upper, out=flat)
-        flat -= self.kind.lower
-        flat /= self.kind.upper - self.kind.lower
+        # bounds may lie further apart than the largest number
+        unit = 1.0 if np.isfinite(self.kind.upper - self.kind.lower) else 0.5
+        flat *= unit
+        flat -= self.kind.lower * unit
+        flat /= self.kind.upper * unit - self.kind.lower * unit
         channels, height, width = self.picture
         return flat.astype(np.float32).reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
 
     def pixels(self, pictures: np.ndarray) -> np.ndarray:
         """Return pictures, shape (n, channels, height, width), as images in the schema's shape, values as they are."""
-        return pictures.transpose(0, 2, 3, 1).reshape(len(pictures), *self.kind.shape)
+        # Arrow takes no other strides
+        return np.ascontiguousarray(pictures.transpose(0, 2, 3, 1)).reshape(len(pictures), *self.kind.shape)
 
 
 @dataclass(frozen=True, slots=True)

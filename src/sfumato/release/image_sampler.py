@@ -45,7 +45,8 @@ class ImagePortrait:
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         self._image, self._label = settings.get("image"), settings.get("label")
-        names = {name for name in (self._image, self._label) if name is not None}
+        # a stranger's settings may name anything, a list among them
+        names = {str(name) for name in (self._image, self._label) if name is not None}
         if not isinstance(schema.columns.get(str(self._image)), Image) or names != set(schema.released):
             raise ReleaseError("Expected the release's image and label to be the columns of its schema.")
         layout = ImageLayout.of(schema)
@@ -80,7 +81,8 @@ class ImagePortrait:
         """Return n images of the schema's dtype and shape, within its bounds, and their label codes."""
         if classes is None:
             classes = rng.choice(self._shares.size, size=n, p=self._shares)
-        pictures = self._pictures(classes, rng)
+        with np.errstate(all="ignore"):  # a stranger's arrays may overflow anywhere
+            pictures = self._pictures(classes, rng)
         if self._teacher is not None:
             self._agree(pictures, classes, rng)
         rows = {str(self._image): stored(self._layout.pixels(pictures), self._layout.kind)}
