@@ -7,11 +7,13 @@ import numpy as np
 from harness.privacy import MechanismCase, StatisticCase
 from sfumato.data.kinds import Boolean, Categorical, Image, Integer
 from sfumato.data.schema import Schema
+from sfumato.encoders.gradients import n_features
 from sfumato.encoders.grid import Grid
 from sfumato.encoders.images import ImageEncoder, ImageLayout
 from sfumato.learners.counts import RowCount
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.learners.moments import ClassCellCounts, ClassSecondMoments, TableLayout
+from sfumato.learners.teacher import Standardised, TeacherGradient
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.models.chain import uncalibrated_column
 
@@ -101,6 +103,16 @@ def encoder_of(*shape: int, pose: bool) -> ImageEncoder:
     return ImageEncoder(ImageLayout.of(image_schema(*shape)), POSE if pose else None)
 
 
+def teacher_case(*shape: int, pose: bool) -> StatisticCase:
+    """A classifier's gradients: features that are mostly clipped, weights that lean to one class."""
+    encoder = encoder_of(*shape, pose=pose)
+    f = n_features(encoder)
+    standardised = Standardised(encoder, np.full(f, 0.1), 3 * np.eye(f))
+    weights = 0.1 * np.random.default_rng(4).standard_normal((f + 1, 2))
+    name = f"teacher gradient, {'posed' if pose else 'not posed'}"
+    return StatisticCase(name, TeacherGradient(standardised, weights), image_rows(20, shape))
+
+
 def _image_cases() -> list[StatisticCase]:
     """The four statistics of images, on pictures with and without a pose, low and high frequencies, and channels.
 
@@ -145,6 +157,8 @@ def _cases() -> dict[str, StatisticCase]:
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
         *_image_cases(),
+        teacher_case(8, 8, pose=True),
+        teacher_case(8, 8, 3, pose=False),
     ]
     return {case.name: case for case in cases}
 
@@ -157,6 +171,7 @@ MECHANISMS = {
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
+        MechanismCase("noisy_sum, teacher gradient", noisy_sum, STATISTICS["teacher gradient, posed"]),
         MechanismCase("noisy_sum, profiles", noisy_sum, STATISTICS["image profiles, posed"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
         MechanismCase(

@@ -9,6 +9,7 @@ import pytest
 from harness.cases import POSE, encoder_of
 from sfumato.data.kinds import Boolean, Image
 from sfumato.data.schema import Schema
+from sfumato.encoders.gradients import gradient_features, n_features
 from sfumato.encoders.images import AREA_BINS, ImageEncoder, ImageLayout, Lit
 from sfumato.errors import ReleaseError
 from sfumato.release import Release, SourceForm
@@ -206,3 +207,34 @@ def test_wide_rows_are_drawn_fewer_at_a_time(pictures):
 
 def test_no_pictures(pictures):
     assert pictures.sample(0, seed=0)["x"].shape == (0, 4, 4)
+
+
+def test_samples_agree_with_the_teacher_where_they_can():
+    schema = schema_of()
+    rng = np.random.default_rng(0)
+    parameters = parameters_of(schema, rng, 0.5)
+    encoder = ImageEncoder(ImageLayout.of(schema), POSE)
+    plain = build_sampler(schema, SETTINGS, parameters)
+    coefficients = rng.standard_normal((n_features(encoder), 2))
+
+    def scores(rows):
+        return gradient_features(encoder.layout.pictures(rows["x"]), encoder) @ coefficients
+
+    drawn = plain.rows(400, np.random.default_rng(1))
+    offsets = -np.median(scores(drawn), axis=0)  # each label is as likely as the other
+    taught = parameters | {"teacher_coefficients": coefficients, "teacher_offsets": offsets}
+    kept = build_sampler(schema, SETTINGS, taught).rows(400, np.random.default_rng(1))
+    before, after = (((scores(rows) + offsets).argmax(axis=1) == rows["y"]).mean() for rows in (drawn, kept))
+    assert before < 0.7
+    assert after > 0.95
+    never = taught | {"teacher_offsets": np.array([1e9, 0.0])}  # a teacher that knows one label only
+    labels = build_sampler(schema, SETTINGS, never).rows(400, np.random.default_rng(1))["y"]
+    assert 100 < labels.sum() < 300
+
+
+@pytest.mark.parametrize("harm", [np.zeros((3, 2)), np.full((1, 1), np.nan)])
+def test_a_malformed_teacher_is_refused(harm):
+    schema = schema_of()
+    parameters = parameters_of(schema, np.random.default_rng(0))
+    with pytest.raises(ReleaseError):
+        build_sampler(schema, SETTINGS, parameters | {"teacher_coefficients": harm, "teacher_offsets": np.zeros(2)})

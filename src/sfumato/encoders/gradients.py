@@ -28,9 +28,11 @@ def gradient_features(pictures: np.ndarray, encoder: ImageEncoder) -> np.ndarray
     Returns:
         Shape (n, f), float32, not negative. For 28 × 28 pictures of one channel f = 833.
     """
+    if not len(pictures):
+        return np.zeros((0, n_features(encoder)), dtype=np.float32)
     blocks = [
         _features(encoder.straightened(pictures[start : start + _ROWS_AT_ONCE])[0])
-        for start in range(0, max(len(pictures), 1), _ROWS_AT_ONCE)
+        for start in range(0, len(pictures), _ROWS_AT_ONCE)
     ]
     return np.concatenate(blocks)
 
