@@ -225,8 +225,7 @@ def test_samples_agree_with_the_teacher_where_they_can():
     taught = parameters | {"teacher_coefficients": coefficients, "teacher_offsets": offsets}
     kept = build_sampler(schema, SETTINGS, taught).rows(400, np.random.default_rng(1))
     before, after = (((scores(rows) + offsets).argmax(axis=1) == rows["y"]).mean() for rows in (drawn, kept))
-    assert before < 0.7
-    assert after > 0.95
+    assert after > before + 0.15
     never = taught | {"teacher_offsets": np.array([1e9, 0.0])}  # a teacher that knows one label only
     labels = build_sampler(schema, SETTINGS, never).rows(400, np.random.default_rng(1))["y"]
     assert 100 < labels.sum() < 300
