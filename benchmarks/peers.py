@@ -9,7 +9,7 @@ discrete data: numeric columns reach them in 20 equal-width bins over the schema
 bin of their samples becomes a uniform one of its values. ConditionalGaussian reads the columns as they are. A fit and
 a sample of as many rows get 30 minutes and 8 GiB of resident memory; what needs more is killed and recorded as not
 finished. Scores are those of `adult.py`: four classifiers of the target trained on the sample, and mean 2-way total
-variation against the fitted rows and, in brackets, the held-out ones.
+variation against the fitted rows and, in brackets, the held-out ones; CPU seconds count the start of the process too.
 
 Each cell is written as soon as it is scored, and a cell already in the file is not run again: run the command again
 to go on, or to print the table. With `--validate` a third of the training rows (seed 1) stands for the held-out ones,
@@ -148,23 +148,27 @@ def record(path: Path, facts: dict[str, Any], key: str, cell: dict[str, Any]) ->
 
 
 def line(table: str, method: str, cells: list[dict[str, Any]]) -> str:
-    """One row of the table in Markdown: means over the fits, and the range of AUROC."""
+    """One row of the table in Markdown: means over the fits, and half the range of AUROC and AUPRC."""
     done = [cell for cell in cells if cell["status"] == "finished"]
     if not done:
         cell = cells[0]
         why = f"{cell['status']} ({cell.get('limit', 'error')})"
-        return f"| {table} | {method} | {why} | | | {cell.get('seconds', 0):.0f} | {cell['peak_gib']:.1f} |"
-    mean = {key: statistics.fmean(cell.get(key, 0.0) for cell in done) for key in (*NUMBERS, "seconds", "peak_gib")}
-    spread = max(cell["auroc"] for cell in done) - min(cell["auroc"] for cell in done)
-    auroc = f"{mean['auroc']:.4f}" + (f" ± {spread / 2:.4f}" if len(done) > 1 else "")
-    tvd = f"{mean['tvd_2way']:.4f} ({mean['tvd_2way_test']:.4f})"
-    cost = "| |" if method == "real" else f"| {mean['seconds']:.1f} | {mean['peak_gib']:.2f} |"
-    return f"| {table} | {method}, {len(done)} | {auroc} | {mean['auprc']:.4f} | {tvd} {cost}"
+        return f"| {table} | {method} | {why} | | | {cell.get('seconds', 0):.0f} | | {cell['peak_gib']:.1f} |"
+    columns = {key: [cell[key] for cell in done if key in cell] for key in (*SCORES, *COSTS)}
+    scores = [
+        f"{statistics.fmean(columns[key]):.3f} ± {(max(columns[key]) - min(columns[key])) / 2:.3f}" for key in SCORES
+    ]
+    if len(done) == 1:
+        scores = [score.split()[0] for score in scores]
+    scores[2:] = [f"{scores[2].split()[0]} ({scores[3].split()[0]})"]
+    costs = [f"{statistics.fmean(columns[key]):.{digits}f}" if columns[key] else "" for key, digits in COSTS.items()]
+    return f"| {table} | {method}, {len(done)} | {' | '.join([*scores, *costs])} |"
 
 
-NUMBERS = ("auroc", "auprc", "tvd_2way", "tvd_2way_test")
-HEAD = """| table | method, fits | AUROC ± half range | AUPRC | 2-way TVD (to held-out rows) | seconds | peak GiB |
-| --- | --- | --- | --- | --- | --- | --- |"""
+SCORES = ("auroc", "auprc", "tvd_2way", "tvd_2way_test")
+COSTS = {"seconds": 0, "cpu_seconds": 0, "peak_gib": 1}
+HEAD = """| table | method, fits | AUROC | AUPRC | 2-way TVD | seconds | CPU seconds | peak GiB |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
 
 
 def show(cells: dict[str, Any]) -> None:
