@@ -1,0 +1,110 @@
+"""The tables of `peers.py`, and the public codes that its peers see instead of values.
+
+Adult is as in `adult.py`. The three NIST excerpts of the American Community Survey come with their schemas. Their
+target is whether a person's income lies at or above the median of the state, PINCP_DECILE >= 5: a question with near
+equal classes that census data are used for. PINCP and PINCP_DECILE are dropped, or they would answer it. Persons under
+15 have no income of their own: false.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from adult import COMPLETE_ROWS, POSITIVE, SCHEMA, TARGET
+
+import sfumato
+from sfumato.data.coding import code_column
+from sfumato.data.importers import from_nist_dictionary
+from sfumato.data.kinds import Boolean, ColumnKind, Continuous, Integer, LevelKind, level_labels
+from sfumato.data.sources import open_source
+from sfumato.evaluate.fidelity import BINS, bin_codes, read_bins
+
+NIST_TARGET = "median_income_or_more"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Complete records, their public description and what is to be predicted."""
+
+    frame: pd.DataFrame
+    schema: sfumato.Schema
+    target: str
+    positive: str
+
+
+def adult(folder: Path) -> Table:
+    frame = pd.read_parquet(folder / "adult.parquet").dropna().reset_index(drop=True)
+    if len(frame) != COMPLETE_ROWS:
+        raise SystemExit("Expected adult.parquet to hold Adult, got another table.")
+    return Table(frame, SCHEMA, TARGET, POSITIVE)
+
+
+def nist(folder: Path, place: str, rows: int) -> Table:
+    frame = pd.read_parquet(folder / f"sdnist_{place}2019.parquet")
+    columns = dict(from_nist_dictionary(folder / f"sdnist_{place}2019.schema.json").columns)
+    decile = pd.to_numeric(frame["PINCP_DECILE"], errors="coerce")
+    # pandas reads whole numbers with missing cells as floats
+    frame = frame.astype(dict.fromkeys(("NOC", "NPF", "POVPIP"), "Int64"))
+    frame = frame.drop(columns=["PINCP", "PINCP_DECILE"]).assign(**{NIST_TARGET: decile >= 5})
+    del columns["PINCP"], columns["PINCP_DECILE"]
+    missing = (*sfumato.Schema(columns={"x": Boolean()}).missing, "N")
+    return Table(
+        frame,
+        sfumato.Schema(columns={**columns, NIST_TARGET: Boolean()}, rows=rows, missing=missing),
+        NIST_TARGET,
+        "true",
+    )
+
+
+TABLES = {
+    "adult": adult,
+    "ma2019": lambda folder: nist(folder, "ma", 7_000),
+    "tx2019": lambda folder: nist(folder, "tx", 8_000),
+    "national2019": lambda folder: nist(folder, "national", 25_000),
+}
+
+
+def public_domain(schema: sfumato.Schema) -> dict[str, int]:
+    """Name to number of codes: declared levels or 20 bins, and one more for missing where it is declared."""
+    return {name: _size(schema.columns[name]) for name in schema.released}
+
+
+def encode(frame: pd.DataFrame, schema: sfumato.Schema) -> pd.DataFrame:
+    """Return the codes of a table: the same cells as total variation counts."""
+    return pd.DataFrame(dict(read_bins(open_source(frame), schema).columns))
+
+
+def decode(codes: pd.DataFrame, schema: sfumato.Schema) -> pd.DataFrame:
+    """Return a table of codes: labels, and for a bin a uniform one of its values."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({name: _values(schema.columns[name], codes[name].to_numpy(), rng) for name in codes})
+
+
+def _size(kind: ColumnKind) -> int:
+    levels = len(level_labels(kind)) if isinstance(kind, LevelKind) else BINS
+    return levels + bool(getattr(kind, "nullable", False))
+
+
+def _values(kind: ColumnKind, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    if isinstance(kind, LevelKind):
+        return np.array([*level_labels(kind), None], dtype=object)[codes]
+    if isinstance(kind, Integer):
+        values = _whole_values(kind, codes, rng)
+    elif isinstance(kind, Continuous):
+        values = kind.lower + (kind.upper - kind.lower) * (codes + rng.random(len(codes))) / BINS
+    else:
+        raise TypeError(f"no bins for {type(kind).__name__}")
+    return np.where(codes == BINS, np.nan, values) if kind.nullable else values
+
+
+def _whole_values(kind: Integer, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a uniform one of the whole numbers in each bin; a bin without any gives the next one below it."""
+    every = np.arange(kind.lower, kind.upper + 1)
+    bins = bin_codes(kind, code_column(kind, pa.array(every), missing=()))
+    first, end = np.searchsorted(bins, codes, "left"), np.searchsorted(bins, codes, "right")
+    chosen = first + np.floor(rng.random(len(codes)) * (end - first)).astype(int)
+    return every[np.where(first < end, chosen, np.clip(first - 1, 0, None))]

@@ -1,0 +1,221 @@
+"""ConditionalGaussian beside SmartNoise's MST and AIM, each fit in a process of its own.
+
+    python -m venv PEER && PEER/bin/pip install smartnoise-synth==1.0.8
+    python benchmarks/peers.py DATA --peer-python PEER/bin/python [--validate] [--tables adult] [--methods mst aim]
+
+Tables: Adult and three NIST excerpts (`peer_tables.py`), a tenth held out with seed 0 before anything else. Releases
+at (1, 1e-5), add or remove one record; nothing but the schema and the number of rows is public. The peers work on
+discrete data: numeric columns reach them in 20 equal-width bins over the schema's bounds, which costs no budget, and a
+bin of their samples becomes a uniform one of its values. ConditionalGaussian reads the columns as they are. A fit and
+a sample of as many rows get 30 minutes of CPU time, which other work on the machine does not shorten, and 8 GiB of
+resident memory; what needs more is killed and recorded as not finished. Scores are those of `adult.py`: four
+classifiers of the target trained on the sample, and mean 2-way total variation against the fitted rows and, in
+brackets, the held-out ones. CPU seconds count the start of the process too.
+
+Each cell is written as soon as it is scored, and a cell already in the file is not run again: run the command again
+to go on, or to print the table. With `--validate` a third of the training rows (seed 1) stands for the held-out ones,
+which are then never touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from adult import DELTA, split
+from peer_tables import TABLES, Table, decode, encode, public_domain
+
+from sfumato.evaluate import total_variation
+from sfumato.evaluate.utility import classifier_scores
+
+HERE = Path(__file__).parent
+EPSILON = 1.0
+LIMIT_CPU_SECONDS, LIMIT_GIB = 30 * 60, 8
+POLL_SECONDS = 0.2
+HOUSE = "conditional-gaussian"
+FITS = {"real": 1, HOUSE: 3, "mst": 3, "aim": 1}
+
+
+def protocol(*, validate: bool) -> dict[str, Any]:
+    return {
+        "epsilon": EPSILON,
+        "delta": DELTA,
+        "limit_cpu_seconds": LIMIT_CPU_SECONDS,
+        "limit_gib": LIMIT_GIB,
+        "scored_on": "validation" if validate else "test",
+    }
+
+
+def used(pid: int) -> tuple[float, float]:
+    """CPU seconds and resident GiB of a process; 0 once it has ended."""
+    try:
+        times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]  # its user and system ticks
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0, 0.0
+    resident = int(status.split("VmRSS:")[1].split()[0]) / 2**20 if "VmRSS:" in status else 0.0
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK"), resident
+
+
+def guarded(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
+    """Run a command within the limits; say how it ended."""
+    start, peak = time.perf_counter(), 0.0
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        while process.poll() is None:
+            cpu_seconds, resident = used(process.pid)
+            peak = max(peak, resident)
+            if peak > LIMIT_GIB or cpu_seconds > LIMIT_CPU_SECONDS:
+                seconds = time.perf_counter() - start
+                limit = "memory" if peak > LIMIT_GIB else "time"
+                facts = {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_gib": peak}
+                return {"status": "not finished", "limit": limit, **facts}
+            time.sleep(POLL_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    return {"status": "finished" if process.returncode == 0 else "failed", "peak_gib": peak}
+
+
+def sampled(method: str, table: Table, train: pd.DataFrame, peer: Path | None) -> tuple[dict[str, Any], Any]:
+    """Fit and sample in another process: how that went, and the sample as a table, if it finished."""
+    is_house = method == HOUSE
+    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    if not is_house:
+        environment.pop("PYTHONPATH", None)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: Path(folder) / name for name in ("data", "sample", "report", "schema", "job")}
+        job = {"method": method, "epsilon": EPSILON, "delta": DELTA, "target": table.target}
+        job |= {name: str(path) for name, path in paths.items()}
+        if is_house:
+            train.to_parquet(paths["data"])
+            paths["schema"] = paths["schema"].with_suffix(".json")
+            table.schema.save(paths["schema"])
+            job["schema"] = str(paths["schema"])
+        else:
+            encode(train, table.schema).to_csv(paths["data"], index=False)
+            job["domain"] = public_domain(table.schema)
+        paths["job"].write_text(json.dumps(job))
+        python = sys.executable if is_house else str(peer)
+        cell = guarded([python, str(HERE / "peer_worker.py"), str(paths["job"])], environment)
+        if cell["status"] != "finished":
+            return cell, None
+        cell |= json.loads(paths["report"].read_text())
+        cell["seconds"] = cell["fit_seconds"] + cell["sample_seconds"]
+        if is_house:
+            return cell, pd.read_parquet(paths["sample"])
+        return cell, decode(pd.read_csv(paths["sample"]), table.schema)
+
+
+def run_cell(method: str, table: Table, rows: tuple[pd.DataFrame, pd.DataFrame], peer: Path | None) -> dict[str, Any]:
+    """Fit, sample and score once."""
+    train, test = rows
+    load = os.getloadavg()[0]
+    cell, sample = ({"status": "finished"}, train) if method == "real" else sampled(method, table, train, peer)
+    cell |= {"load_at_start": load, "fitted_rows": len(train)}
+    if sample is None:
+        return cell
+    cell |= classifier_scores(sample, test, schema=table.schema, target=table.target, positive=table.positive)
+    cell["tvd_2way"] = total_variation(train, sample, schema=table.schema, k=2)
+    cell["tvd_2way_test"] = total_variation(test, sample, schema=table.schema, k=2)
+    return cell
+
+
+def load_results(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    results = json.loads(path.read_text()) if path.exists() else {"protocol": facts, "cells": {}}
+    if results["protocol"] != facts:
+        sys.exit(f"Expected {path} to hold figures of this protocol, got another one's. Name another file by --out.")
+    return results
+
+
+def record(path: Path, facts: dict[str, Any], key: str, cell: dict[str, Any]) -> None:
+    """Add one cell to the file in one step, so that runs side by side and killed runs lose nothing."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        results = load_results(path, facts)
+        results["cells"][key] = cell
+        fresh = path.with_suffix(".part")
+        fresh.write_text(json.dumps(results, indent=1) + "\n")
+        fresh.replace(path)
+    finally:
+        os.close(folder)
+
+
+def line(table: str, method: str, cells: list[dict[str, Any]]) -> str:
+    """One row of the table in Markdown: means over the fits, and half the range of AUROC and AUPRC."""
+    done = [cell for cell in cells if cell["status"] == "finished"]
+    if not done:
+        cell = cells[0]
+        why = f"{cell['status']} ({cell.get('limit', 'error')})"
+        costs = [f"{cell[key]:.{digits}f}" if key in cell else "" for key, digits in COSTS.items()]
+        return f"| {table} | {method} | {why} | | | {' | '.join(costs)} |"
+    columns = {key: [cell[key] for cell in done if key in cell] for key in (*SCORES, *COSTS)}
+    scores = [
+        f"{statistics.fmean(columns[key]):.3f} ± {(max(columns[key]) - min(columns[key])) / 2:.3f}" for key in SCORES
+    ]
+    if len(done) == 1:
+        scores = [score.split()[0] for score in scores]
+    scores[2:] = [f"{scores[2].split()[0]} ({scores[3].split()[0]})"]
+    costs = [f"{statistics.fmean(columns[key]):.{digits}f}" if columns[key] else "" for key, digits in COSTS.items()]
+    return f"| {table} | {method}, {len(done)} | {' | '.join([*scores, *costs])} |"
+
+
+SCORES = ("auroc", "auprc", "tvd_2way", "tvd_2way_test")
+COSTS = {"seconds": 0, "cpu_seconds": 0, "peak_gib": 1}
+HEAD = """| table | method, fits | AUROC | AUPRC | 2-way TVD | seconds | CPU seconds | peak GiB |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
+
+
+def show(cells: dict[str, Any]) -> None:
+    print(HEAD)
+    for table in TABLES:
+        for method in FITS:
+            made = [cell for key, cell in cells.items() if key.startswith(f"{table}/{method}/")]
+            if made:
+                print(line(table, method, made))
+    print("\nMade from real records without noise: these figures are NOT private.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder of the Parquet files")
+    parser.add_argument("--peer-python", type=Path, help="Python of an environment with smartnoise-synth")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--methods", nargs="+", choices=FITS, default=list(FITS))
+    parser.add_argument("--most-fits", type=int, default=3, help="of a method on a table, by default 3; of AIM 1")
+    parser.add_argument("--validate", action="store_true", help="score on training rows instead")
+    parser.add_argument("--out", type=Path, help="figures as JSON; by default results/peers[_validation].json")
+    arguments = parser.parse_args()
+    if arguments.peer_python is None and not {HOUSE, "real"}.issuperset(arguments.methods):
+        parser.error("--peer-python is needed for mst and aim.")
+    name = "peers_validation.json" if arguments.validate else "peers.json"
+    out, facts = arguments.out or HERE / "results" / name, protocol(validate=arguments.validate)
+    for name in arguments.tables:
+        table = TABLES[name](arguments.data)
+        train, test = split(table.frame, share=0.1, seed=0)
+        rows = split(train, share=1 / 3, seed=1) if arguments.validate else (train, test)
+        for method in arguments.methods:
+            for number in range(min(FITS[method], arguments.most_fits)):
+                key = f"{name}/{method}/{number}"
+                known = load_results(out, facts)["cells"].get(key)
+                if known and known["status"] != "failed":
+                    continue
+                cell = run_cell(method, table, rows, arguments.peer_python)
+                record(out, facts, key, cell)
+                print(f"{key}: {cell['status']}", file=sys.stderr)
+    show(load_results(out, facts)["cells"])
+
+
+if __name__ == "__main__":
+    main()
