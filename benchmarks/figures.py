@@ -1,0 +1,125 @@
+"""The pictures of the documentation.
+
+    pip install matplotlib
+    python benchmarks/figures.py shapes --out docs/pictures/shapes.png
+    python benchmarks/figures.py images DATA --out docs/pictures/images.png
+    python benchmarks/figures.py sweep SWEEP.json... --out docs/pictures/sweep.png
+
+`sweep` draws what `adult.py` and `images.py` wrote with --out at several epsilons.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+
+import sfumato
+from sfumato.data.kinds import Categorical, Continuous, Image
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+LABELS = tuple("0123456789")
+ROWS = 20_000
+SHOWN = 2_000
+INK, MADE = "#1b3a57", "#c1502e"
+
+
+def shapes(out: Path) -> None:
+    """Draw a ring and a cross, released without and with a column that tells their parts apart."""
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, ROWS)
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1) * rng.normal(0.7, 0.04, (ROWS, 1))
+    along, arm = rng.normal(0, 0.35, ROWS), rng.integers(0, 2, ROWS)
+    cross = np.stack([along, np.where(arm == 1, along, -along)], axis=1) + rng.normal(0, 0.04, (ROWS, 2))
+    cases = [("ring, no target", ring, None), ("ring, its quarter as target", ring, (angle // (np.pi / 2)).astype(int))]
+    cases += [("cross, no target", cross, None), ("cross, its arm as target", cross, arm)]
+    figure, axes = plt.subplots(1, 8, figsize=(16, 2.5))
+    for i, (title, points, part) in enumerate(cases):
+        frame = pd.DataFrame(np.clip(points, -1, 1), columns=["x", "y"])
+        columns: dict[str, Any] = {name: Continuous(lower=-1, upper=1) for name in frame}
+        target = None
+        if part is not None:
+            target = "part"
+            frame[target] = part.astype(str)
+            columns[target] = Categorical(categories=tuple("0123"[: part.max() + 1]))
+        schema = sfumato.Schema(columns=columns, rows=ROWS)
+        method = sfumato.ConditionalGaussian(epsilon=sfumato.NonPrivate())
+        made = method.fit(frame, schema=schema, target=target).sample(SHOWN, seed=0)
+        for axis, rows, colour in ((axes[2 * i], frame[:SHOWN], INK), (axes[2 * i + 1], made, MADE)):
+            axis.scatter(rows["x"], rows["y"], s=1.5, color=colour, linewidths=0)
+            axis.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), xticks=[], yticks=[], aspect="equal")
+        axes[2 * i].set_title(title, fontsize=10, loc="left")
+    figure.tight_layout()
+    save(figure, out)
+
+
+def images(data: Path, out: Path, epsilon: float) -> None:
+    """Draw test images of MNIST beside samples for both purposes."""
+    with np.load(data / "mnist.npz") as stored:
+        x, y, shown_x, shown_y = (stored[k] for k in ("x_train", "y_train", "x_test", "y_test"))
+    schema = sfumato.Schema(columns={"x": Image(shape=(28, 28)), "y": Categorical(categories=LABELS)}, rows=60_000)
+    blocks = [("real", shown_x, shown_y)]
+    for title, purpose in (("fidelity", sfumato.Fidelity()), ("training", sfumato.Training())):
+        release = sfumato.ConditionalGaussian(epsilon=epsilon, delta=1e-5, purpose=purpose).fit((x, y), schema=schema)
+        made = release.sample(2_000)
+        blocks.append((title, made["x"], made["y"].astype(int)))
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4.3))
+    for axis, (title, pictures, classes) in zip(axes, blocks, strict=True):
+        sheet = np.vstack([np.hstack(pictures[classes == label][:10]) for label in range(10)])
+        axis.imshow(sheet, cmap="gray", vmin=0, vmax=255)
+        axis.set_title(title, fontsize=12)
+        axis.axis("off")
+    figure.tight_layout()
+    save(figure, out)
+
+
+def sweep(files: list[Path], out: Path) -> None:
+    """Draw scores against epsilon: one panel per data set, means of runs, a line per score."""
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for file in files:
+        content = json.loads(file.read_text())
+        panel = panels.setdefault(content["data"], {})
+        for name, value in content["scores"].items():
+            panel.setdefault(name, []).append((content["epsilon"], value))
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.6), squeeze=False)
+    for axis, (title, lines) in zip(axes[0], panels.items(), strict=True):
+        for name, points in lines.items():
+            axis.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
+        axis.set(title=title, xlabel="ε (δ = 1e-5)", xscale="log")
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=9)
+    figure.tight_layout()
+    save(figure, out)
+
+
+def save(figure: Any, out: Path) -> None:
+    """Write a picture."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=110)
+
+
+def main() -> None:
+    """Draw one of the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("picture", choices=["shapes", "images", "sweep"])
+    parser.add_argument("inputs", type=Path, nargs="*")
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    if arguments.picture == "shapes":
+        shapes(arguments.out)
+    elif arguments.picture == "images":
+        images(arguments.inputs[0], arguments.out, arguments.epsilon)
+    else:
+        sweep(arguments.inputs, arguments.out)
+
+
+if __name__ == "__main__":
+    main()
