@@ -21,10 +21,10 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.models.chain import ChainModel, ClassBlocks, ColumnModel, uncalibrated_column
 from sfumato.models.gaussian import (
     nearest_positive,
+    noise_reach,
     project_to_simplex,
     shrink_spectrum,
     shrinkage_weight,
-    symmetric_noise_edge,
 )
 
 _WORK_BYTES = 1 << 25  # of the widest work array: rows are expanded to vectors this much at a time
@@ -288,15 +288,14 @@ def chain_of(
         inside[start : start + column.width, start : start + column.width] = True
         start += column.width
     across = np.where(inside, 0.0, moments)
-    edges = symmetric_noise_edge(noise_std, d) / counts
-    pooled_edge = symmetric_noise_edge(noise_std, d) * np.sqrt(len(counts)) / counts.sum()
+    edge = noise_reach(noise_std, d)
     mean = np.einsum("k,kij->ij", shares, across)
-    pooled = np.where(inside, 0.0, shrink_spectrum(mean, pooled_edge))
+    pooled = np.where(inside, 0.0, shrink_spectrum(mean, edge * np.linalg.norm(shares / counts)))
     factors = np.empty_like(own)
     for k in range(len(counts)):
-        # the class is part of the pool: the noise of the difference is that of the class less the shared part
-        edge = edges[k] * np.sqrt(max(1 - 2 * shares[k] + len(counts) * shares[k] ** 2, 0.0))
-        difference = np.where(inside, 0.0, shrink_spectrum(across[k] - mean, edge))
+        # the class is part of the pool: its own noise counts less in the difference, the others' a little
+        weights = (np.arange(len(counts)) == k) - shares
+        difference = np.where(inside, 0.0, shrink_spectrum(across[k] - mean, edge * np.linalg.norm(weights / counts)))
         factors[k] = _factor(own[k] + pooled + difference)
     return ChainModel(shares, tuple(columns), factors)
 

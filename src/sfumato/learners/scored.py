@@ -99,7 +99,9 @@ def fit_scored_chain(
     seen = scored.observed(means[:, scores], np.tile(deviations[:, None], len(scores)))
     moments = noisy.value[:, :-1, :-1] / weights[:, None, None]
     for k, (mean, deviation) in enumerate(zip(means, deviations, strict=True)):
-        shrunk = mean * shrinkage_weight(float(mean @ mean), mean.size * deviation**2)
+        # an outer product of noise is beyond any edge: taken off only where there is surely more than noise
+        energy = mean.size * deviation**2 * (1 + 3 * np.sqrt(2 / mean.size))
+        shrunk = mean * shrinkage_weight(float(mean @ mean), energy)
         moments[k] -= np.outer(shrunk, shrunk)
     columns = [
         replace(column, probabilities=table) for column, table in zip(columns, seen.marginals.tables, strict=True)
