@@ -10,9 +10,10 @@ from sfumato.data.schema import Schema
 from sfumato.encoders.grid import Grid
 from sfumato.learners.counts import RowCount
 from sfumato.learners.images import ClassCounts, ClassSums, ImageLayout, ResidualMoments
-from sfumato.learners.moments import ClassCellCounts, ClassSecondMoments, TableLayout
+from sfumato.learners.marginals import ClassCellCounts, TableLayout
+from sfumato.learners.moments import ClassSecondMoments
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
-from sfumato.models.chain import uncalibrated_column
+from sfumato.models.columns import uncalibrated_column
 
 TABLE = Schema(
     columns={

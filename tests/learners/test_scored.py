@@ -9,14 +9,8 @@ from sfumato.data.engine import reduce
 from sfumato.data.kinds import Boolean, Continuous
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import Grid
-from sfumato.learners.moments import (
-    ClassCellCounts,
-    ClassSecondMoments,
-    TableLayout,
-    column_models,
-    expected_norm,
-    fit_marginals,
-)
+from sfumato.learners.marginals import ClassCellCounts, TableLayout, fit_marginals
+from sfumato.learners.moments import ClassSecondMoments, column_models, expected_norm
 from sfumato.learners.scored import ScoredMarginals, fit_scored_chain
 from sfumato.mechanisms.clip import SAFETY
 from sfumato.mechanisms.queries import Noisy
