@@ -12,10 +12,11 @@ from sfumato.encoders.grid import Grid
 from sfumato.encoders.images import ImageEncoder, ImageLayout
 from sfumato.learners.counts import RowCount
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.learners.moments import ClassCellCounts, ClassSecondMoments, TableLayout
+from sfumato.learners.marginals import ClassCellCounts, TableLayout
+from sfumato.learners.moments import ClassSecondMoments
 from sfumato.learners.teacher import Standardised, TeacherGradient
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
-from sfumato.models.chain import uncalibrated_column
+from sfumato.models.columns import uncalibrated_column
 
 TABLE = Schema(
     columns={

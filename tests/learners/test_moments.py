@@ -1,42 +1,21 @@
-"""Class-conditional tables and moments, against direct computation."""
+"""Class-conditional second moments, against direct computation."""
 
 import numpy as np
 import pytest
 
-from harness.cases import TABLE, chain_columns, table_layout, table_rows
+from harness.cases import chain_columns, table_layout, table_rows
 from harness.privacy import FakeRecords, join
 from sfumato.data.engine import reduce
-from sfumato.data.kinds import Categorical, Integer
+from sfumato.data.kinds import Categorical
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import Grid
-from sfumato.learners.moments import (
-    ClassCellCounts,
-    ClassSecondMoments,
-    TableLayout,
-    column_models,
-    expected_norm,
-    fit_chain,
-    fit_marginals,
-    group_cells,
-)
+from sfumato.learners.marginals import ClassCellCounts, TableLayout, fit_marginals
+from sfumato.learners.moments import ClassSecondMoments, column_models, expected_norm, fit_chain
 from sfumato.mechanisms.queries import Noisy
 
 
 def counts_of(rows, layout):
     return reduce(ClassCellCounts(layout), FakeRecords([rows])).open_in_mechanism()
-
-
-def test_counts_are_the_crosstabs():
-    layout, rows = table_layout(), join(table_rows(50))
-    counts = counts_of(rows, layout)
-    classes, start = rows["member"], 0
-    for column in layout.features:
-        cells = column.cells(rows[column.name])
-        for k in (0, 1):
-            expected = np.bincount(cells[classes == k], minlength=column.n_cells)
-            np.testing.assert_array_equal(counts[k, start : start + column.n_cells], expected)
-        start += column.n_cells
-    assert start == counts.shape[1]
 
 
 def test_moments_are_those_of_the_clipped_vectors():
@@ -54,80 +33,6 @@ def test_moments_are_those_of_the_clipped_vectors():
         vector *= min(1.0, 1.2 / np.linalg.norm(vector)) * (1 - 1e-6)
         expected[k] += np.outer(vector, vector)
     np.testing.assert_allclose(total, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_noiseless_marginals_are_the_shares():
-    layout, rows = table_layout(), join(table_rows(200))
-    marginals = fit_marginals(Noisy(counts_of(rows, layout), 0.0), layout.features)
-    np.testing.assert_allclose(marginals.class_counts, np.bincount(rows["member"]))
-    for column, table in zip(layout.features, marginals.tables, strict=True):
-        for k in (0, 1):
-            cells = column.cells(rows[column.name][rows["member"] == k])
-            np.testing.assert_allclose(table[k], np.bincount(cells, minlength=column.n_cells) / cells.size, atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("noise_std", [1.0, 100.0, 1e6])
-def test_marginals_are_probabilities_whatever_the_noise(seed, noise_std):
-    rng, layout = np.random.default_rng(seed), table_layout()
-    shape = ClassCellCounts(layout).zero().shape
-    marginals = fit_marginals(Noisy(rng.standard_normal(shape) * noise_std, noise_std), layout.features)
-    assert (marginals.class_counts > 0).all()
-    assert marginals.class_shares.sum() == pytest.approx(1)
-    for table in marginals.tables:
-        assert (table >= 0).all()
-        np.testing.assert_allclose(table.sum(axis=1), 1)
-
-
-def test_shrinking_helps_a_small_class():
-    """A class of 30 records under noise of 10 per cell is nearer the truth when drawn toward the pool."""
-    rng = np.random.default_rng(0)
-    schema = Schema(columns={"v": Integer(lower=0, upper=29), "y": Categorical(categories=("a", "b"))}, rows=1)
-    columns = TableLayout(Grid.of(schema, numeric_cells=30), 1).features
-    truth = rng.dirichlet(np.full(30, 2.0))
-    errors, raw_errors = [], []
-    for _ in range(50):
-        counts = np.stack([3000 * truth, 30 * truth]) + 10 * rng.standard_normal((2, 30))
-        errors.append(np.abs(fit_marginals(Noisy(counts, 10.0), columns).tables[0][1] - truth).sum())
-        raw = np.maximum(counts[1], 0)
-        raw_errors.append(np.abs(raw / raw.sum() - truth).sum())
-    assert np.mean(errors) < 0.4 * np.mean(raw_errors)
-
-
-def column_of(kind, cells=64):
-    return Grid.of(Schema(columns={"v": kind}, rows=1), numeric_cells=cells).columns[0]
-
-
-@pytest.mark.parametrize("most", [1, 2, 5, 10, 63, 64, 200])
-@pytest.mark.parametrize("nullable", [False, True])
-def test_numeric_groups_are_runs_of_cells(most, nullable):
-    column = column_of(Integer(lower=1, upper=1000, nullable=nullable))
-    pooled = np.random.default_rng(0).dirichlet(np.full(column.n_cells, 0.1))
-    groups = group_cells(column, pooled, most)
-    ordered = groups[: column.n_cells - nullable]
-    assert (np.diff(ordered) >= 0).all()
-    assert len(np.unique(ordered)) <= max(most, 1) or column.n_cells - nullable <= most
-    np.testing.assert_array_equal(np.unique(groups), np.arange(groups.max() + 1))
-    if nullable:
-        assert (groups == groups[-1]).sum() == 1
-
-
-def test_a_heavy_cell_is_a_group_of_its_own():
-    column = column_of(Integer(lower=0, upper=63))
-    pooled = np.full(64, 0.3 / 63)
-    pooled[20] = 0.7
-    groups = group_cells(column, pooled, 8)
-    assert (groups == groups[20]).sum() == 1
-
-
-def test_rare_levels_share_a_group():
-    column = column_of(Categorical(categories=tuple(map(str, range(100)))))
-    pooled = np.random.default_rng(0).dirichlet(np.ones(100))
-    groups = group_cells(column, pooled, 10)
-    assert groups.max() == 9
-    shared = pooled[groups == 9]
-    assert shared.size == 91
-    assert shared.max() <= pooled[groups < 9].min()
 
 
 def test_expected_norm_is_the_root_mean_square_norm():
@@ -164,8 +69,3 @@ def test_chain_without_noise_has_the_two_way_tables():
         independent = np.outer(real.reshape(3, 3).sum(1), real.reshape(3, 3).sum(0)).ravel()
         assert np.abs(real - drawn).sum() / 2 < 0.015
         assert np.abs(real - drawn).sum() < 0.25 * np.abs(real - independent).sum() or i + j == 2
-
-
-def test_table_is_the_one_the_schema_says():
-    assert table_layout().n_classes == 2
-    assert TableLayout(Grid.of(TABLE, numeric_cells=8), None).n_classes == 1

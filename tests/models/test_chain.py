@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ReleaseError
-from sfumato.models.chain import ChainModel, uncalibrated_column
+from sfumato.models.chain import ChainModel
+from sfumato.models.columns import uncalibrated_column
 from sfumato.models.gaussian import nearest_positive
 
 CELLS = (3, 5, 4)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sfumato.models.chain import ChainModel, uncalibrated_column
+from sfumato.models.chain import ChainModel
+from sfumato.models.columns import uncalibrated_column
 from sfumato.models.conditional import ConditionalChain, given_first
 
 CELLS = (3, 5, 4)

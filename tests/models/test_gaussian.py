@@ -9,6 +9,7 @@ from scipy import integrate, optimize, stats
 
 from sfumato.models.gaussian import (
     nearest_positive,
+    noise_reach,
     normal_scores,
     project_to_simplex,
     shrink_spectrum,
@@ -169,3 +170,14 @@ def test_no_other_multiple_of_the_edge_does_better():
     noisy = signal + symmetric_noise(rng, d)
     errors = {m: np.linalg.norm(shrink_spectrum(noisy, m * edge) - signal) for m in (0, 0.7, 1, 1.5)}
     assert min(errors, key=lambda m: errors[m]) == 1
+
+
+@pytest.mark.parametrize("dimension", [2, 5, 30, 100])
+def test_noise_seldom_goes_past_its_reach(dimension):
+    rng = np.random.default_rng(0)
+    past = 0
+    for _ in range(200):
+        noise = rng.standard_normal((dimension, dimension))
+        past += np.abs(np.linalg.eigvalsh((noise + noise.T) / 2)).max() > noise_reach(1.0, dimension)
+    # 2 in 100; more than 14 of 200 has probability 1e-5
+    assert past <= 14

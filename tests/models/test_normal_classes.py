@@ -27,12 +27,22 @@ def test_location_and_scale_are_found():
     assert np.abs(better.means - means).mean() < 0.05
 
 
-def test_noise_alone_says_nothing_and_stays_finite():
+def test_noise_alone_is_shrunk():
+    """One column's noise moves its best-fitting location by about 0.9; seen beside 500 others, most of it is noise."""
+    n, found = 500, []
+    cuts = [normal_cuts(np.ones(8) / 8)] * n
+    for seed in range(5):
+        noisy = list(1000 / 8 + np.random.default_rng(seed).normal(0, 300, (n, 8)))
+        located = locate_classes(noisy, np.full(n, 1000.0), 300.0, cuts)
+        found.append(np.sqrt((located.means**2).mean()))
+        assert located.scales.mean() == pytest.approx(1.0, abs=0.25)
+    # over 20 seeds between 0.12 and 0.22; the largest of the 500 says little: it is noise that happens to be large
+    assert max(found) < 0.3
+
+
+def test_any_table_has_a_posterior():
     rng = np.random.default_rng(1)
-    cuts = [normal_cuts(np.ones(8) / 8)] * 50
-    noisy = [1000 / 8 + rng.normal(0, 300, 8) for _ in range(50)]
-    found = locate_classes(noisy, np.full(50, 1000.0), 300.0, cuts)
-    assert np.abs(found.means).max() == pytest.approx(0.0, abs=1.0)
-    lone = locate_classes([1e6 * rng.normal(size=8) for _ in range(3)], np.full(3, 1.0), 1e-3, cuts[:3])
+    cuts = [normal_cuts(np.ones(8) / 8)] * 3
+    lone = locate_classes([1e6 * rng.normal(size=8) for _ in range(3)], np.full(3, 1.0), 1e-3, cuts)
     assert np.isfinite(lone.means).all()
     assert np.isfinite(lone.scales).all()

@@ -84,6 +84,16 @@ def test_numbers_are_finite(saved, survives, tmp_path, place, number):
     assert not survives(folder)
 
 
+@pytest.mark.parametrize("value", [None, 0, 1, "true", [], {}, 0.5])
+def test_widening_is_true_or_false(small, tmp_path, value):
+    small.save(tmp_path / "r")
+    manifest = json.loads((tmp_path / "r" / MANIFEST).read_bytes())
+    manifest["sampler"]["widening"] = value
+    (tmp_path / "r" / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(ReleaseError, match="widening to be true or false"):
+        load(tmp_path / "r")
+
+
 def test_settings_that_ask_for_too_much(saved, survives, tmp_path):
     manifest, arrays = saved
     schema = manifest["schema"]["columns"]

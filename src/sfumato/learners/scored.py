@@ -4,7 +4,7 @@ With many columns the counts of a column's cells within a class drown in noise; 
 and how wide it is (`sfumato.models.normal_classes`). Scores standardised by that, and a constant beside them, go
 into the second moments: the products with the constant are the class's means, seen once more and better.
 
-Proofs: as for `sfumato.learners.moments`, whose statistics these are.
+Proofs: as for `sfumato.learners.marginals` and `sfumato.learners.moments`, whose statistics these are.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.encoders.grid import ColumnGrid
-from sfumato.learners.moments import Marginals, chain_of
+from sfumato.learners.marginals import Marginals
+from sfumato.learners.moments import chain_of
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.chain import ChainModel, ColumnModel
+from sfumato.models.chain import ChainModel
+from sfumato.models.columns import ColumnModel
 from sfumato.models.gaussian import shrinkage_weight
 from sfumato.models.normal_classes import Locations, locate_classes, normal_cuts, normal_table
 
@@ -99,7 +101,9 @@ def fit_scored_chain(
     seen = scored.observed(means[:, scores], np.tile(deviations[:, None], len(scores)))
     moments = noisy.value[:, :-1, :-1] / weights[:, None, None]
     for k, (mean, deviation) in enumerate(zip(means, deviations, strict=True)):
-        shrunk = mean * shrinkage_weight(float(mean @ mean), mean.size * deviation**2)
+        # an outer product of noise is beyond any edge: taken off only where there is surely more than noise
+        energy = mean.size * deviation**2 * (1 + 3 * np.sqrt(2 / mean.size))
+        shrunk = mean * shrinkage_weight(float(mean @ mean), energy)
         moments[k] -= np.outer(shrunk, shrunk)
     columns = [
         replace(column, probabilities=table) for column, table in zip(columns, seen.marginals.tables, strict=True)

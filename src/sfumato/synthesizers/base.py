@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
-from dp_accounting import gaussian_mechanism
 
 from sfumato.data.engine import reduce
 from sfumato.data.private import PrivateData
@@ -20,18 +18,17 @@ from sfumato.errors import ConfigError, SchemaError, require_integer, require_op
 from sfumato.learners.counts import RowCount
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy, noisy_count
-from sfumato.privacy.accounting import account
-from sfumato.privacy.budget import LARGEST_EPSILON, BuyCount, NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release import Measurement, Release, SourceForm
 from sfumato.release.arrow_types import write_type
+from sfumato.synthesizers.target_error import epsilon_for_error
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
-_LEAST_EPSILON = 0.01  # that a target error is turned into
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
@@ -135,22 +132,8 @@ class Synthesizer(ABC):
         plan = self._uncalibrated(schema, target, rows)
         delta = default_delta(rows) if self.delta is None else self.delta
 
-        def error(at: Plan) -> float:
-            return self.one_way_error(at, schema, target=target, n_public=rows)
-
-        needed = plan.scaled(target_error / error(plan))
-        merged = sum(stage.count / stage.noise_multiplier**2 for stage in needed.stages) ** -0.5
-        # without sampling all stages are one Gaussian mechanism, whose epsilon is quick; sampling only lowers it
-        with np.errstate(all="ignore"):
-            epsilon = float(gaussian_mechanism.get_epsilon_gaussian(merged, delta))
-        if any(stage.sampling_probability is not None for stage in needed.stages):
-            epsilon = account(needed, delta).epsilon
-        if epsilon > LARGEST_EPSILON:
-            raise ConfigError(
-                f"Expected a target error that some epsilon up to {LARGEST_EPSILON:g} reaches, got {target_error=}. "
-                "Declare more rows, or a coarser schema."
-            )
-        return _rounded_up(max(epsilon, _LEAST_EPSILON))
+        error = self.one_way_error(plan, schema, target=target, n_public=rows)
+        return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
 
     def _uncalibrated(self, schema: Schema, target: str | None, rows: int | None) -> Plan:
         _check_target(schema, target)
@@ -266,14 +249,6 @@ class Synthesizer(ABC):
             n_public=n,
             n_public_source="declared" if declared else "bought",
         )
-
-
-def _rounded_up(epsilon: float) -> float:
-    """Return ε with three digits, a little above: calibrated plans have a ten-thousandth more noise than they need."""
-    if epsilon <= _LEAST_EPSILON:
-        return _LEAST_EPSILON
-    digits = 2 - math.floor(math.log10(epsilon))
-    return min(math.ceil(epsilon * (1 + 2e-4) * 10**digits) / 10**digits, LARGEST_EPSILON)
 
 
 def _form(records: PrivateData) -> SourceForm:

@@ -23,15 +23,8 @@ from sfumato.data.kinds import LevelKind, n_levels
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import Grid
 from sfumato.errors import ConfigError, SchemaError, require_integer, require_open_unit, require_positive
-from sfumato.learners.moments import (
-    ClassCellCounts,
-    ClassSecondMoments,
-    TableLayout,
-    column_models,
-    expected_norm,
-    fit_chain,
-    fit_marginals,
-)
+from sfumato.learners.marginals import ClassCellCounts, TableLayout, fit_marginals
+from sfumato.learners.moments import ClassSecondMoments, column_models, expected_norm, fit_chain
 from sfumato.learners.scored import ScoredMarginals, fit_scored_chain
 from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
 from sfumato.models.gaussian import symmetric_noise_edge
@@ -49,6 +42,7 @@ from sfumato.synthesizers.images import (
     run_images,
 )
 from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
+from sfumato.synthesizers.sizes import fits, require_fits
 
 MARGINALS, MOMENTS = "marginals", "second moments by class"
 _CALIBRATION_ROWS = 20_000
@@ -100,7 +94,8 @@ class ConditionalGaussian(Synthesizer):
         """For tables two releases, for images four; see the module's docstring."""
         if has_image(schema):
             return image_stages(schema, self.purpose)
-        _Facts.of(schema, target)
+        facts = _Facts.of(schema, target, self.level_groups)
+        require_fits(facts.n_classes, facts.n_level_cells + facts.n_number_entries, facts.n_features)
         ratio = float(np.sqrt(2))
         return [
             Stage(
@@ -144,7 +139,7 @@ class ConditionalGaussian(Synthesizer):
         schema = fit.data.schema
         if has_image(schema):
             return run_images(fit, self.pose, self.purpose)
-        facts = _Facts.of(schema, fit.target)
+        facts = _Facts.of(schema, fit.target, self.level_groups)
         plan = fit.ledger.plan
         cells = numeric_cells(plan[MARGINALS].noise_multiplier, facts, fit.n_public)
         grid = Grid.of(schema, numeric_cells=cells, widening=True)
@@ -187,10 +182,11 @@ class _Facts:
     n_features: int
     n_level_cells: int
     unit_rows: int = 1
+    n_number_entries: int = 0  # at least: of scores, and of what tells missing numbers
 
     @classmethod
-    def of(cls, schema: Schema, target: str | None) -> _Facts:
-        """Read them off a schema.
+    def of(cls, schema: Schema, target: str | None, level_groups: int | None = None) -> _Facts:
+        """Read them off a schema; levels beyond `level_groups` share a cell.
 
         Raises:
             SchemaError: the target has no classes, or too many.
@@ -210,8 +206,10 @@ class _Facts:
                 "Name another target, or none."
             )
         features = [schema.columns[name] for name in released if name != target or n_classes == 1]
-        levels = sum(n_levels(kind) for kind in features if isinstance(kind, LevelKind))
-        return cls(n_classes, len(features), levels, 1 if schema.unit is None else schema.unit.max_rows)
+        levels = [n_levels(kind) for kind in features if isinstance(kind, LevelKind)]
+        cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
+        entries = sum(1 + 2 * getattr(kind, "nullable", False) for kind in features if not isinstance(kind, LevelKind))
+        return cls(n_classes, len(features), cells, 1 if schema.unit is None else schema.unit.max_rows, entries)
 
 
 def _few_columns(n_features: int) -> float:
@@ -237,6 +235,6 @@ def numeric_groups(noise_multiplier: float, facts: _Facts, n_public: int) -> int
     for groups in (10, 8, 6, 4):
         dimension = facts.n_level_cells + groups * facts.n_features
         noise_std = noise_multiplier * facts.n_features * facts.unit_rows * facts.n_classes / n_public
-        if symmetric_noise_edge(noise_std, dimension) <= _LARGEST_EDGE:
+        if symmetric_noise_edge(noise_std, dimension) <= _LARGEST_EDGE and fits(facts.n_classes, dimension):
             return groups
     return 1
