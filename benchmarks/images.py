@@ -43,7 +43,7 @@ def accuracy(
     """Train the network on (x, y) and return its accuracy on the test images after each epoch."""
     torch.manual_seed(seed)
     height, width = x.shape[1:]
-    net = torch.nn.Sequential(
+    layers = torch.nn.Sequential(
         torch.nn.Conv2d(1, 28, 3),
         torch.nn.MaxPool2d(2),
         torch.nn.Flatten(),
@@ -52,19 +52,24 @@ def accuracy(
         torch.nn.Dropout(0.2),
         torch.nn.Linear(128, len(LABELS)),
     )
+    net = layers.to(memory_format=torch.channels_last)  # twice as fast on a CPU
     optimiser = torch.optim.Adam(net.parameters(), 1e-3)
     images, labels = torch.from_numpy(x)[:, None].float() / 255, torch.from_numpy(y).long()
     test_images, test_labels = torch.from_numpy(test_x)[:, None].float() / 255, torch.from_numpy(test_y).long()
+
+    def channels_last(batch: torch.Tensor) -> torch.Tensor:
+        return batch.contiguous(memory_format=torch.channels_last)
+
     scores = []
     for _ in range(epochs):
         net.train()
         for chosen in torch.randperm(len(images)).split(batch):
             optimiser.zero_grad(set_to_none=True)
-            torch.nn.functional.cross_entropy(net(images[chosen]), labels[chosen]).backward()
+            torch.nn.functional.cross_entropy(net(channels_last(images[chosen])), labels[chosen]).backward()
             optimiser.step()
         net.eval()
         with torch.no_grad():
-            found = torch.cat([net(part).argmax(1) for part in test_images.split(2000)])
+            found = torch.cat([net(channels_last(part)).argmax(1) for part in test_images.split(2000)])
         scores.append(float((found == test_labels).double().mean()))
     return scores
 
@@ -109,7 +114,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--validate", action="store_true", help="score on training images instead")
     parser.add_argument("--sheet", type=Path, help="also write a sheet of real and synthetic images (PNG)")
-    parser.add_argument("--out", type=Path, help="also write every figure as JSON")
+    parser.add_argument("--out", type=Path, help="also write every figure as JSON; goes on from the runs in it")
     arguments = parser.parse_args()
     with np.load(arguments.data / f"{arguments.images}.npz") as stored:
         x, y = stored["x_train"], stored["y_train"]
@@ -121,7 +126,9 @@ def main() -> None:
     purpose = sfumato.Training() if arguments.purpose == "training" else sfumato.Fidelity()
     method = sfumato.ConditionalGaussian(epsilon=arguments.epsilon, delta=DELTA, purpose=purpose)
     runs: list[dict[str, Any]] = []
-    for run in range(arguments.fits):
+    if arguments.out and arguments.out.exists():
+        runs = json.loads(arguments.out.read_text())["runs"]
+    for run in range(len(runs), arguments.fits):
         start = time.perf_counter()
         release = method.fit((x, y), schema=schema)
         fitted = time.perf_counter()
@@ -146,12 +153,22 @@ def main() -> None:
             }
         )
         print(json.dumps(runs[-1]), flush=True)
+        if arguments.out:
+            write(arguments.out, arguments, runs)
+    print(json.dumps({"mean": means(runs)}))
+
+
+def means(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """Return means over runs, and the standard deviation of the accuracy."""
     mean = {name: float(np.mean([r[name] for r in runs])) for name in ("accuracy", "precision", "recall", "fit_s")}
-    mean["accuracy_sd"] = float(np.std([r["accuracy"] for r in runs], ddof=1)) if len(runs) > 1 else 0.0
-    print(json.dumps({"mean": mean}))
-    if arguments.out:
-        settings = {k: str(v) if isinstance(v, Path) else v for k, v in vars(arguments).items()}
-        arguments.out.write_text(json.dumps({"settings": settings, "mean": mean, "runs": runs}, indent=1) + "\n")
+    return mean | {"accuracy_sd": float(np.std([r["accuracy"] for r in runs], ddof=1)) if len(runs) > 1 else 0.0}
+
+
+def write(out: Path, arguments: argparse.Namespace, runs: list[dict[str, Any]]) -> None:
+    """Write every figure so far; a run of the same command goes on from there."""
+    kept = ("images", "purpose", "epsilon", "epochs", "batch", "validate")
+    settings = {name: getattr(arguments, name) for name in kept}
+    out.write_text(json.dumps({"settings": settings, "mean": means(runs), "runs": runs}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ class Training:
     """
 
     teacher_share: float = 0.25
-    spread: float = 1.1
+    spread: float = 1.2
     elastic: float = 1.0
     jitter: float = 1.2
 
