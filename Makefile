@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint bench docs adult clean help
+.PHONY: demo test test-slow lint bench docs adult tables images clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -39,6 +39,13 @@ bench: .venv/.installed-bench  ## speed and memory, as ratios against named peer
 
 adult: .venv/.installed-bench  ## the acceptance protocol on Adult: SFUMATO_DATA=folder of adult.parquet
 	$(ONE_THREAD) $(BIN)/python benchmarks/adult.py
+
+tables: .venv/.installed-bench  ## the same on tables of numeric columns, scored on training rows: SFUMATO_DATA=folder
+	for table in credit esr isolet; do $(ONE_THREAD) $(BIN)/python benchmarks/tables.py $(SFUMATO_DATA) $$table --validate || exit 1; done
+
+images: .venv/.installed-papers  ## the same on MNIST and Fashion-MNIST, scored on training images: SFUMATO_DATA=folder
+	for images in mnist fashion_mnist; do for purpose in fidelity training; do \
+	$(BIN)/python benchmarks/images.py $(SFUMATO_DATA) $$images --purpose $$purpose --validate || exit 1; done; done
 
 docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build

@@ -1,6 +1,6 @@
 """The pictures of the documentation.
 
-    pip install matplotlib
+    pip install -c constraints.txt '.[papers]'
     python benchmarks/figures.py shapes --out docs/pictures/shapes.png
     python benchmarks/figures.py images DATA --out docs/pictures/images.png
     python benchmarks/figures.py sweep SWEEP.json... --out docs/pictures/sweep.png
@@ -32,30 +32,34 @@ INK, MADE = "#1b3a57", "#c1502e"
 
 
 def shapes(out: Path) -> None:
-    """Draw a ring and a cross, released without and with a column that tells their parts apart."""
+    """Draw what survives: a ring among few and among many columns, and parity without and with a target."""
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, ROWS)
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1) * rng.normal(0.7, 0.04, (ROWS, 1))
-    along, arm = rng.normal(0, 0.35, ROWS), rng.integers(0, 2, ROWS)
-    cross = np.stack([along, np.where(arm == 1, along, -along)], axis=1) + rng.normal(0, 0.04, (ROWS, 2))
-    cases = [("ring, no target", ring, None), ("ring, its quarter as target", ring, (angle // (np.pi / 2)).astype(int))]
-    cases += [("cross, no target", cross, None), ("cross, its arm as target", cross, arm)]
+    square = rng.uniform(-1, 1, (ROWS, 2))
+    parity = (square[:, 0] * square[:, 1] > 0).astype(int)
+    many = np.concatenate([ring, rng.uniform(-1, 1, (ROWS, 98))], axis=1)
+    cases = [
+        ("a ring, 2 columns", ring, None, None),
+        ("a ring, 100 columns", many, None, None),
+        ("parity, no target", square, parity, None),
+        ("parity, as target", square, parity, "part"),
+    ]
     figure, axes = plt.subplots(1, 8, figsize=(16, 2.5))
-    for i, (title, points, part) in enumerate(cases):
-        frame = pd.DataFrame(np.clip(points, -1, 1), columns=["x", "y"])
+    for i, (title, points, part, target) in enumerate(cases):
+        frame = pd.DataFrame(np.clip(points, -1, 1), columns=["x", "y", *(f"c{j}" for j in range(points.shape[1] - 2))])
         columns: dict[str, Any] = {name: Continuous(lower=-1, upper=1) for name in frame}
-        target = None
         if part is not None:
-            target = "part"
-            frame[target] = part.astype(str)
-            columns[target] = Categorical(categories=tuple("0123"[: part.max() + 1]))
+            frame["part"] = part.astype(str)
+            columns["part"] = Categorical(categories=("0", "1"))
         schema = sfumato.Schema(columns=columns, rows=ROWS)
-        method = sfumato.ConditionalGaussian(epsilon=sfumato.NonPrivate())
-        made = method.fit(frame, schema=schema, target=target).sample(SHOWN, seed=0)
-        for axis, rows, colour in ((axes[2 * i], frame[:SHOWN], INK), (axes[2 * i + 1], made, MADE)):
-            axis.scatter(rows["x"], rows["y"], s=1.5, color=colour, linewidths=0)
+        made = sfumato.ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, target=target).sample(SHOWN, seed=0)
+        for axis, rows in ((axes[2 * i], frame[:SHOWN]), (axes[2 * i + 1], made)):
+            colour = np.where(rows["part"] == "1", INK, MADE) if part is not None else INK
+            axis.scatter(rows["x"], rows["y"], s=1.5, c=colour, linewidths=0)
             axis.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), xticks=[], yticks=[], aspect="equal")
-        axes[2 * i].set_title(title, fontsize=10, loc="left")
+        axes[2 * i].set_title(f"{title}: rows", fontsize=9, loc="left")
+        axes[2 * i + 1].set_title("samples", fontsize=9, loc="left")
     figure.tight_layout()
     save(figure, out)
 
@@ -85,9 +89,9 @@ def sweep(files: list[Path], out: Path) -> None:
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for file in files:
         content = json.loads(file.read_text())
-        panel = panels.setdefault(content["data"], {})
-        for name, value in content["scores"].items():
-            panel.setdefault(name, []).append((content["epsilon"], value))
+        title, epsilon, scores = scores_of(content)
+        for name, value in scores.items():
+            panels.setdefault(title, {}).setdefault(name, []).append((epsilon, value))
     figure, axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.6), squeeze=False)
     for axis, (title, lines) in zip(axes[0], panels.items(), strict=True):
         for name, points in lines.items():
@@ -97,6 +101,20 @@ def sweep(files: list[Path], out: Path) -> None:
         axis.legend(fontsize=9)
     figure.tight_layout()
     save(figure, out)
+
+
+def scores_of(content: dict[str, Any]) -> tuple[str, float, dict[str, float]]:
+    """Return title, epsilon and mean scores of what `adult.py` or `images.py` wrote."""
+    if "settings" in content:
+        settings = content["settings"]
+        return (
+            settings["images"],
+            settings["epsilon"],
+            {f"accuracy, {settings['purpose']}": content["mean"]["accuracy"]},
+        )
+    names = {"auroc": "AUROC", "auprc": "AUPRC", "tvd_2way": "2-way total variation"}
+    fits = content["fits"]
+    return "adult", content["epsilon"], {text: float(np.mean([f[n] for f in fits])) for n, text in names.items()}
 
 
 def save(figure: Any, out: Path) -> None:

@@ -9,8 +9,8 @@ Beside the accuracy: precision and recall (Kynkäänniemi et al. 2019, 3 nearest
 principal components of real training images), which say how many samples look like images and how many images are
 covered. None of these figures is private.
 
-    pip install torch==2.13.0
-    python benchmarks/images.py DATA {mnist,fashion_mnist} [--purpose training] [--validate] [--fits 5] [--out f.json]
+    pip install -c constraints.txt '.[papers]'
+    python benchmarks/images.py DATA {mnist,fashion_mnist} [--purpose training] [--validate] [--fits 5]
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def accuracy(
     )
     net = layers.to(memory_format=torch.channels_last)  # twice as fast on a CPU
     optimiser = torch.optim.Adam(net.parameters(), 1e-3)
-    images, labels = torch.from_numpy(x)[:, None].float() / 255, torch.from_numpy(y).long()
-    test_images, test_labels = torch.from_numpy(test_x)[:, None].float() / 255, torch.from_numpy(test_y).long()
+    images, labels = torch.tensor(x)[:, None].float() / 255, torch.tensor(y).long()
+    test_images, test_labels = torch.tensor(test_x)[:, None].float() / 255, torch.tensor(test_y).long()
 
     def channels_last(batch: torch.Tensor) -> torch.Tensor:
         return batch.contiguous(memory_format=torch.channels_last)
