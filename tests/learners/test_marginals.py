@@ -107,3 +107,38 @@ def test_rare_levels_share_a_group():
 def test_table_is_the_one_the_schema_says():
     assert table_layout().n_classes == 2
     assert TableLayout(Grid.of(TABLE, numeric_cells=8), None).n_classes == 1
+
+
+class TestColumnsOfOneKind:
+    """Their noise is shared as far as they are alike."""
+
+    def errors(self, truths, noise_std):
+        """Mean absolute errors of the pooled shares, with columns of one kind and with columns of different kinds."""
+        n, (n_columns, cells) = 4_000, truths.shape
+        found = []
+        for same in (True, False):
+            starts = np.zeros(n_columns, dtype=int) if same else 1 + np.arange(n_columns)
+            names = {f"v{j}": Integer(lower=int(a) + 1, upper=int(a) + cells) for j, a in enumerate(starts)}
+            schema = Schema(columns={**names, "y": Categorical(categories=("a", "b"))}, rows=n)
+            columns = TableLayout(Grid.of(schema, numeric_cells=cells), n_columns).features
+            rng = np.random.default_rng(0)
+            counts = np.concatenate([np.stack([3_000 * p, 1_000 * p]) for p in truths], axis=1)
+            noisy = Noisy(counts + noise_std * rng.standard_normal(counts.shape), noise_std)
+            marginals = fit_marginals(noisy, columns)
+            pooled = np.stack([marginals.pooled(j) for j in range(n_columns)])
+            found.append(np.abs(pooled - truths).sum(axis=1).mean())
+        return found
+
+    def test_alike(self):
+        truths = np.tile(np.random.default_rng(1).dirichlet(np.full(12, 3.0)), (50, 1))
+        together, apart = self.errors(truths, 50.0)
+        assert together < 0.4 * apart
+
+    def test_unlike(self):
+        truths = np.random.default_rng(1).dirichlet(np.full(12, 1.0), 50)
+        together, apart = self.errors(truths, 20.0)
+        assert together < 1.02 * apart
+
+    def test_without_noise_nothing_moves(self):
+        truths = np.random.default_rng(1).dirichlet(np.full(12, 1.0), 5)
+        np.testing.assert_allclose(self.errors(truths, 0.0), 0, atol=1e-12)
