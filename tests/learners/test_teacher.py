@@ -45,7 +45,7 @@ def test_vectors_have_norm_at_most_one_and_typically_less(bars):
 
 def test_the_gradient_is_that_of_cross_entropy_where_nothing_is_clipped(bars, monkeypatch):
     encoder, standardised, pictures, classes = bars
-    monkeypatch.setattr(teacher, "_CLIP_NORM", 10.0)
+    monkeypatch.setattr(teacher, "CLIP_NORM", 10.0)
     vectors = standardised.vectors(gradient_features(pictures[:50], encoder))
     weights = np.random.default_rng(1).standard_normal((vectors.shape[1], 2))
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fixtures import tables
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import ConditionalGaussian, Fidelity, NonPrivate, Schema, Training, load
 from sfumato.data.kinds import Boolean, Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.synthesizers import gaussian
@@ -142,6 +142,52 @@ class TestForecast:
     def test_images(self):
         stages = ConditionalGaussian(epsilon=1.0).describe_plan(tables.image_schema())["stages"]
         assert [stage["name"] for stage in stages] == [
-            "class counts", "class sums", "pooled second moment", "second moments by class",
+            "profiles", "class sums", "pooled second moment", "second moments by class",
         ]  # fmt: skip
         assert all(stage["forecast"] for stage in stages)
+
+    def test_images_for_training(self):
+        method = ConditionalGaussian(epsilon=1.0, purpose=Training(teacher_share=0.3))
+        assert all(stage["forecast"] for stage in method.describe_plan(tables.image_schema())["stages"])
+        stages = method.plan(tables.image_schema()).stages
+        assert [stage.count for stage in stages] == [1, 1, 1, 1, 10]
+        shares = np.array([stage.count / stage.noise_multiplier**2 for stage in stages])
+        assert shares[-1] / shares.sum() == pytest.approx(0.3)
+
+
+class TestPurpose:
+    @pytest.mark.parametrize("settings", [{"spread": -1}, {"elastic": 5}, {"jitter": True}, {"teacher_share": 1.0}])
+    def test_settings_out_of_range(self, settings):
+        with pytest.raises(ConfigError, match=next(iter(settings))):
+            Training(**settings)
+
+    @pytest.mark.parametrize("settings", [{"purpose": "training"}, {"pose": "upright"}])
+    def test_unknown_purpose_or_pose(self, settings):
+        with pytest.raises(ConfigError, match=next(iter(settings))):
+            ConditionalGaussian(epsilon=1.0, **settings)
+
+    def test_images_without_labels_have_nothing_to_train_on(self):
+        pixels, _ = tables.images(60)
+        schema = Schema(columns={"x": tables.image_schema().columns["x"]}, rows=60)
+        with pytest.raises(ConfigError, match="label column"):
+            ConditionalGaussian(epsilon=1.0, purpose=Training()).fit(pixels, schema=schema)
+
+    def test_a_release_for_training(self, tmp_path):
+        pixels, labels = tables.images(600)
+        method = ConditionalGaussian(epsilon=50.0, delta=1e-5, purpose=Training())
+        release = method.fit((pixels, labels), schema=tables.image_schema())
+        assert release.certificate.recompute() == pytest.approx(release.certificate.epsilon, abs=1e-6)
+        (steps,) = (m for m in release.measurements if m.name == "classifier's gradients")
+        assert steps.value.shape[0] == 10
+        release.save(tmp_path / "r.sfm")
+        made = load(tmp_path / "r.sfm").sample(300, seed=0)
+        np.testing.assert_array_equal(made["x"], release.sample(300, seed=0)["x"])
+        brightest = made["x"][:, range(3), range(3)].argmax(axis=1)  # each class is bright in a corner of its own
+        assert (brightest == made["y"]).mean() > 0.9
+        assert set(release.sample(20, given={"y": 1})["y"]) == {1}
+        assert np.bincount(release.sample(class_counts={"0": 5, "2": 7})["y"]).tolist() == [5, 0, 7]
+
+    def test_tables_are_the_same_for_training(self):
+        schema = tables.schema()
+        plans = [ConditionalGaussian(epsilon=1.0, purpose=p).plan(schema) for p in (Fidelity(), Training())]
+        assert plans[0] == plans[1]

@@ -19,7 +19,7 @@ from sfumato.models.warps import PoseRange
 MOST_AXES = 40
 _SEEN = 2.0  # a bin counts if it holds this many standard deviations of its noise
 _NEIGHBOUR = float(np.exp(-2.0))  # weight of the next bin's profile
-_SMOOTHING = 7  # ranks
+_SMOOTHING = 112  # values of an image per rank that a curve is smoothed over
 _LEAST_VARIANCE = 0.005
 # clip norm ÷ what earlier releases make one expect: a clipped tail costs more than the noise of a looser bound
 _SUMS_SLACK, _POOLED_SLACK, _MOMENTS_SLACK = 1.1, 1.1, 1.3
@@ -69,7 +69,7 @@ def _curves(sums: np.ndarray, counts: np.ndarray, root: np.ndarray) -> np.ndarra
     places = np.arange(AREA_BINS)
     join = _NEIGHBOUR ** ((places[:, None] - places) ** 2) * (counts > 0)
     means = (join @ sums) / np.maximum(join @ counts, 1.0)[:, None]
-    means = uniform_filter1d(means, min(_SMOOTHING, d), axis=1, mode="nearest")
+    means = uniform_filter1d(means, max(1, d // _SMOOTHING), axis=1, mode="nearest")
     curves = np.empty_like(means)
     for b in places:
         # hardly any image is lit beyond about twice its area: what is seen there is noise

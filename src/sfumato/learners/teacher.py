@@ -21,7 +21,7 @@ from sfumato.encoders.images import ImageEncoder
 from sfumato.mechanisms.clip import clip_rows
 
 STEPS = 10
-_CLIP_NORM = 0.5
+CLIP_NORM = 0.5
 _RATE = 400.0
 _MOMENTUM = 0.9
 _WARM_STEPS, _WARM_RATE = 60, 30.0
@@ -71,7 +71,7 @@ def _gradient(weights: np.ndarray, vectors: np.ndarray, classes: np.ndarray) -> 
     """Return the sum of clipped gradients of cross-entropy, shape (f + 1, k)."""
     errors = special.softmax(vectors @ weights, axis=1)
     errors[np.arange(len(classes)), classes] -= 1
-    return vectors.T @ clip_rows(errors, _CLIP_NORM)
+    return vectors.T @ clip_rows(errors, CLIP_NORM)
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class TeacherGradient:
     @property
     def norm_bound(self) -> float:
         """C."""
-        return _CLIP_NORM
+        return CLIP_NORM
 
     @property
     def replace_bound(self) -> float:
         """2c."""
-        return 2 * _CLIP_NORM
+        return 2 * CLIP_NORM
 
     def zero(self) -> np.ndarray:
         """Return zeros."""

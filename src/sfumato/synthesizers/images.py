@@ -32,7 +32,7 @@ from sfumato.learners.image_model import (
     sums_clip_norm,
 )
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.learners.teacher import STEPS, Standardised, TeacherGradient, train, warm_start
+from sfumato.learners.teacher import CLIP_NORM, STEPS, Standardised, TeacherGradient, train, warm_start
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
 from sfumato.models.gaussian import symmetric_noise_edge
 from sfumato.models.streams import public_stream
@@ -119,12 +119,16 @@ def image_forecast(plan: Plan, schema: Schema, n_public: float) -> dict[str, str
     pixel = plan[SUMS].noise_multiplier * np.sqrt(area) / each
     pooled = symmetric_noise_edge(plan[POOLED].noise_multiplier * residual, low) / n_public
     moments = symmetric_noise_edge(plan[MOMENTS].noise_multiplier * residual, MOST_AXES) / each
-    return {
+    known = {
         PROFILES: f"standard error of a share of areas ±{plan[PROFILES].noise_multiplier * 10 / n_public:.2g}",
         SUMS: f"standard error of a class share ±{error:.2g}, of a pixel of a mean image ±{pixel:.2g}",
         POOLED: f"an axis is seen if its variance exceeds {pooled:.2g}",
         MOMENTS: f"a class's own variance is seen if it exceeds {moments:.2g}",
     }
+    if plan.stages[-1].name == TEACHER:
+        step = plan[TEACHER].noise_multiplier * CLIP_NORM / n_public
+        known[TEACHER] = f"standard error of an entry of a mean gradient ±{step:.2g}"
+    return known
 
 
 def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
