@@ -106,12 +106,9 @@ def sweep(files: list[Path], out: Path) -> None:
 def scores_of(content: dict[str, Any]) -> tuple[str, float, dict[str, float]]:
     """Return title, epsilon and mean scores of what `adult.py` or `images.py` wrote."""
     if "settings" in content:
-        settings = content["settings"]
-        return (
-            settings["images"],
-            settings["epsilon"],
-            {f"accuracy, {settings['purpose']}": content["mean"]["accuracy"]},
-        )
+        settings, mean = content["settings"], content["mean"]
+        scores = {name: mean[name] for name in ("accuracy", "precision", "recall")}
+        return settings["images"], settings["epsilon"], scores
     names = {"auroc": "AUROC", "auprc": "AUPRC", "tvd_2way": "2-way total variation"}
     fits = content["fits"]
     return "adult", content["epsilon"], {text: float(np.mean([f[n] for f in fits])) for n, text in names.items()}
