@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from sfumato.data.array_sources import images_of
 from sfumato.data.engine import reduce
 from sfumato.data.kinds import Categorical, Continuous, Identifier, Image, Integer
 from sfumato.data.private import PrivateData
@@ -147,3 +149,41 @@ def test_numbers_of_any_byte_order_and_width(dtype):
     frame = pd.DataFrame({"age": np.array([1, 2, 3], dtype=dtype), "who": ["a", "b", "c"]})
     wide = Schema(columns={"who": Identifier(), "age": Continuous(lower=0, upper=10)}, rows=3)
     assert ages(PrivateData(open_source(frame), wide)) == [1, 2, 3]
+
+
+class TestNullImages:
+    """A missing image, or value, is the lower bound: one record must not decide whether a fit succeeds."""
+
+    @staticmethod
+    def table(images, dtype="uint8", permutation=None):
+        kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(dtype), (2, 3), permutation=permutation)
+        storage = pa.array(images, pa.list_(kind.value_type, 6))
+        return pa.table({"x": pa.ExtensionArray.from_storage(kind, storage)})
+
+    @pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "float32", "float64"])
+    @pytest.mark.parametrize("place", [0, 2, 4])
+    @pytest.mark.parametrize("chunk_rows", [1, 2, 100])
+    def test_they_are_at_the_lower_bound(self, dtype, place, chunk_rows, tmp_path):
+        images = [[6 * i + j for j in range(6)] for i in range(5)]
+        expected = np.array(images, dtype=dtype).reshape(5, 2, 3)
+        images[place] = None
+        images[(place + 1) % 5] = [None, *images[(place + 1) % 5][1:]]
+        expected[place] = 3
+        expected[(place + 1) % 5, 0, 0] = 3
+        schema = Schema(columns={"x": Image(shape=(2, 3), dtype=dtype, lower=3, upper=40)}, rows=5)
+        table = self.table(images, dtype)
+        path = tmp_path / "images.parquet"
+        pq.write_table(table, path)
+        for data in (table, path):
+            records = PrivateData(open_source(data, chunk_rows=chunk_rows), schema)
+            got = np.concatenate([rows["x"] for rows in records.coded()])
+            np.testing.assert_array_equal(got, expected)
+
+    def test_slices_and_permuted_axes(self):
+        images = [[6 * i + j for j in range(6)] for i in range(5)]
+        images[3] = None
+        column = self.table(images, permutation=[1, 0]).column("x").combine_chunks()
+        got = images_of(column.slice(2), 0.0)
+        assert got.shape == column.slice(2).slice(0, 1).to_numpy_ndarray().repeat(3, 0).shape
+        np.testing.assert_array_equal(got[0], column.slice(2, 1).to_numpy_ndarray()[0])
+        assert not got[1].any()

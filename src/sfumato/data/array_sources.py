@@ -112,6 +112,35 @@ def array_of(column: Column | pa.Array) -> np.ndarray:
     return values.astype(np.str_) if text else values
 
 
+def images_of(column: Column | pa.Array, lower: float) -> np.ndarray:
+    """Return an image column as one numpy array of shape (n, *shape); totally.
+
+    A missing image, and a missing value of an image, are at the lower bound: whether there is one must not decide
+    whether a fit succeeds.
+
+    Args:
+        column: a numpy array, or `pa.fixed_shape_tensor` cells.
+        lower: the lower bound of values, public.
+    """
+    if isinstance(column, np.ndarray):
+        return column
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    cells, size = array.storage, int(np.prod(array.type.shape))
+    values = cells.values.slice(cells.offset * size, len(cells) * size)
+    present = _valid(values) & np.repeat(_valid(cells), size)
+    # what lies under a null is undefined: it is looked at as a number only to be overwritten
+    whole = pa.Array.from_buffers(values.type, len(values), [None, values.buffers()[1]], 0, values.offset)
+    numbers = whole.to_numpy(zero_copy_only=False)
+    with np.errstate(all="ignore"):
+        fill = np.asarray(lower).astype(numbers.dtype)
+    filled = pa.FixedSizeListArray.from_arrays(pa.array(np.where(present, numbers, fill), values.type), size)
+    return pa.ExtensionArray.from_storage(array.type, filled).to_numpy_ndarray()
+
+
+def _valid(array: pa.Array) -> np.ndarray:
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+
+
 @dataclass(frozen=True, slots=True)
 class _Header:
     """What the first bytes of a stored array say."""

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.array_sources import array_of
+from sfumato.data.array_sources import images_of
 from sfumato.data.cells import is_text, plain, read_text, without_tokens
 from sfumato.data.chunks import Chunk, Source
 from sfumato.data.coding import check_storage, code_column
@@ -83,7 +83,7 @@ class PrivateData:
         for name in self._schema.released:
             kind, column = self._schema.columns[name], chunk.columns[name]
             if isinstance(kind, Image):
-                rows[name] = array_of(column)
+                rows[name] = images_of(column, kind.lower)
             else:
                 rows[name] = code_column(kind, _as_arrow(column), missing=self._schema.missing)
         return rows

@@ -25,7 +25,7 @@ class Training:
 
     Attributes:
         teacher_share: part of the squared budget that trains the classifier, in (0, 1).
-        spread: factor of the Gaussian's standard deviations, in (0, 4].
+        spread: factor of the Gaussian's standard deviations, in [0, 4].
         elastic: smooth distortion in pixels of a picture of 28 × 28, in [0, 4].
         jitter: noise on poses, where images are posed, in [0, 4].
     """
