@@ -11,12 +11,15 @@ from sfumato.encoders.gradients import n_features
 from sfumato.encoders.grid import Grid
 from sfumato.encoders.images import ImageEncoder, ImageLayout
 from sfumato.learners.counts import RowCount
+from sfumato.learners.em_moments import EmMoments, PooledSquares, default_shares
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
 from sfumato.learners.moments import ClassSecondMoments
 from sfumato.learners.teacher import Standardised, TeacherGradient
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.models.columns import uncalibrated_column
+from sfumato.models.covariances import DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
+from sfumato.models.mixtures import GaussianMixture
 
 TABLE = Schema(
     columns={
@@ -145,6 +148,52 @@ def _image_cases() -> list[StatisticCase]:
     return cases
 
 
+def vectors_of(rows):
+    return rows["z"]
+
+
+def vector_rows(n: int, q: int = 3, seed: int = 0):
+    """Single vectors: random directions and lengths, axes and their opposites, worst pairs, and what is no vector."""
+    rng = np.random.default_rng(seed)
+    vectors = [*rng.standard_normal((n, q)), *(0.2 * rng.standard_normal((n, q))), *np.eye(q), *-np.eye(q)]
+    # x = (α, β), y = (−β, −α): the inner product −2αβ runs over all cosines that a pair of weights may make the worst
+    for angle in np.linspace(0, np.pi / 4, 12):
+        a, b = np.cos(angle), np.sin(angle)
+        vectors += [np.r_[a, b, np.zeros(q - 2)], np.r_[-b, -a, np.zeros(q - 2)]]
+    vectors += [np.full(q, value) for value in (0.0, -0.0, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300)]
+    vectors += [np.r_[np.nan, np.ones(q - 1)], np.r_[np.ones(q - 1), np.inf], np.r_[1e308, -1e308, np.zeros(q - 2)]]
+    return [{"z": vector[None]} for vector in vectors]
+
+
+def crossed_mixture(form) -> GaussianMixture:
+    """Components through the origin: the first owns almost all of the ball, the second the ends of the third axis."""
+    variances = np.array([[1.0, 1.0, 0.001], [0.001, 0.001, 1.0]])
+    means = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.5]])
+    weights = np.array([0.5, 0.5])
+    if isinstance(form, FullCovariance):
+        return GaussianMixture(weights, means, variances[:, :, None] * np.eye(3), form)
+    if isinstance(form, DiagonalCovariance):
+        return GaussianMixture(weights, means, variances, form)
+    means = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    covariances = np.array([0.1, 0.003]) if isinstance(form, SphericalCovariance) else np.diag([0.1, 0.1, 0.01])
+    return GaussianMixture(weights, means, covariances, form)
+
+
+def _em_cases() -> list[StatisticCase]:
+    """Moments of mixtures, with weights for which each of the possible worst pairs is the worst one."""
+    pool = vector_rows(30)
+    full, diagonal = FullCovariance(), DiagonalCovariance()
+    settings = [("full, default", full, default_shares(full, 3))]
+    for weights in ((1.0, 1.0, 1.0), (0.2, 1.0, 1.0), (0.3, 1.0, 0.5), (1.0, 0.5, 2.0)):
+        settings += [(f"full, {weights}", full, weights), (f"diagonal, {weights}", diagonal, weights)]
+    settings += [("spherical", SphericalCovariance(), (1.0, 1.0, 1.0)), ("tied", TiedCovariance(), (0.5, 1.0, 0.0))]
+    cases = [
+        StatisticCase(f"mixture moments, {name}", EmMoments(vectors_of, crossed_mixture(form), weights), pool)
+        for name, form, weights in settings
+    ]
+    return [*cases, StatisticCase("pooled squares", PooledSquares(vectors_of, 3), pool)]
+
+
 def _cases() -> dict[str, StatisticCase]:
     layout = table_layout()
     table = table_rows(60)
@@ -158,6 +207,7 @@ def _cases() -> dict[str, StatisticCase]:
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
         *_image_cases(),
+        *_em_cases(),
         teacher_case(8, 8, pose=True),
         teacher_case(8, 8, 3, pose=False),
     ]
@@ -174,6 +224,8 @@ MECHANISMS = {
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
         MechanismCase("noisy_sum, teacher gradient", noisy_sum, STATISTICS["teacher gradient, posed"]),
         MechanismCase("noisy_sum, profiles", noisy_sum, STATISTICS["image profiles, posed"]),
+        MechanismCase("noisy_sum, mixture moments", noisy_sum, STATISTICS["mixture moments, full, default"]),
+        MechanismCase("noisy_second_moment, pooled", noisy_second_moment, STATISTICS["pooled squares"], symmetric=True),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
         MechanismCase(
             "noisy_second_moment, images",

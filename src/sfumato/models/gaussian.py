@@ -57,6 +57,29 @@ def normal_scores(probabilities: np.ndarray) -> np.ndarray:
     return np.clip(scores, -6.0, 6.0)
 
 
+def svec(matrices: np.ndarray) -> np.ndarray:
+    """Return symmetric matrices as vectors: diagonal entries, and √2 times those above it. Keeps norms.
+
+    Args:
+        matrices: shape (..., d, d); only what is on and above the diagonal is read.
+
+    Returns:
+        Shape (..., d(d + 1)/2), row by row.
+    """
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    return matrices[..., rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2))
+
+
+def smat(vectors: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrices of which `svec` makes these vectors, shape (..., d, d)."""
+    d = int(np.sqrt(2 * vectors.shape[-1]))
+    rows, columns = np.triu_indices(d)
+    matrices = np.empty((*vectors.shape[:-1], d, d))
+    matrices[..., rows, columns] = vectors / np.where(rows == columns, 1.0, np.sqrt(2))
+    matrices[..., columns, rows] = matrices[..., rows, columns]
+    return matrices
+
+
 def nearest_positive(matrix: np.ndarray, floor: float) -> np.ndarray:
     """Return the symmetric matrix with eigenvalues below `floor` raised to it."""
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
