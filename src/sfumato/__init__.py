@@ -10,7 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from sfumato.data.schema import Schema
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
+from sfumato.synthesizers.dpvae import DPVAE
 from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.p3gm import P3GM
 from sfumato.synthesizers.purposes import Fidelity, Training
 
 try:
@@ -19,6 +21,8 @@ except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "DPVAE",
+    "P3GM",
     "BuyCount",
     "ConditionalGaussian",
     "Fidelity",

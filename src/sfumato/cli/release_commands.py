@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,27 +26,26 @@ from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.journal import remove as remove_checkpoint
+from sfumato.synthesizers.methods import METHODS, make_synthesizer
 from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
 
-METHODS: dict[str, Callable[..., Synthesizer]] = {ConditionalGaussian.method: ConditionalGaussian}
 _PURPOSES: dict[str, Callable[[], Purpose]] = {"fidelity": Fidelity, "training": Training}
-_ABOUT = {
-    ConditionalGaussian.method: (
-        "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default."
-    ),
-}
 
 SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
 EpsilonOption = Annotated[
-    float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
+    float | None, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
 ]
 PurposeOption = Annotated[
-    str,
-    typer.Option("--purpose", metavar="P", help="fidelity: samples are like the records. training: they teach best."),
+    str | None,
+    typer.Option(
+        "--purpose", metavar="P", help="fidelity (default): samples are like the records. training: they teach best."
+    ),
 ]
 PoseOption = Annotated[
-    str, typer.Option("--pose", metavar="P", help="Of images: auto, affine (centre and straighten), or none.")
+    str | None,
+    typer.Option("--pose", metavar="P", help="Of images: auto (default), affine (centre and straighten), or none."),
 ]
 DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
 RowsOption = Annotated[
@@ -58,6 +58,14 @@ TargetOption = Annotated[
     str | None, typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Reproducible noise: NOT private.")]
+CheckpointOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="For long fits: keeps what is released so far; the same command goes on from it after a stop.",
+    ),
+]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
 
 
@@ -75,12 +83,13 @@ def register(app: typer.Typer) -> None:
         app.command(name)(command)
 
 
-def _synthesizer(method: str, epsilon: float, delta: float | None, purpose: str, pose: str) -> Synthesizer:
-    if method not in METHODS:
-        raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
-    if purpose not in _PURPOSES:
+def _synthesizer(
+    method: str, epsilon: float | None, delta: float | None, purpose: str | None, pose: str | None
+) -> Synthesizer:
+    if purpose is not None and purpose not in _PURPOSES:
         raise ConfigError(f"Expected --purpose to be one of {', '.join(_PURPOSES)}, got {purpose!r}.")
-    return METHODS[method](epsilon=epsilon, delta=delta, purpose=_PURPOSES[purpose](), pose=pose)
+    chosen = None if purpose is None else _PURPOSES[purpose]()
+    return make_synthesizer(method, epsilon, delta, purpose=chosen, pose=pose)
 
 
 def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
@@ -91,16 +100,14 @@ def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
 
 def plan_command(
     schema: SchemaOption,
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
-    ] = None,
+    epsilon: EpsilonOption = None,
     target_error: Annotated[
         float | None,
         typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
     ] = None,
     method: MethodOption = ConditionalGaussian.method,
-    purpose: PurposeOption = "fidelity",
-    pose: PoseOption = "auto",
+    purpose: PurposeOption = None,
+    pose: PoseOption = None,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     buy_rows: BuyRowsOption = False,
@@ -108,16 +115,14 @@ def plan_command(
     json_output: JsonOption = False,
 ) -> None:
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
-    if (epsilon is None) == (target_error is None):
-        raise ConfigError(
-            f"Expected either --epsilon or --target-error, got {'neither' if epsilon is None else 'both'}."
-        )
+    if epsilon is not None and target_error is not None:
+        raise ConfigError("Expected either --epsilon or --target-error, got both.")
     known, n_public = Schema.load(schema), _rows(rows, buy_rows)
-    if epsilon is None:
+    if target_error is not None:
         if isinstance(n_public, BuyCount):
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
         chooser = _synthesizer(method, 1.0, delta, purpose, pose)
-        epsilon = chooser.epsilon_for(known, target_error=target_error or 0.0, target=target, n_public=n_public)
+        epsilon = chooser.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
     synthesizer = _synthesizer(method, epsilon, delta, purpose, pose)
     plan = synthesizer.describe_plan(known, target=target, n_public=n_public)
     if json_output:
@@ -129,16 +134,17 @@ def plan_command(
 def fit_command(
     data: DataArgument,
     schema: SchemaOption,
-    epsilon: EpsilonOption,
     out: Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")],
+    epsilon: EpsilonOption = None,
     method: MethodOption = ConditionalGaussian.method,
-    purpose: PurposeOption = "fidelity",
-    pose: PoseOption = "auto",
+    purpose: PurposeOption = None,
+    pose: PoseOption = None,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     buy_rows: BuyRowsOption = False,
     target: TargetOption = None,
     seed: SeedOption = None,
+    checkpoint: CheckpointOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a release to private data."""
@@ -149,12 +155,20 @@ def fit_command(
     _tell_what_is_left_out(source, known)
     with _stages(synthesizer, known, target) as progress:
         release = synthesizer.fit(
-            source, schema=known, target=target, n_public=_rows(rows, buy_rows), seed=seed, progress=progress
+            source,
+            schema=known,
+            target=target,
+            n_public=_rows(rows, buy_rows),
+            seed=seed,
+            progress=progress,
+            checkpoint=checkpoint,
         )
     release.save(out, overwrite=overwrite)
+    if checkpoint is not None:
+        remove_checkpoint(checkpoint)
     print_cost(release.certificate.content)
     if not release.certificate.private:
-        say("This release is NOT private: its noise came from a seed.")
+        say("This release is NOT private: its noise came from a seed, or there was none.")
     say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
 
 
@@ -175,8 +189,15 @@ def _stages(synthesizer: Synthesizer, schema: Schema, target: str | None) -> Ite
     if not notes.is_terminal:
         yield lambda stage: None
         return
+    done: Counter[str] = Counter()
     with notes.status("Calibrating the noise and reading the first statistic…") as status:
-        yield lambda stage: status.update(f"Released: {stage}. Reading on…")
+
+        def show(stage: str) -> None:
+            done[stage] += 1
+            times = f", {done[stage]} times" if done[stage] > 1 else ""
+            status.update(f"Released: {stage}{times}. Reading on…")
+
+        yield show
 
 
 def sample_command(
@@ -286,9 +307,9 @@ def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:
 def methods_command(json_output: JsonOption = False) -> None:
     """List the methods that `fit` knows."""
     if json_output:
-        print_json([{"method": name, "about": _ABOUT[name]} for name in METHODS])
+        print_json([{"method": name, "about": METHODS[name].about} for name in METHODS])
     else:
-        print_table("Methods", ["method", "what it is"], ((name, _ABOUT[name]) for name in METHODS))
+        print_table("Methods", ["method", "what it is"], ((name, METHODS[name].about) for name in METHODS))
 
 
 def demo_command(

@@ -118,6 +118,22 @@ class ImageLayout:
         # Arrow takes no other strides
         return np.ascontiguousarray(pictures.transpose(0, 2, 3, 1)).reshape(len(pictures), *self.kind.shape)
 
+    def stored(self, pictures: np.ndarray) -> np.ndarray:
+        """Return pictures in [0, 1], shape (n, channels, height, width), as images of the schema's dtype and bounds."""
+        return stored(self.pixels(pictures), self.kind)
+
+
+def stored(shares: np.ndarray, kind: Image) -> np.ndarray:
+    """Return pixels in [0, 1] as numbers between the kind's bounds, of its dtype."""
+    dtype = np.dtype(kind.dtype)
+    whole = dtype.kind in "iu"
+    limits = np.iinfo(dtype) if whole else np.finfo(dtype)
+    # so written, bounds that are far apart do not overflow
+    shares = shares.astype(np.float64)
+    pixels = kind.lower * (1 - shares) + kind.upper * shares
+    pixels = np.clip(np.rint(pixels) if whole else pixels, float(limits.min), float(limits.max))
+    return pixels.astype(dtype)
+
 
 @dataclass(frozen=True, slots=True)
 class Lit:

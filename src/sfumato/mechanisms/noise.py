@@ -77,6 +77,10 @@ class NoiseSource(Protocol):
         """Return independent N(0, noise_std²) draws, float64."""
         ...
 
+    def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Return standard normals that are part of a randomised contribution; never silent."""
+        ...
+
     def bernoulli(self, n: int, probability: float) -> np.ndarray:
         """Return n independent booleans, each True with the given probability."""
         ...
@@ -168,6 +172,10 @@ class _KeyStream:
         draws *= noise_std
         return draws.reshape(shape)
 
+    def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Return standard normals, float64, for what one record contributes at random."""
+        return self.normal(math.prod(shape) if isinstance(shape, tuple) else shape).reshape(shape)
+
     def bernoulli(self, n: int, probability: float) -> np.ndarray:
         """Return n independent booleans, True with the given probability up to 2^-64 (never more than it)."""
         require_integer(at_least=0, n=n)
@@ -219,16 +227,15 @@ class SeededNoise(_KeyStream):
 
 
 @final
-class NoNoise:
-    """No noise at all, loudly: for measuring what the noise costs. Never private."""
+class NoNoise(_KeyStream):
+    """No noise at all, loudly: for measuring what the noise costs. Batches are still drawn at random. Never private."""
 
     private = False
     silent = True
 
+    def __init__(self) -> None:
+        super().__init__(os.urandom(32))
+
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return zeros."""
         return np.zeros(shape)
-
-    def bernoulli(self, n: int, probability: float) -> np.ndarray:
-        """Refuse: without noise there is nothing to sample for."""
-        raise ConfigError("NoNoise draws no membership: use SeededNoise.")

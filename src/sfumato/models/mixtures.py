@@ -120,18 +120,22 @@ class GaussianMixture:
         shares /= shares.sum(axis=1, keepdims=True)
         return shares
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def sample(
+        self, n: int, rng: np.random.Generator, components: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw points.
 
         Args:
             n: how many.
             rng: public randomness.
+            components: of each point, shape (n,); drawn if not given.
 
         Returns:
             Points, shape (n, q), and the component of each, shape (n,).
         """
         require_integer(at_least=0, n=n)
-        components = rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum())
+        if components is None:
+            components = rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum())
         points = rng.standard_normal((n, self.dimension))
         for k in range(self.n_components):
             members = components == k

@@ -79,6 +79,18 @@ class Ledger:
             self._on_charge(name)
         return stage
 
+    def replay(self, name: str, count: int) -> None:
+        """Enter events that an interrupted fit of the same plan charged, and whose outcomes it kept.
+
+        They are in the account once: nothing may be drawn for them again.
+
+        Raises:
+            LedgerError: as `charge`.
+        """
+        for _ in range(count):
+            stage = self._next(name)
+            self.charge(name, noise_multiplier=stage.noise_multiplier, replace_distance=stage.replace_distance)
+
     def close(self) -> None:
         """End the account.
 

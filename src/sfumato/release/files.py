@@ -34,7 +34,7 @@ ARCHIVE_SUFFIX = ".sfm"
 _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
 _LONGEST_PROBLEM = 2_000
 _LONGEST_DTYPE = 200
-_DTYPES = (np.dtype(np.float64), np.dtype(np.int64))
+_DTYPES = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64))
 _CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder")
 
 

@@ -85,7 +85,7 @@ class ImagePortrait:
             pictures = self._pictures(classes, rng)
         if self._teacher is not None:
             self._agree(pictures, classes, rng)
-        rows = {str(self._image): stored(self._layout.pixels(pictures), self._layout.kind)}
+        rows = {str(self._image): self._layout.stored(pictures)}
         if self._label is not None:
             rows[str(self._label)] = classes.astype(np.int32)
         return rows
@@ -171,15 +171,3 @@ def _setting(settings: Mapping[str, Any], name: str, default: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _WIDEST:
         raise ReleaseError(f"Expected {name} between 0 and {_WIDEST:g} in the release.")
     return float(value)
-
-
-def stored(shares: np.ndarray, kind: Image) -> np.ndarray:
-    """Return pixels in [0, 1] as numbers between the kind's bounds, of its dtype."""
-    dtype = np.dtype(kind.dtype)
-    whole = dtype.kind in "iu"
-    limits = np.iinfo(dtype) if whole else np.finfo(dtype)
-    # so written, bounds that are far apart do not overflow
-    shares = shares.astype(np.float64)
-    pixels = kind.lower * (1 - shares) + kind.upper * shares
-    pixels = np.clip(np.rint(pixels) if whole else pixels, float(limits.min), float(limits.max))
-    return pixels.astype(dtype)

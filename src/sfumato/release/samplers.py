@@ -12,6 +12,7 @@ from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.models.chain import ChainModel
 from sfumato.models.conditional import ConditionalChain, given_first
+from sfumato.release.decoder_sampler import LatentDecoder
 from sfumato.release.image_sampler import ImagePortrait
 
 
@@ -120,6 +121,7 @@ def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, flo
 SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
     TableChain.name: TableChain,
     ImagePortrait.name: ImagePortrait,
+    LatentDecoder.name: LatentDecoder,
 }
 
 

@@ -25,6 +25,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release import Measurement, Release, SourceForm
 from sfumato.release.arrow_types import write_type
+from sfumato.synthesizers.journal import Journal
 from sfumato.synthesizers.target_error import epsilon_for_error
 
 COUNT_STAGE = "count"
@@ -50,6 +51,7 @@ class Fit:
     noise: NoiseSource
     n_public: int
     target: str | None
+    journal: Journal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,8 @@ class Synthesizer(ABC):
     """
 
     method: ClassVar[str]
+    resumable: ClassVar[bool] = False  # whether fits take long enough to keep a checkpoint
+    needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
 
     epsilon: float | NonPrivate
     delta: float | None = field(default=None)
@@ -137,6 +141,11 @@ class Synthesizer(ABC):
 
     def _uncalibrated(self, schema: Schema, target: str | None, rows: int | None) -> Plan:
         _check_target(schema, target)
+        if rows is None and self.needs_declared_rows:
+            raise ConfigError(
+                f"Expected a declared number of rows for the method {self.method}, got one to be bought: the rate at "
+                "which rows are sampled has to be public. Declare a round number."
+            )
         stages = self.stages(schema, target=target, n_public=rows)
         if rows is None:
             count = Stage(
@@ -169,6 +178,7 @@ class Synthesizer(ABC):
         n_public: int | BuyCount | None = None,
         seed: int | None = None,
         progress: Callable[[str], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Release:
         """Fit a release.
 
@@ -181,7 +191,10 @@ class Synthesizer(ABC):
             target: column whose classes are modelled apart; one class if not given.
             n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
             seed: for tests and papers only: reproducible noise, and a release that says it is not private.
-            progress: called with the name of each stage when it has been charged.
+            progress: called with the name of each stage when it has been charged, as often as it is charged.
+            checkpoint: a file that keeps what has been released so far. If it is there, the fit goes on from it and
+                charges nothing twice: the call and the data have to be the same. It holds no record. Remove it when
+                the release is saved: a third call would give the same release again.
 
         Returns:
             The release.
@@ -200,6 +213,7 @@ class Synthesizer(ABC):
         records = PrivateData(open_source(data), schema)
         form = _form(records)
         plan = calibrate(self._uncalibrated(schema, target, rows), budget or _nominal(rows))
+        journal = self._journal(checkpoint, plan, schema, target, private=noise.private, seed=seed)
         ledger = Ledger(plan, budget, progress)
         measured: list[tuple[str, Noisy]] = []
         if rows is None:
@@ -208,7 +222,7 @@ class Synthesizer(ABC):
             n = max(1, round(float(count.value)))
         else:
             n = rows
-        fitted = self.run(Fit(records, ledger, noise, n, target))
+        fitted = self.run(Fit(records, ledger, noise, n, target, journal))
         ledger.close()
         description = self._describe(plan, budget, schema, n, declared=rows is not None)
         return Release(
@@ -219,6 +233,30 @@ class Synthesizer(ABC):
             measurements=_measurements((*measured, *fitted.measurements)),
             form=form,
         )
+
+    def _journal(
+        self,
+        path: str | os.PathLike[str] | None,
+        plan: Plan,
+        schema: Schema,
+        target: str | None,
+        *,
+        private: bool,
+        seed: int | None,
+    ) -> Journal:
+        if path is not None and not self.resumable:
+            raise ConfigError(
+                f"Expected no checkpoint for the method {self.method}, got one. It takes seconds: leave it out."
+            )
+        identity = {
+            "settings": repr(self),
+            "plan": repr(plan),
+            "schema": schema.to_dict(),
+            "target": target,
+            "private": private,
+            "seed": seed,
+        }
+        return Journal(path, identity)
 
     @final
     def describe_plan(

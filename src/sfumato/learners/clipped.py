@@ -1,0 +1,190 @@
+"""Sums of clipped per-record gradients, with one backward pass and no gradient per record.
+
+For a linear layer with input a and output gradient g, the gradient of one record is g aᵀ, of norm ‖g‖·‖a‖ (Goodfellow
+2015, arXiv:1510.01799). So a backward pass to the layers' outputs gives every record's norm, and one product
+Σ cᵢ gᵢ aᵢᵀ with the clip factors cᵢ the clipped sum, at the price of an ordinary backward pass ("book-keeping": Bu,
+Wang, Zha and Karypis 2023, arXiv:2210.00038). A convolution's gradient per record is small and is made.
+
+Every layer may be used once in a forward pass, and nothing in it may couple records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from sfumato.errors import ConfigError
+from sfumato.mechanisms.clip import SAFETY
+
+# float32 norms are right to about 1e-6 of themselves; the margin keeps a rounded contribution inside the bound
+_MARGIN = SAFETY * (1 - 1e-5)
+_FREE = (
+    nn.ReLU,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.Softplus,
+    nn.SiLU,
+    nn.GELU,
+    nn.Flatten,
+    nn.Unflatten,
+    nn.Upsample,
+    nn.Identity,
+)
+
+
+@dataclass
+class _Use:
+    """What one layer saw in a forward pass."""
+
+    inputs: Tensor
+    output: Tensor
+
+
+@dataclass
+class ClippedGradients:
+    """Clipped gradients of a network's per-record losses.
+
+    Args:
+        network: made of linear layers and plain two-dimensional convolutions, each used once, and activations.
+
+    Raises:
+        ConfigError: the network has another layer with parameters, or one that couples records.
+    """
+
+    network: nn.Module
+    _layers: list[nn.Linear | nn.Conv2d] = field(init=False)
+    _uses: dict[nn.Module, _Use] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._layers = list(_layers(self.network))
+        for layer in self._layers:
+            layer.register_forward_hook(self._note)
+            for parameter in layer.parameters():
+                parameter.requires_grad_(False)  # output gradients are all that autograd has to find
+
+    def _note(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
+        if not torch.is_grad_enabled():
+            return
+        if layer in self._uses:
+            raise ConfigError("Expected every layer to be used once in a forward pass, got one used twice.")
+        if not output.requires_grad:
+            output.requires_grad_()
+        self._uses[layer] = _Use(inputs[0].detach(), output)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return the parameters, in the order of `sum_of`: per layer its weight, then its bias if it has one."""
+        return [p for layer in self._layers for p in layer.parameters()]
+
+    def sum_of(self, losses: Callable[[nn.Module], Tensor], clip_norm: float) -> tuple[list[Tensor], Tensor]:
+        """Return Σ clip(gradient of one record's loss, C), per parameter, and the losses.
+
+        Args:
+            losses: given the network, runs it once and returns per-record losses, shape (b,).
+            clip_norm: C.
+
+        Returns:
+            The sums, in the order of `parameters`, each record's part of joint norm at most C; and the losses. Both
+            are exact: they may leave through a mechanism only.
+        """
+        self._uses.clear()
+        loss = losses(self.network)
+        unused = [layer for layer in self._layers if layer not in self._uses]
+        if unused:
+            raise ConfigError("Expected every layer to be used in a forward pass, got one that is not.")
+        outputs = [self._uses[layer].output for layer in self._layers]
+        grads = torch.autograd.grad(loss.sum(), outputs)
+        parts = [_part(layer, self._uses[layer].inputs, g) for layer, g in zip(self._layers, grads, strict=True)]
+        self._uses.clear()
+        norms = torch.sqrt(torch.stack([part.squared_norms() for part in parts]).sum(0))
+        fine = torch.isfinite(norms)
+        factors = torch.where(fine, (clip_norm * _MARGIN / norms.clamp_min(1e-30)).clamp_max(_MARGIN), 0.0)
+        return [total for part in parts for total in part.weighted(factors, fine)], loss.detach()
+
+
+@dataclass(frozen=True)
+class _LinearPart:
+    """A linear layer's share of the gradients: inputs a (b, i), output gradients g (b, o)."""
+
+    inputs: Tensor
+    grads: Tensor
+    has_bias: bool
+
+    def squared_norms(self) -> Tensor:
+        squares = torch.linalg.vector_norm(self.inputs, dim=1) ** 2 + self.has_bias
+        return squares * torch.linalg.vector_norm(self.grads, dim=1) ** 2
+
+    def weighted(self, factors: Tensor, fine: Tensor) -> Iterator[Tensor]:
+        grads = torch.where(fine[:, None], self.grads, 0.0) * factors[:, None]
+        yield grads.T @ torch.where(fine[:, None], self.inputs, 0.0)
+        if self.has_bias:
+            yield grads.sum(0)
+
+
+@dataclass(frozen=True)
+class _ConvPart:
+    """A convolution's share: one gradient per record, shape (b, o, i·k·k + 1)."""
+
+    per_record: Tensor
+    weight_shape: torch.Size
+    has_bias: bool
+
+    def squared_norms(self) -> Tensor:
+        return torch.linalg.vector_norm(self.per_record.flatten(1), dim=1) ** 2
+
+    def weighted(self, factors: Tensor, fine: Tensor) -> Iterator[Tensor]:
+        kept = torch.where(fine[:, None, None], self.per_record, 0.0)
+        total = torch.einsum("b,boj->oj", factors, kept)
+        yield total[:, : self.weight_shape[1:].numel()].reshape(self.weight_shape)
+        if self.has_bias:
+            yield total[:, -1]
+
+
+def _part(layer: nn.Linear | nn.Conv2d, inputs: Tensor, grads: Tensor) -> _LinearPart | _ConvPart:
+    if isinstance(layer, nn.Linear):
+        if inputs.dim() != 2:
+            raise ConfigError(f"Expected linear layers of inputs (records, features), got {inputs.dim()} axes.")
+        return _LinearPart(inputs, grads, layer.bias is not None)
+    patches = nn.functional.unfold(
+        inputs,
+        layer.kernel_size,
+        dilation=layer.dilation,
+        padding=layer.padding,  # type: ignore[arg-type]
+        stride=layer.stride,  # type: ignore[arg-type]
+    )
+    flat = grads.flatten(2)
+    per_record = torch.bmm(flat, patches.transpose(1, 2))
+    if layer.bias is not None:
+        per_record = torch.cat([per_record, flat.sum(2, keepdim=True)], dim=2)
+    return _ConvPart(per_record, layer.weight.shape, layer.bias is not None)
+
+
+def _layers(network: nn.Module) -> Iterator[nn.Linear | nn.Conv2d]:
+    """Yield the layers with parameters; refuse what this module cannot clip."""
+    seen: set[int] = set()
+    for module in network.modules():
+        own = list(module.parameters(recurse=False))
+        if any(id(p) in seen for p in own):
+            raise ConfigError("Expected layers that share no parameters, got a parameter of two layers.")
+        seen.update(map(id, own))
+        if isinstance(module, nn.Linear):
+            yield module
+        elif isinstance(module, nn.Conv2d):
+            if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):
+                raise ConfigError("Expected convolutions of one group with zeros for padding.")
+            yield module
+        elif own or (not isinstance(module, _FREE) and _is_torchs_own(module) and not _is_container(module)):
+            raise ConfigError(
+                f"Expected a network of linear layers, convolutions and activations, got {type(module).__name__}: "
+                "a record's gradient could not be clipped alone."
+            )
+
+
+def _is_torchs_own(module: nn.Module) -> bool:
+    return type(module).__module__.startswith("torch.")
+
+
+def _is_container(module: nn.Module) -> bool:
+    return isinstance(module, nn.Sequential | nn.ModuleList)

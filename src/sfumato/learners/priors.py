@@ -1,0 +1,103 @@
+"""Laws of latents that a decoder draws from: a mixture by noisy EM, or one Gaussian per class, bought at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sfumato.data.engine import Records, Rows, reduce
+from sfumato.learners.em import fit_mixture
+from sfumato.learners.em_moments import EmMoments, Vectors, default_shares
+from sfumato.mechanisms.clip import SAFETY, clip_rows
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy, noisy_sum
+from sfumato.models.covariances import CovarianceForm, FullCovariance
+from sfumato.models.mixture_starts import MomentStart, random_start, unit_covariances
+from sfumato.models.mixture_steps import MStep
+from sfumato.models.mixtures import GaussianMixture
+from sfumato.models.streams import public_stream
+from sfumato.privacy.ledger import Ledger
+
+_START_SEED = 0
+Classes = Callable[[Rows], np.ndarray]
+
+
+@dataclass(frozen=True)
+class ClassLatents(EmMoments):
+    """Moments of latents by class: `EmMoments` with a record's own class in place of responsibilities.
+
+    One-hot shares lie in the simplex, so norm and distance are those of `EmMoments`. Value: the same.
+
+    Attributes:
+        classes: records → classes 0 … k − 1, shape (n,); total.
+    """
+
+    classes: Classes = field(kw_only=True)
+    name: str = "latents by class"
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add some records, a few at a time."""
+        counts, sums, seconds = self.split(total)
+        w0, w1, w2 = (SAFETY * weight for weight in self.weights)
+        vectors, classes = self.vectors(rows), self.classes(rows)
+        for part in self.mixture.blocks(len(vectors)):
+            points = clip_rows(vectors[part], 1.0) / SAFETY
+            shares = np.eye(self.mixture.n_components)[classes[part]]
+            counts += w0 * shares.sum(axis=0)
+            sums += w1 * (shares.T @ points)
+            seconds += w2 * self.mixture.form.weighted_seconds(points, shares)
+
+
+def _unit_mixture(k: int, q: int, form: CovarianceForm) -> GaussianMixture:
+    return GaussianMixture(np.full(k, 1 / k), np.zeros((k, q)), unit_covariances(form, k, q) / q, form)
+
+
+def fit_class_prior(
+    records: Records,
+    vectors: Vectors,
+    classes: Classes,
+    *,
+    n_classes: int,
+    dimension: int,
+    stage: str,
+    ledger: Ledger,
+    noise: NoiseSource,
+) -> tuple[GaussianMixture, Noisy]:
+    """Return one Gaussian per class, from one joint release of counts, sums and second moments.
+
+    Privacy: one `Gaussian(σ)` event of the stage, as one iteration of `fit_mixture`. Proof: docs/proofs/em.md.
+    """
+    start = _unit_mixture(n_classes, dimension, FullCovariance())
+    shares = default_shares(start.form, dimension)
+    weights = (float(np.sqrt(shares[0])), float(np.sqrt(shares[1])), float(np.sqrt(shares[2])))
+    statistic = ClassLatents(vectors, start, weights, classes=classes)
+    noisy = noisy_sum(reduce(statistic, records), stage=stage, ledger=ledger, noise=noise)
+    return MStep(split_dead=False)(statistic.moments(noisy), start), noisy
+
+
+def fit_mixture_prior(
+    records: Records,
+    vectors: Vectors,
+    *,
+    n_components: int,
+    form: CovarianceForm,
+    dimension: int,
+    stage: str,
+    ledger: Ledger,
+    noise: NoiseSource,
+) -> tuple[GaussianMixture, Noisy]:
+    """Return a mixture by noisy EM, and its releases end to end; a bought start comes first.
+
+    Privacy: as `fit_mixture`.
+    """
+    rng = public_stream(_START_SEED, 2)
+    if n_components > 1 and ledger.plan[stage].count > 1:
+        start: GaussianMixture | MomentStart = MomentStart(
+            n_components=n_components, form=form, dimension=dimension, rng=rng
+        )
+    else:
+        start = random_start(n_components, np.full(dimension, dimension**-0.5), form=form, rng=rng)
+    mixture, released = fit_mixture(records, vectors, start=start, stage=stage, ledger=ledger, noise=noise)
+    return mixture, Noisy(np.concatenate([noisy.value for noisy in released]), released[0].noise_std)

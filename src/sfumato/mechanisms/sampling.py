@@ -1,0 +1,34 @@
+"""Who is in a batch: Poisson sampling, drawn where noise is drawn.
+
+Amplification by sampling is lost if membership can be predicted, so it comes from the one door of secret randomness,
+at the probability that the plan charges. Proof: docs/proofs/sampled_gradients.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.errors import ConfigError
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.privacy.ledger import Ledger
+
+
+def sampling_probability(stage: str, ledger: Ledger) -> float:
+    """Return the probability at which the plan samples records for a stage.
+
+    Raises:
+        ConfigError: the stage is planned without sampling.
+    """
+    probability = ledger.plan[stage].sampling_probability
+    if probability is None:
+        raise ConfigError(f"Expected stage {stage!r} to be planned with Poisson sampling, got one of all records.")
+    return probability
+
+
+def poisson_members(n: int, *, stage: str, ledger: Ledger, noise: NoiseSource) -> np.ndarray:
+    """Return the indices of the members of a Poisson sample of n records, ascending.
+
+    Every record is a member independently, with the probability that the stage is charged for; members are neither
+    capped nor filled up. The indices are as private as the records: they may only choose what is summed.
+    """
+    return np.flatnonzero(noise.bernoulli(n, sampling_probability(stage, ledger)))

@@ -1,0 +1,146 @@
+"""What methods with a decoder share: the map between records and vectors, and what samples are calibrated to."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.data.schema import Schema
+from sfumato.encoders.flat import ImageVectors, Vectors
+from sfumato.encoders.images import ImageLayout
+from sfumato.errors import ConfigError
+from sfumato.learners.flat import cell_counts, cells_of, is_table, rank_vectors
+from sfumato.mechanisms.queries import Noisy
+from sfumato.models.latent import Calibration, Layers
+from sfumato.models.mixtures import GaussianMixture
+from sfumato.models.streams import public_stream
+from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.plan import Stage
+from sfumato.release.decoder_sampler import LatentDecoder, decoder_arrays
+from sfumato.synthesizers.base import Fit
+
+MARGINALS = "marginals"
+_SQRT2 = float(np.sqrt(2))
+_CALIBRATION_DRAWS, _CALIBRATION_SEED = 20_000, 0
+
+
+def marginal_stages(schema: Schema, noise_multiplier: float) -> list[Stage]:
+    """Return the stage that buys marginals, if records are rows of a table.
+
+    Raises:
+        ConfigError: images with other columns than one label, or too many columns and levels.
+    """
+    if not is_table(schema):
+        return []
+    return [
+        Stage(
+            name=MARGINALS,
+            noise_multiplier=noise_multiplier,
+            replace_distance=_SQRT2,
+            measures="how many rows lie in each cell of each column",
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """The map between records and vectors, and what a release has to hold of it.
+
+    Attributes:
+        vectors: the map.
+        settings: of the sampler.
+        arrays: of the sampler.
+        measured: what was bought for it.
+    """
+
+    vectors: Vectors
+    settings: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray]
+    measured: tuple[tuple[str, Noisy], ...]
+
+
+def map_records(fit: Fit) -> Mapped:
+    """Return the map between records and vectors; buys marginals for a table."""
+    schema = fit.data.schema
+    if not is_table(schema):
+        return Mapped(ImageVectors(ImageLayout.of(schema)), {}, {}, ())
+    multiplier = fit.ledger.plan[MARGINALS].noise_multiplier
+    cells = cells_of(multiplier, len(schema.released), fit.n_public)
+
+    def buy() -> Noisy:
+        return cell_counts(schema, cells, fit.data, stage=MARGINALS, ledger=fit.ledger, noise=fit.noise)
+
+    counts = once(fit, MARGINALS, buy)
+    vectors = rank_vectors(schema, cells, counts)
+    arrays = {f"shares{j}": shares for j, shares in enumerate(vectors.shares)}
+    return Mapped(vectors, {"numeric_cells": cells}, arrays, ((MARGINALS, counts),))
+
+
+def once(fit: Fit, stage: str, buy: Callable[[], Noisy]) -> Noisy:
+    """Return what a stage released: as the journal has it, or bought now."""
+    return noisy_of(fit.journal.once(stage, fit.ledger, lambda: arrays_of(buy())))
+
+
+def arrays_of(noisy: Noisy) -> dict[str, np.ndarray]:
+    """Return a released statistic as a journal holds it."""
+    return {
+        "value": noisy.value,
+        "noise_std": np.array([noisy.noise_std]),
+        "symmetric": np.array([noisy.symmetric], dtype=np.int64),
+    }
+
+
+def noisy_of(arrays: Mapping[str, np.ndarray]) -> Noisy:
+    """Return a released statistic that a journal holds."""
+    return Noisy(arrays["value"], float(arrays["noise_std"][0]), bool(arrays["symmetric"][0]))
+
+
+def sampler_of(
+    mapped: Mapped, prior: GaussianMixture, decoder: Layers, *, heads: str, draw: bool, class_column: str | None
+) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+    """Return settings and arrays of the sampler; drawn rows of tables are calibrated to the released marginals."""
+    settings = {"name": LatentDecoder.name, "heads": heads, "draw": draw, "class": class_column, **mapped.settings}
+    arrays = {**decoder_arrays(decoder), **prior.to_arrays(prefix="prior_"), **mapped.arrays}
+    if heads == "native" and draw and not isinstance(mapped.vectors, ImageVectors):
+        latents, _ = prior.sample(_CALIBRATION_DRAWS, public_stream(_CALIBRATION_SEED))
+        rng = public_stream(_CALIBRATION_SEED, 1)
+        arrays |= Calibration.of(decoder(latents), mapped.vectors.parts, mapped.vectors.targets(), rng).to_arrays()
+    return settings, arrays
+
+
+def schedule(n_public: int, batch_size: int, epochs: float) -> tuple[float, int]:
+    """Return the sampling probability and the number of steps of so many epochs."""
+    probability = min(1.0, batch_size / n_public)
+    return probability, max(1, round(epochs / probability))
+
+
+def require_heads(heads: str) -> None:
+    """Refuse heads that there are not.
+
+    Raises:
+        ConfigError: neither "squared" nor "native".
+    """
+    if heads not in ("squared", "native"):
+        raise ConfigError(f"Expected heads to be 'squared' or 'native', got heads={heads!r}.")
+
+
+def require_networks() -> None:
+    """Refuse to go on without torch, before any budget is spent.
+
+    Raises:
+        ConfigError: torch is not installed.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError(
+            "Expected torch for a method with networks, got none. Install it: pip install 'sfumato[nets]'."
+        )
+
+
+def nominal_budget(epsilon: float | NonPrivate, delta: float | None, n_public: int) -> PrivacyBudget:
+    """Return the budget that shapes a plan; a plan without noise has the shape of ε = 1."""
+    delta = default_delta(n_public) if delta is None else delta
+    return PrivacyBudget(1.0 if isinstance(epsilon, NonPrivate) else epsilon, delta)

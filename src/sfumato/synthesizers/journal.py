@@ -1,0 +1,156 @@
+"""What a long fit has released so far, in a file, so that a killed fit goes on without spending twice.
+
+The file holds released values and functions of them: noisy statistics, and the weights and optimiser of a descent after
+some step. It holds no record, and is as private as a release of the same plan. What a killed fit had drawn and not
+written was never released: its steps are made again, with new noise, and are in the account once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from sfumato.data.atomic import atomic_path, refuse_existing
+from sfumato.errors import ConfigError, OutputError
+from sfumato.learners.progress import Progress
+from sfumato.privacy.ledger import Ledger
+
+_FORMAT = 1
+_SAVE_EVERY = 50  # steps of a descent; a public constant
+Arrays = dict[str, np.ndarray]
+
+
+@final
+class Journal:
+    """Released values by stage, kept in a file if there is one.
+
+    Args:
+        path: the file, or None to keep nothing. An existing one is gone on with.
+        identity: what makes a fit this fit: plan, schema, settings; all public.
+
+    Raises:
+        ConfigError: the file is of another fit, or is no checkpoint.
+        OutputError: the file could not be written later.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any]) -> None:
+        self._path = None if path is None else Path(path)
+        self._identity = _digest(identity)
+        self._stages: dict[str, Arrays] = {}
+        self._descents: dict[str, tuple[int, Arrays]] = {}
+        if self._path is None:
+            return
+        if os.path.lexists(self._path):
+            self._read(self._path)
+        else:
+            refuse_existing(self._path, overwrite=False)
+
+    def once(self, stage: str, ledger: Ledger, make: Callable[[], Arrays]) -> Arrays:
+        """Return what a whole stage released: as kept, entered in the account; or made now, and kept.
+
+        Args:
+            stage: name of the stage.
+            ledger: the account.
+            make: charges the stage and returns arrays that were released.
+        """
+        if stage in self._stages:
+            ledger.replay(stage, ledger.plan[stage].count)
+            return self._stages[stage]
+        self._stages[stage] = make()
+        self._write()
+        return self._stages[stage]
+
+    def descent(self, stage: str) -> Progress:
+        """Return the progress of a descent that is one stage."""
+        return _Descent(self, stage)
+
+    def kept(self, stage: str) -> tuple[int, Arrays]:
+        """Return the steps of a descent that are done, and its state after them."""
+        return self._descents.get(stage, (0, {}))
+
+    def keep(self, stage: str, step: int, state: Arrays) -> None:
+        """Keep a descent's state in place of the one before."""
+        self._descents[stage] = (step, state)
+        self._write()
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is kept."""
+        return self._path is not None
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        arrays = {f"stage/{s}/{name}": a for s, kept in self._stages.items() for name, a in kept.items()}
+        arrays |= {f"descent/{s}/{name}": a for s, (_, kept) in self._descents.items() for name, a in kept.items()}
+        steps = json.dumps({s: step for s, (step, _) in self._descents.items()})
+        header = {"format": f"sfumato checkpoint {_FORMAT}", "identity": self._identity, "steps": steps}
+        packed = safetensors.numpy.save({n: np.asarray(a, order="C") for n, a in arrays.items()}, header)
+        with atomic_path(self._path, overwrite=True) as partial:
+            partial.write_bytes(packed)
+
+    def _read(self, path: Path) -> None:
+        fault = None
+        header: Mapping[str, str] = {}
+        arrays: Arrays = {}
+        try:
+            with safetensors.safe_open(path, "numpy") as file:
+                header = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, safetensors.SafetensorError) as error:
+            fault = type(error).__name__
+        if fault or header.get("format") != f"sfumato checkpoint {_FORMAT}":
+            raise ConfigError(f"Expected {path} to be a checkpoint of Sfumato, got something else. Name another file.")
+        if header.get("identity") != self._identity:
+            raise ConfigError(
+                f"Expected {path} to be the checkpoint of this fit, got one of another schema, plan or settings. "
+                "Repeat the call it was made with, or name another file."
+            )
+        steps = json.loads(header["steps"])
+        self._descents = {stage: (int(step), {}) for stage, step in steps.items()}
+        for name, array in arrays.items():
+            kind, stage, key = name.split("/", 2)
+            (self._stages.setdefault(stage, {}) if kind == "stage" else self._descents[stage][1])[key] = array
+
+
+class _Descent(Progress):
+    """Keeps every fiftieth step in a journal, and the last."""
+
+    def __init__(self, journal: Journal, stage: str) -> None:
+        self._journal, self._stage = journal, stage
+
+    def start(self) -> tuple[int, Arrays]:
+        """Return what the journal holds."""
+        return self._journal.kept(self._stage)
+
+    def done(self, step: int, last: bool, state: Callable[[], Arrays]) -> None:
+        """Keep the state now and then."""
+        if self._journal.active and (last or step % _SAVE_EVERY == 0):
+            self._journal.keep(self._stage, step, {name: array.copy() for name, array in state().items()})
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Remove a checkpoint whose fit has ended.
+
+    Raises:
+        OutputError: the system refuses.
+    """
+    reason = None
+    try:
+        Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror
+    if reason:
+        raise OutputError(f"Cannot remove the checkpoint {path}: {reason}.")
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()

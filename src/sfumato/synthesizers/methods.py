@@ -1,0 +1,75 @@
+"""The methods, by the names that the command line knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.errors import ConfigError
+from sfumato.privacy.budget import NonPrivate
+from sfumato.synthesizers.base import Synthesizer
+from sfumato.synthesizers.dpvae import DPVAE
+from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.p3gm import P3GM
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method as a person chooses it.
+
+    Attributes:
+        make: builds the synthesizer.
+        about: what it is, in a sentence or two.
+        options: settings that only some methods have, among "purpose" and "pose".
+        private: whether it spends a budget; if not, it takes no ε and its releases say that they are not private.
+    """
+
+    make: Callable[..., Synthesizer]
+    about: str
+    options: frozenset[str] = frozenset()
+    private: bool = True
+
+
+METHODS: Mapping[str, Method] = {
+    ConditionalGaussian.method: Method(
+        ConditionalGaussian,
+        "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default.",
+        frozenset({"purpose", "pose"}),
+    ),
+    P3GM.method: Method(
+        P3GM,
+        "Principal axes, a Gaussian per class, and a decoder by private gradient descent. Minutes; needs torch.",
+    ),
+    DPVAE.method: Method(
+        DPVAE, "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch."
+    ),
+    "pgm": Method(P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
+    "vae": Method(DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False),
+}
+
+
+def make_synthesizer(method: str, epsilon: float | None, delta: float | None, **options: Any) -> Synthesizer:  # noqa: ANN401
+    """Return the synthesizer of a method.
+
+    Args:
+        method: its name.
+        epsilon: ε; None for a method without noise.
+        delta: δ, or None for the default.
+        options: settings that were chosen; None is one that was not.
+
+    Raises:
+        ConfigError: no such method, an option that it does not have, or an ε too many or too few.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
+    chosen = METHODS[method]
+    if chosen.private and epsilon is None:
+        raise ConfigError(f"Expected --epsilon for the method {method}, got none.")
+    if not chosen.private and epsilon is not None:
+        raise ConfigError(f"Expected no --epsilon for the method {method}, which has no noise, got {epsilon:g}.")
+    given = {name: value for name, value in options.items() if value is not None}
+    foreign = sorted(given.keys() - chosen.options)
+    if foreign:
+        raise ConfigError(f"Expected no --{foreign[0]} for the method {method}, which has none. Leave it out.")
+    return chosen.make(epsilon=NonPrivate() if epsilon is None else epsilon, delta=delta, **given)
