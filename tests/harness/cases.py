@@ -7,14 +7,18 @@ import numpy as np
 from harness.privacy import MechanismCase, StatisticCase
 from sfumato.data.kinds import Boolean, Categorical, Image, Integer
 from sfumato.data.schema import Schema
+from sfumato.encoders.flat import ImageVectors, RankVectors
 from sfumato.encoders.gradients import n_features
 from sfumato.encoders.grid import Grid
 from sfumato.encoders.images import ImageEncoder, ImageLayout
+from sfumato.learners.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.learners.counts import RowCount
 from sfumato.learners.em_moments import EmMoments, PooledSquares, default_shares
+from sfumato.learners.flat import rank_grid
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
 from sfumato.learners.moments import ClassSecondMoments
+from sfumato.learners.priors import ClassLatents, unit_mixture
 from sfumato.learners.teacher import Standardised, TeacherGradient
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.models.columns import uncalibrated_column
@@ -194,6 +198,32 @@ def _em_cases() -> list[StatisticCase]:
     return [*cases, StatisticCase("pooled squares", PooledSquares(vectors_of, 3), pool)]
 
 
+def _flat_cases() -> list[StatisticCase]:
+    """Sums and second moments of flat vectors, on images whose clip norms are far below and on rows of a table."""
+    images = ImageVectors(ImageLayout.of(image_schema(4, 4)))
+    grid = rank_grid(TABLE, 8)
+    rng = np.random.default_rng(5)
+    rows = RankVectors(grid, tuple(rng.dirichlet(np.full(c.n_cells, 0.3)) for c in grid.columns))
+    pool, table = image_rows(20), table_rows(60)
+    axes = LatentAxes(np.full(rows.dimension, 0.3), np.linalg.qr(rng.standard_normal((rows.dimension, 3)))[0], 0.2)
+    start = unit_mixture(2, 3)
+
+    def classes(records):
+        return records["member"].astype(np.intp)
+
+    return [
+        StatisticCase("vector sum, images", VectorSum(images, 0.8), pool),
+        StatisticCase("vector sum, rows", VectorSum(rows, 0.8), table, attained=0.7),
+        StatisticCase("centred moment, images", CentredSecondMoment(images, np.full(18, 0.5), 0.4), pool),
+        StatisticCase(
+            "centred moment, rows", CentredSecondMoment(rows, np.full(rows.dimension, 0.4), 0.4), table, attained=0.7
+        ),
+        StatisticCase(
+            "latents by class", ClassLatents(axes.reader(rows), start, (0.3, 0.5, 0.8), classes=classes), table
+        ),
+    ]
+
+
 def _cases() -> dict[str, StatisticCase]:
     layout = table_layout()
     table = table_rows(60)
@@ -207,6 +237,7 @@ def _cases() -> dict[str, StatisticCase]:
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
         *_image_cases(),
+        *_flat_cases(),
         *_em_cases(),
         teacher_case(8, 8, pose=True),
         teacher_case(8, 8, 3, pose=False),
@@ -222,6 +253,11 @@ MECHANISMS = {
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
+        MechanismCase("noisy_sum, latents by class", noisy_sum, STATISTICS["latents by class"]),
+        MechanismCase("noisy_sum, vectors", noisy_sum, STATISTICS["vector sum, images"]),
+        MechanismCase(
+            "noisy_second_moment, vectors", noisy_second_moment, STATISTICS["centred moment, images"], symmetric=True
+        ),
         MechanismCase("noisy_sum, teacher gradient", noisy_sum, STATISTICS["teacher gradient, posed"]),
         MechanismCase("noisy_sum, profiles", noisy_sum, STATISTICS["image profiles, posed"]),
         MechanismCase("noisy_sum, mixture moments", noisy_sum, STATISTICS["mixture moments, full, default"]),

@@ -159,11 +159,19 @@ def test_shapes():
     assert source.bernoulli(0, 0.5).shape == (0,)
 
 
-def test_no_noise_is_zero_and_draws_no_membership():
-    assert not NoNoise().gaussian(5, 1.0).any()
-    assert not NoNoise().private
-    with pytest.raises(ConfigError):
-        NoNoise().bernoulli(5, 0.5)
+def test_no_noise_is_zero_but_draws_who_is_in_a_batch():
+    source = NoNoise()
+    assert not source.gaussian(5, 1.0).any()
+    assert not source.private
+    assert 400 < source.bernoulli(1000, 0.5).sum() < 600
+    assert not np.array_equal(source.normals(5), NoNoise().normals(5))
+
+
+@pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(1), NoNoise()], ids=lambda s: type(s).__name__)
+def test_normals_of_a_contribution_are_standard(source):
+    draws = source.normals((500, 40))
+    assert draws.shape == (500, 40)
+    assert stats.kstest(draws.ravel(), "norm").pvalue > 1e-7
 
 
 def test_threads_share_a_source_without_repeating_a_word():

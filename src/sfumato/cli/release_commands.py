@@ -115,8 +115,13 @@ def plan_command(
     json_output: JsonOption = False,
 ) -> None:
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
-    if epsilon is not None and target_error is not None:
-        raise ConfigError("Expected either --epsilon or --target-error, got both.")
+    private = method not in METHODS or METHODS[method].private
+    if private and (epsilon is None) == (target_error is None):
+        raise ConfigError(
+            f"Expected either --epsilon or --target-error, got {'neither' if epsilon is None else 'both'}."
+        )
+    if not private and target_error is not None:
+        raise ConfigError(f"Expected no --target-error for the method {method}, which has no noise.")
     known, n_public = Schema.load(schema), _rows(rows, buy_rows)
     if target_error is not None:
         if isinstance(n_public, BuyCount):

@@ -101,7 +101,7 @@ class ImageLayout:
 
     def pictures(self, pixels: np.ndarray) -> np.ndarray:
         """Return images scaled to [0, 1], shape (n, channels, height, width), float32; what is not a number is 0."""
-        flat = pixels.reshape(len(pixels), -1).astype(np.float64)
+        flat = pixels.reshape(len(pixels), self.dimension).astype(np.float64)
         flat[np.isnan(flat)] = self.kind.lower
         # clamped before it is scaled: a huge pixel must not overflow
         np.clip(flat, self.kind.lower, self.kind.upper, out=flat)

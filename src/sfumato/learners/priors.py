@@ -50,7 +50,9 @@ class ClassLatents(EmMoments):
             seconds += w2 * self.mixture.form.weighted_seconds(points, shares)
 
 
-def _unit_mixture(k: int, q: int, form: CovarianceForm) -> GaussianMixture:
+def unit_mixture(k: int, q: int, form: CovarianceForm | None = None) -> GaussianMixture:
+    """Return k even components about 0 with covariances I/q, full unless said otherwise: a start from nothing."""
+    form = form or FullCovariance()
     return GaussianMixture(np.full(k, 1 / k), np.zeros((k, q)), unit_covariances(form, k, q) / q, form)
 
 
@@ -69,7 +71,7 @@ def fit_class_prior(
 
     Privacy: one `Gaussian(σ)` event of the stage, as one iteration of `fit_mixture`. Proof: docs/proofs/em.md.
     """
-    start = _unit_mixture(n_classes, dimension, FullCovariance())
+    start = unit_mixture(n_classes, dimension)
     shares = default_shares(start.form, dimension)
     weights = (float(np.sqrt(shares[0])), float(np.sqrt(shares[1])), float(np.sqrt(shares[2])))
     statistic = ClassLatents(vectors, start, weights, classes=classes)

@@ -1,0 +1,166 @@
+"""A fit that is stopped and goes on: one charge, and nothing of the records in between."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="networks need the extra nets")
+
+from fixtures import tables
+from fixtures.methods import QUICK, SMALL
+from sfumato import P3GM, ConditionalGaussian, load
+from sfumato.errors import ConfigError
+from sfumato.privacy.ledger import Ledger
+from sfumato.synthesizers import journal
+
+SETTINGS = {**SMALL, "epochs": 40, "batch_size": 100}
+
+
+class Stop(BaseException):
+    """Comes from nowhere, as a kill does."""
+
+
+def method(**settings):
+    return P3GM(**{"epsilon": 1.0, **SETTINGS, **settings})
+
+
+def fit(path, *, stop_after: int | None = None, **settings):
+    done = []
+
+    def progress(stage):
+        done.append(stage)
+        if stop_after is not None and len(done) > stop_after:
+            raise Stop
+
+    return method(**settings).fit(
+        tables.frame(), schema=tables.schema(), target="income", checkpoint=path, progress=progress
+    )
+
+
+@pytest.fixture
+def draws(monkeypatch):
+    """Every noise vector that is drawn."""
+    from sfumato.mechanisms.noise import SecureNoise
+
+    seen = []
+    original = SecureNoise.gaussian
+
+    def watched(self, shape, noise_std):
+        seen.append(shape)
+        return original(self, shape, noise_std)
+
+    monkeypatch.setattr(SecureNoise, "gaussian", watched)
+    return seen
+
+
+class TestGoingOn:
+    @pytest.mark.parametrize("stop_after", [0, 1, 2, 3, 4, 60, 80])
+    def test_a_stopped_fit_is_charged_once(self, tmp_path, draws, monkeypatch, stop_after):
+        path = tmp_path / "fit.checkpoint"
+        with pytest.raises(Stop):
+            fit(path, stop_after=stop_after)
+        drawn = len(draws)
+        ledgers = []
+        close = Ledger.close
+        monkeypatch.setattr(Ledger, "close", lambda self: (ledgers.append(self), close(self)))
+        release = fit(path)
+        (ledger,) = ledgers
+        plan = method().plan(tables.schema(), target="income")
+        assert ledger.charged == tuple((stage.name, stage.count) for stage in plan.stages)
+        assert release.certificate.private
+        assert release.certificate.epsilon <= 1.0
+        assert len(release.sample(20)) == 20
+        total = sum(stage.count for stage in plan.stages)
+        # what was kept is not drawn again: at most the steps since the last time that something was kept
+        assert len(draws) - drawn <= total - max(stop_after - 50, 0)
+
+    def test_whole_stages_are_kept_to_the_last_bit(self, tmp_path):
+        path = tmp_path / "fit.checkpoint"
+        with pytest.raises(Stop):
+            fit(path, stop_after=10)
+        releases = [fit(path), fit(path)]
+        for one, other in zip(*(r.measurements for r in releases), strict=True):
+            np.testing.assert_array_equal(one.value, other.value)
+        assert all(
+            np.array_equal(releases[0].parameters[name], releases[1].parameters[name])
+            for name in releases[0].parameters
+        ), "a fit that has ended gives the same release again"
+
+    def test_killed_for_good(self, tmp_path):
+        """kill -9 in the middle of the steps; the same command then writes a release."""
+        path, out = tmp_path / "fit.checkpoint", tmp_path / "out.sfm"
+        script = textwrap.dedent(f"""
+            import sys
+            sys.path.insert(0, {os.path.dirname(os.path.dirname(__file__))!r})
+            from fixtures import tables
+            from sfumato import P3GM
+            made = P3GM(epsilon=1.0, **{SETTINGS!r}).fit(
+                tables.frame(), schema=tables.schema(), checkpoint={str(path)!r},
+                progress=lambda stage: print(stage, flush=True))
+            made.save({str(out)!r}, overwrite=True)
+        """)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+        run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
+        assert run.stdout is not None
+        steps = 0
+        for line in run.stdout:
+            steps += line.strip() == "decoder"
+            if steps == 75:
+                break
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+        assert path.exists()
+        assert not out.exists()
+        subprocess.run([sys.executable, "-c", script], check=True, env=environment, capture_output=True)
+        assert load(out).certificate.recompute() <= 1.0
+
+
+class TestRefusals:
+    def test_another_fit(self, tmp_path):
+        path = tmp_path / "fit.checkpoint"
+        with pytest.raises(Stop):
+            fit(path, stop_after=3)
+        before = path.read_bytes()
+        for settings in ({"hidden": 9}, {"epsilon": 2.0}, {"epochs": 39}):
+            with pytest.raises(ConfigError, match="another schema, plan or settings"):
+                fit(path, **settings)
+        with pytest.raises(ConfigError, match="another"):
+            method().fit(tables.frame(), schema=tables.schema(), target="grade", checkpoint=path)
+        with pytest.raises(ConfigError, match="another"):
+            method().fit(tables.frame(), schema=tables.schema(), target="income", checkpoint=path, seed=1)
+        assert path.read_bytes() == before
+
+    @pytest.mark.parametrize("content", [b"", b"PK", b"\x10" + bytes(7) + b"{}", b"x" * 1000])
+    def test_no_checkpoint(self, tmp_path, content):
+        path = tmp_path / "notes.txt"
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match="checkpoint of Sfumato"):
+            fit(path)
+        assert path.read_bytes() == content
+
+    def test_a_method_of_seconds(self, tmp_path):
+        with pytest.raises(ConfigError, match="takes seconds"):
+            ConditionalGaussian(epsilon=1.0).fit(
+                tables.frame(), schema=tables.schema(), checkpoint=tmp_path / "fit.checkpoint"
+            )
+
+
+def test_it_holds_no_record(tmp_path, monkeypatch):
+    """Random words in the records are nowhere in the file."""
+    table = tables.frame()
+    words = np.random.default_rng(7).bytes(8 * len(table))
+    table["weight"] = np.abs(np.frombuffer(words, dtype="<i8") % 10**6) / 1e4 + 0.123456789
+    path = tmp_path / "fit.checkpoint"
+    QUICK["p3gm"](epsilon=1.0).fit(table, schema=tables.schema(), checkpoint=path)
+    content = path.read_bytes()
+    for value in table["weight"]:
+        for dtype in ("<f8", "<f4"):
+            assert np.array(value, dtype=dtype).tobytes() not in content
+        assert repr(float(value)).encode() not in content
+    journal.remove(path)
+    assert not path.exists()
