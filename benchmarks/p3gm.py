@@ -44,7 +44,7 @@ def synthesizer(method: str, data: str, rows: int) -> sfumato.P3GM | sfumato.DPV
     batch = 300 if data in IMAGES else 200
     if method == "vae":
         return sfumato.DPVAE(epsilon=1.0, delta=DELTA, batch_size=batch)
-    return P3GM(epsilon=1.0, delta=DELTA, batch_size=batch, variance=method != "ae")
+    return P3GM(epsilon=1.0, delta=DELTA, batch_size=batch, variance=False if method == "ae" else None)
 
 
 def table_run(folder: Path, data: str, method: str, *, validate: bool) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class LatentAxes:
 
     Attributes:
         centre: m̃, shape (d,).
-        axes: orthonormal columns, shape (d, q).
+        axes: orthonormal columns, or zeros in place of noise, shape (d, q).
         radius: C, bound on the norm of a projected record; latents are scaled to the unit ball by it.
     """
 
@@ -97,12 +97,20 @@ class LatentAxes:
     radius: float
 
     @classmethod
-    def of(cls, centre: np.ndarray, moment: np.ndarray, latent_dim: int, n: float) -> LatentAxes:
-        """Take the leading eigenvectors of a noisy second moment of n records, and the radius from its eigenvalues."""
+    def of(
+        cls, centre: np.ndarray, moment: np.ndarray, latent_dim: int, n: float, *, noise_edge: float = 0.0
+    ) -> LatentAxes:
+        """Take the leading eigenvectors of a noisy second moment of n records, and the radius from its eigenvalues.
+
+        Axes whose eigenvalue is below `noise_edge` are noise: they become zero vectors, all but the first.
+        """
         d = len(moment)
         values, vectors = linalg.eigh(moment, subset_by_index=[max(d - latent_dim, 0), d - 1])
-        explained = float(np.maximum(values, 0.0).sum()) / n
-        return cls(centre, np.ascontiguousarray(vectors[:, ::-1]), max(_SLACK * np.sqrt(explained), _LEAST_RADIUS))
+        values, vectors = values[::-1], vectors[:, ::-1]
+        seen = values > noise_edge
+        seen[0] = True
+        explained = float(np.maximum(values[seen], 0.0).sum()) / n
+        return cls(centre, np.ascontiguousarray(vectors * seen), max(_SLACK * np.sqrt(explained), _LEAST_RADIUS))
 
     @property
     def latent_dim(self) -> int:

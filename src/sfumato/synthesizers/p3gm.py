@@ -33,6 +33,7 @@ from sfumato.learners.flat import flat_dimension
 from sfumato.learners.priors import fit_class_prior, fit_mixture_prior
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
 from sfumato.models.covariances import FullCovariance
+from sfumato.models.gaussian import symmetric_noise_edge
 from sfumato.models.latent import Layers
 from sfumato.models.mixtures import GaussianMixture
 from sfumato.privacy.accounting import account
@@ -88,7 +89,8 @@ class P3GM(Synthesizer):
             and a third of the largest norm of an image.
         noise: shares of the budget, or noise multipliers.
         start: where the decoder starts.
-        variance: whether the encoder has a variance network; without one it is P3GM(AE).
+        variance: whether the encoder has a variance network; without one it is P3GM(AE), and axes that are noise are
+            left out. By default images have one and tables have not.
         heads: what the decoder's outputs mean: "squared" or "native".
         draw: whether one-hot entries are drawn from native heads, or the largest is taken.
         device: where the network is trained: "cpu" or "cuda".
@@ -108,7 +110,7 @@ class P3GM(Synthesizer):
     record_norm: float | None = None
     noise: Shares | Multipliers = field(default_factory=Shares)
     start: Start = field(default_factory=PrincipalAxes)
-    variance: bool = True
+    variance: bool | None = None
     heads: str = "native"
     draw: bool = True
     device: str = "cpu"
@@ -184,6 +186,7 @@ class P3GM(Synthesizer):
             batch_size=run.batch_size,
             heads="squared",
             draw=False,
+            variance=True,
             **settings,  # type: ignore[arg-type]
         )
 
@@ -226,6 +229,9 @@ class P3GM(Synthesizer):
             ),
         ]
 
+    def _varies(self, schema: Schema) -> bool:
+        return has_image(schema) if self.variance is None else self.variance
+
     def _dimension(self, schema: Schema) -> int:
         return min(self.latent_dim, flat_dimension(schema))
 
@@ -265,7 +271,11 @@ class P3GM(Synthesizer):
         if self.record_norm is None:
             norm = spread_about(vectors, centre)
         second = bought(MOMENT, CentredSecondMoment(vectors, centre, norm), noisy_second_moment)
-        axes = LatentAxes.of(centre, second.value, min(self.latent_dim, vectors.dimension), fit.n_public)
+        # a divergence from a prior that is a point along an axis would drown the rest
+        edge = 0.0 if self._varies(fit.data.schema) else symmetric_noise_edge(second.noise_std, vectors.dimension)
+        axes = LatentAxes.of(
+            centre, second.value, min(self.latent_dim, vectors.dimension), fit.n_public, noise_edge=edge
+        )
         return axes, [(CENTRE, total), (MOMENT, second)]
 
     def _mixture(self, fit: Fit, vectors: Vectors, axes: LatentAxes) -> tuple[GaussianMixture, Noisy]:
@@ -304,7 +314,7 @@ class P3GM(Synthesizer):
             self.hidden,
             axes=axes,
             prior=prior,
-            variance=self.variance,
+            variance=self._varies(fit.data.schema),
             output=output,
         )
         if isinstance(self.start, PrincipalAxes):
