@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -115,7 +117,7 @@ class PrivateEstimator(BaseEstimator, ABC):
             self.bounds if bounds is None else bounds, self.clip_norm, records.dimension, isotropic=self._isotropic
         )
         stages = self._stages(records.dimension)
-        plan = calibrate(Plan(stages), budget or PrivacyBudget(_NOMINAL_EPSILON, default_delta(n_public)))
+        plan = _calibrated(Plan(stages), budget or PrivacyBudget(_NOMINAL_EPSILON, default_delta(n_public)))
         ledger = Ledger(plan, budget)
         noise = self._noise(budget)
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
@@ -125,7 +127,7 @@ class PrivateEstimator(BaseEstimator, ABC):
             self.feature_names_in_ = np.array(records.names, dtype=object)
         self.releases_ = tuple(self._run(session))
         ledger.close()
-        self.certificate_ = issue(self._describe(plan, budget, n_public), private=noise.private)
+        self.certificate_ = issue(deepcopy(_described(self.method, plan, budget, n_public)), private=noise.private)
         return self
 
     @property
@@ -148,16 +150,6 @@ class PrivateEstimator(BaseEstimator, ABC):
             return NoNoise()
         return SecureNoise() if self.seed is None else SeededNoise(self.seed)
 
-    def _describe(self, plan: Plan, budget: PrivacyBudget | None, n_public: int) -> Mapping[str, Any]:
-        return describe(
-            plan=plan,
-            budget=budget,
-            method=self.method,
-            unit={"name": "row", "max_rows": 1},
-            n_public=n_public,
-            n_public_source="declared",
-        )
-
     def _points(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the caller's own rows, checked as scikit-learn checks them, as vectors of the ball."""
         check_is_fitted(self)
@@ -173,6 +165,24 @@ class PrivateEstimator(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.seed is None
         return tags
+
+
+@lru_cache(maxsize=64)
+def _calibrated(plan: Plan, budget: PrivacyBudget) -> Plan:
+    """Calibrate a plan; estimators are fitted again and again with one plan, of public facts."""
+    return calibrate(plan, budget)
+
+
+@lru_cache(maxsize=64)
+def _described(method: str, plan: Plan, budget: PrivacyBudget | None, n_public: int) -> Mapping[str, Any]:
+    return describe(
+        plan=plan,
+        budget=budget,
+        method=method,
+        unit={"name": "row", "max_rows": 1},
+        n_public=n_public,
+        n_public_source="declared",
+    )
 
 
 def require_type(value: object, kind: type | tuple[type, ...], name: str, choices: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.data.engine import reduce
@@ -22,7 +23,7 @@ _CONSTANT = 0.5
 _EXTRA_RANK = 10  # eigenvalues looked at beyond the latent dimension
 
 
-class DPFactorAnalysis(PrivateEstimator):
+class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
     """Factor analysis under (ε, δ)-differential privacy: x = m + Wz + e, z ~ N(0, I), e ~ N(0, diag ψ).
 
     One release: the second moment of the records and a constant, so their number and mean too. EM then runs to

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import TransformerMixin
 
 from sfumato.errors import ConfigError, require_integer
 from sfumato.estimators.base import PrivateEstimator, Session
@@ -15,7 +16,7 @@ from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
 
 
-class DPKMeans(PrivateEstimator):
+class DPKMeans(TransformerMixin, PrivateEstimator):
     """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations (`sfumato.learners.kmeans`).
 
     Args:

@@ -36,7 +36,7 @@ class DPGaussianMixture(PrivateEstimator):
         iterations: releases J ≥ 1, a bought start included; at least 2 with one. All are charged.
         start: "moments": the first release buys the Gaussian of all records, and means are drawn from it; "random":
             means are drawn from the ball, and no record is used; or a `GaussianMixture` in data units.
-        average_last: how many of the last releases are averaged; by default half of them.
+        average_last: how many of the last releases are averaged; by default three in ten.
         least_mass: a component of less noisy mass is dead; by default 4 standard deviations of a mass's noise.
         seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
 

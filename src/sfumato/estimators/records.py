@@ -77,16 +77,14 @@ def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anyt
     Raises:
         ConfigError, DataError: it is none of these. The message shows no cell.
     """
-    if not isinstance(data, list) and (isinstance(data, np.ndarray) or not hasattr(data, "__array_interface__")):
-        if not isinstance(data, np.ndarray):
-            width = _CHUNK_BYTES // 8
-            source = open_source(data)
-            many = max(1, len(source.storage))
-            return SourceRecords(open_source(data, chunk_rows=max(1, min(65_536, width // many))))
+    if isinstance(data, np.ndarray):
         array = data
-    else:
+    elif isinstance(data, list) or (hasattr(data, "__array__") and not hasattr(data, "columns")):
         message = "Expected rows of numbers, all of one length, got something else."
         array = attempt(lambda: np.asarray(data, dtype=np.float64), message)
+    else:
+        columns = max(1, len(open_source(data).storage))
+        return SourceRecords(open_source(data, chunk_rows=max(1, min(65_536, _CHUNK_BYTES // (8 * columns)))))
     if array.ndim != 2:
         raise ConfigError(
             f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: a row per record, a column per "
