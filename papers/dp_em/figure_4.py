@@ -9,56 +9,25 @@ baselines and "same start" begin at the same random centres; ours by default buy
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import defaultdict
 
 import numpy as np
-import pandas as pd
 from compositions import zcdp_rho
+from places import BOXES, Place, fold, load, variance
 from published import dp_lloyd, noisy_means
 from results import Results, draw, parser, read, summary
 
 from sfumato.estimators import DPKMeans
-from sfumato.models.centres import random_centres, squared_distances
+from sfumato.models.centres import random_centres
 from sfumato.privacy.budget import NonPrivate
 
-BOXES = {"gowalla_nyc": ((-74.3, 40.4), (-73.6, 41.0)), "gowalla_world": ((-180.0, -90.0), (180.0, 90.0))}
 EPSILONS = (0.01, 0.1, 1.0)
 CLUSTERS, ITERATIONS, DELTA = 5, 10, 1e-4
 
 
-def load(arguments: argparse.Namespace, name: str) -> np.ndarray:
-    return pd.read_parquet(read(arguments) / f"{name}.parquet")[["lon", "lat"]].to_numpy(np.float64)
-
-
-def variance(points: np.ndarray, centres: np.ndarray) -> float:
-    return float(squared_distances(points, centres).min(axis=1).mean())
-
-
-def fold(rows: np.ndarray, index: int, *, validate: bool) -> tuple[np.ndarray, np.ndarray]:
-    """A tenth to test and the rest to train on; or, of the rest, a third and two."""
-    order = np.random.default_rng(3000).permutation(len(rows))
-    test = order[index::10]
-    train = np.setdiff1d(order, test)
-    if validate:
-        train = np.random.default_rng(index).permutation(train)
-        test, train = train[: len(train) // 3], train[len(train) // 3 :]
-    return rows[train], rows[test]
-
-
-class Place:
-    """One data set's map into the ball, and the methods on it."""
-
-    def __init__(self, box: tuple[tuple[float, float], tuple[float, float]]) -> None:
-        self.lower, self.upper = np.array(box[0]), np.array(box[1])
-        self.middle = (self.lower + self.upper) / 2
-        self.radius = float(np.linalg.norm(self.upper - self.lower) / 2)
-        # the estimators' norm counts half the wider side as 1
-        self.clip_norm = self.radius / float((self.upper - self.lower).max() / 2)
-
-    def inside(self, rows: np.ndarray) -> np.ndarray:
-        return (np.clip(rows, self.lower, self.upper) - self.middle) / self.radius
+class Methods(Place):
+    """The methods on one data set."""
 
     def ours(self, rows: np.ndarray, epsilon: float | None, start: np.ndarray | None, seed: int) -> np.ndarray:
         model = DPKMeans(
@@ -87,7 +56,7 @@ def main() -> None:
     kind = "validation" if arguments.validate else "test"
     tables = {}
     for name, box in BOXES.items():
-        rows, place = load(arguments, name), Place(box)
+        rows, place = load(read(arguments), name), Methods(box)
         results = Results(arguments.out / f"figure_4_{name}_{kind}.jsonl")
         values: dict[tuple[str, float], list[float]] = defaultdict(list)
         for index in range(arguments.splits):

@@ -85,7 +85,13 @@ def _worst_neighbours(case):
     return join([base, case.statistic.pool[int(np.argmax(norms))]]), base
 
 
-ATTACKED = ["noisy_count", "noisy_histogram", "noisy_second_moment"]
+ATTACKED = [
+    "noisy_count",
+    "noisy_histogram",
+    "noisy_second_moment",
+    "noisy_sum, mixture moments",
+    "noisy_sum, cluster sums",
+]
 
 
 @pytest.mark.parametrize("name", ATTACKED)

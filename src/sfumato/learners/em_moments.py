@@ -27,7 +27,7 @@ Vectors = Callable[[Rows], np.ndarray]
 Weights = tuple[float, float, float]
 
 _SQRT2 = float(np.sqrt(2))
-_ROWS_AT_ONCE = 4096
+_WORK_BYTES = 1 << 25
 
 
 def em_replace_distance(weights: Weights, *, n_components: int = 2, form: CovarianceForm | None = None) -> float:
@@ -168,8 +168,9 @@ class PooledSquares:
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some records, a few at a time."""
         vectors = self.vectors(rows)
-        for start in range(0, len(vectors), _ROWS_AT_ONCE):
-            points = clip_rows(vectors[start : start + _ROWS_AT_ONCE], 1.0)
+        step = max(64, _WORK_BYTES // (8 * self.dimension))
+        for start in range(0, len(vectors), step):
+            points = clip_rows(vectors[start : start + step], 1.0)
             if self.constant:
                 points = np.column_stack([points, np.full(len(points), SAFETY * self.constant)])
             total += points.T @ points
