@@ -169,6 +169,14 @@ def test_second_moment_refuses_what_is_not_square_before_charging():
     assert not ledger.charged
 
 
+def test_one_large_matrix_gets_the_symmetric_part_of_the_same_draws():
+    """It is made tile by tile, in place: 300 is more than one tile, and not a whole number of them."""
+    exact = make_exact(np.diag(np.arange(300.0)))
+    noisy = noisy_second_moment(exact, stage=STAGE, ledger=ledger_for(2.0), noise=SeededNoise(5))
+    draws = SeededNoise(5).gaussian((300, 300), 2.0)
+    np.testing.assert_array_equal(noisy.value, (draws + draws.T) * 0.5 + np.diag(np.arange(300.0)))
+
+
 def test_exact_shows_nothing():
     exact = make_exact(np.array([123456789.0]))
     for text in (repr(exact), str(exact), f"{exact}"):

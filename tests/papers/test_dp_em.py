@@ -64,6 +64,11 @@ def test_noise_of_the_joint_release(compositions, iterations, epsilon, replace_o
     assert found == pytest.approx([replace_one, add_remove], rel=5e-4)
 
 
+def test_the_conversion_of_zcdp(compositions):
+    """Multiplier 3 at δ = 1e-5: ρ = 1/18 costs 1.6551."""
+    assert compositions.zcdp_rho(1.6551, 1e-5) == pytest.approx(1 / 18, rel=1e-4)
+
+
 def test_laplace_log_moment(compositions):
     assert compositions.laplace_log_moment(2.5, 1.0) == pytest.approx(1.96277247, abs=5e-9)
 

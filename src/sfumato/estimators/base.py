@@ -98,8 +98,8 @@ class PrivateEstimator(BaseEstimator, ABC):
         """Fit under differential privacy.
 
         Privacy: (ε, δ) as `certificate_` says. All checks come before the first charge; no cell is looked at by them,
-            and a cell that is missing or not finite does not stop the fit: its record counts as the middle of the
-            bounds.
+            and no cell stops the fit: a record with a missing cell counts as the middle of the bounds, and what lies
+            outside them is clamped.
 
         Args:
             X: numbers, shape (n, q): an array, possibly mapped from a file, a frame, or a path to a Parquet file.

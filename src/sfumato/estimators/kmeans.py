@@ -28,7 +28,8 @@ class DPKMeans(TransformerMixin, PrivateEstimator):
         clip_norm: norm beyond which records are shrunk, where half the widest column's bounds is 1; by default √q.
         iterations: J ≥ 1.
         start: "grid": counts of a public grid's cells are bought, up to 3 columns; "random": centres are drawn from the
-            ball, and no record is used; "auto": the first where it is possible; or centres in data units, shape (k, q).
+            ball, and no record is used; "auto": the first where it is possible; or public centres in data units, of
+            shape (k, q).
         seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
 
     Attributes:

@@ -33,9 +33,10 @@ class DPGaussianMixture(PrivateEstimator):
         n_public: the public number of rows; required.
         bounds: (lower, upper) of the columns, public; required here or in `fit`.
         clip_norm: norm beyond which records are shrunk, where half the width of a column's bounds is 1; by default √q.
-        iterations: releases J ≥ 1, a bought start included; at least 2 with one. All are charged.
+        iterations: releases J ≥ 1, a bought start included; at least 2 with one. All are charged. A single component
+            takes one release, whatever this says: more would buy the same again.
         start: "moments": the first release buys the Gaussian of all records, and means are drawn from it; "random":
-            means are drawn from the ball, and no record is used; or a `GaussianMixture` in data units.
+            means are drawn from the ball, and no record is used; or a public `GaussianMixture` in data units.
         average_last: how many of the last releases are averaged; by default three in ten.
         least_mass: a component of less noisy mass is dead; by default 4 standard deviations of a mass's noise.
         seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
@@ -49,6 +50,7 @@ class DPGaussianMixture(PrivateEstimator):
     Reference: Park, Foulds, Chaudhuri and Welling 2017, DP-EM. Deviations: docs/proofs/em.md.
 
     Example:
+        >>> import numpy as np
         >>> from sfumato.estimators import DPGaussianMixture
         >>> rows = np.concatenate([np.zeros((500, 2)), np.ones((500, 2))])
         >>> model = DPGaussianMixture(2, epsilon=1.0, n_public=1000, bounds=(-1, 2)).fit(rows)
@@ -113,7 +115,7 @@ class DPGaussianMixture(PrivateEstimator):
             form=self.covariance,
             n_components=self.n_components,
             dimension=dimension,
-            iterations=self.iterations,
+            iterations=1 if self.n_components == 1 else self.iterations,
         )
 
     def _m_step(self) -> MStep:
@@ -121,11 +123,14 @@ class DPGaussianMixture(PrivateEstimator):
 
     def _start(self, session: Session) -> GaussianMixture | MomentStart:
         k, q, form = self.n_components, session.dimension, self.covariance
+        bought = MomentStart(n_components=k, form=form, dimension=q, rng=session.rng)
+        if k == 1:
+            return bought.single()
         if isinstance(self.start, GaussianMixture):
             return _mapped(self.start, 1 / session.ball.scale, -session.ball.middle / session.ball.scale)
         if self.start == "random":
             return random_start(k, np.full(q, _RANDOM_SPREAD / np.sqrt(q)), form=form, rng=session.rng)
-        return MomentStart(n_components=k, form=form, dimension=q, rng=session.rng)
+        return bought
 
     def _run(self, session: Session) -> list[Noisy]:
         start = self._start(session)
