@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint bench docs adult tables images clean help
+.PHONY: demo test test-slow lint bench docs adult tables images paper-dp-em clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -36,6 +36,7 @@ lint: .venv/.installed-lint .venv/.installed-test  ## ruff, pyright, import cont
 bench: .venv/.installed-bench  ## speed and memory, as ratios against named peers
 	$(ONE_THREAD) $(BIN)/python benchmarks/noise.py
 	$(ONE_THREAD) $(BIN)/python benchmarks/large_table.py --rows 1000000
+	$(ONE_THREAD) $(BIN)/python benchmarks/em.py
 
 adult: .venv/.installed-bench  ## the acceptance protocol on Adult: SFUMATO_DATA=folder of adult.parquet
 	$(ONE_THREAD) $(BIN)/python benchmarks/adult.py
@@ -46,6 +47,10 @@ tables: .venv/.installed-bench  ## the same on tables of numeric columns, scored
 images: .venv/.installed-papers  ## the same on MNIST and Fashion-MNIST, scored on training images: SFUMATO_DATA=folder
 	for images in mnist fashion_mnist; do for purpose in fidelity training; do \
 	$(BIN)/python benchmarks/images.py $(SFUMATO_DATA) $$images --purpose $$purpose --validate || exit 1; done; done
+
+paper-dp-em: .venv/.installed-papers  ## the figures of DP-EM (papers/dp_em): SFUMATO_DATA=folder
+	$(ONE_THREAD) $(BIN)/python papers/dp_em/compositions.py --picture papers/dp_em/out/compositions.png
+	for figure in 3 4 5; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_$$figure.py --data $(SFUMATO_DATA) || exit 1; done
 
 docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build

@@ -16,11 +16,13 @@ from sfumato.learners.counts import RowCount
 from sfumato.learners.em_moments import EmMoments, PooledSquares, default_shares
 from sfumato.learners.flat import rank_grid
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.learners.kmeans import ClusterSums, GridCounts
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
 from sfumato.learners.moments import ClassSecondMoments
 from sfumato.learners.priors import ClassLatents, unit_mixture
 from sfumato.learners.teacher import Standardised, TeacherGradient
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
+from sfumato.models.centres import CentreGrid
 from sfumato.models.columns import uncalibrated_column
 from sfumato.models.covariances import DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
 from sfumato.models.mixtures import GaussianMixture
@@ -195,7 +197,17 @@ def _em_cases() -> list[StatisticCase]:
         StatisticCase(f"mixture moments, {name}", EmMoments(vectors_of, crossed_mixture(form), weights), pool)
         for name, form, weights in settings
     ]
-    return [*cases, StatisticCase("pooled squares", PooledSquares(vectors_of, 3), pool)]
+    centres = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # opposite vectors of the plane share the first
+    cases += [
+        StatisticCase(f"cluster sums, {w0, w1}", ClusterSums(vectors_of, centres, w0, w1), pool)
+        for w0, w1 in ((1.0, 1.0), (2.0, 1.0), (0.3, 1.0))
+    ]
+    return [
+        *cases,
+        StatisticCase("records by cell", GridCounts(vectors_of, CentreGrid(3, 4)), pool),
+        StatisticCase("pooled squares", PooledSquares(vectors_of, 3), pool),
+        StatisticCase("pooled squares, constant", PooledSquares(vectors_of, 3, 0.5), [*pool, *vector_rows(1, seed=1)]),
+    ]
 
 
 def _flat_cases() -> list[StatisticCase]:
@@ -261,6 +273,7 @@ MECHANISMS = {
         MechanismCase("noisy_sum, teacher gradient", noisy_sum, STATISTICS["teacher gradient, posed"]),
         MechanismCase("noisy_sum, profiles", noisy_sum, STATISTICS["image profiles, posed"]),
         MechanismCase("noisy_sum, mixture moments", noisy_sum, STATISTICS["mixture moments, full, default"]),
+        MechanismCase("noisy_sum, cluster sums", noisy_sum, STATISTICS["cluster sums, (2.0, 1.0)"]),
         MechanismCase("noisy_second_moment, pooled", noisy_second_moment, STATISTICS["pooled squares"], symmetric=True),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
         MechanismCase(

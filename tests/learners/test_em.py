@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture as ScikitMixture
 
-from harness.cases import vectors_of
+from harness.cases import vector_rows, vectors_of
 from harness.privacy import FakeRecords, accept_only_unit_scale
 from sfumato.data.engine import reduce
 from sfumato.errors import ConfigError, LedgerError
@@ -265,3 +265,23 @@ def test_dead_components_stay_or_split_the_heaviest():
     assert split.weights == pytest.approx([0.5, 0.5])
     assert np.linalg.norm(split.means[1] - kept.means[0]) < 0.5
     assert base.n_components == 2
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_contributions_are_within_the_bound_under_extreme_mixtures(form):
+    """Weights of 0, variances from 1e-200 to 1e200, means far away."""
+    rng = np.random.default_rng(7)
+    pool = [record["z"] for record in vector_rows(20)]
+    weights = (1.0, 1.0, 1.0) if form.per_component else (1.0, 1.0, 0.0)
+    for _ in range(30):
+        scale = 10.0 ** rng.uniform(-200, 200)
+        unit = form.project(np.zeros(form.shape(3, 3)), np.ones(3), 1.0)
+        means = rng.standard_normal((3, 3)) * 10.0 ** rng.uniform(-3, 150)
+        mixture = GaussianMixture(rng.dirichlet([0.01, 0.5, 0.5]), means, unit * scale, form)
+        statistic = EmMoments(vectors_of, mixture, weights)
+        for vector in pool:
+            alone = reduce(statistic, FakeRecords([{"z": vector}])).open_in_mechanism()
+            assert np.linalg.norm(alone) <= statistic.norm_bound
+            masses = statistic.split(alone)[0]
+            assert (masses >= 0).all()
+            assert masses.sum() == pytest.approx(1, abs=1e-5)

@@ -85,7 +85,13 @@ def _worst_neighbours(case):
     return join([base, case.statistic.pool[int(np.argmax(norms))]]), base
 
 
-ATTACKED = ["noisy_count", "noisy_histogram", "noisy_second_moment"]
+ATTACKED = [
+    "noisy_count",
+    "noisy_histogram",
+    "noisy_second_moment",
+    "noisy_sum, mixture moments",
+    "noisy_sum, cluster sums",
+]
 
 
 @pytest.mark.parametrize("name", ATTACKED)
@@ -161,6 +167,14 @@ def test_second_moment_refuses_what_is_not_square_before_charging():
     with pytest.raises(ConfigError, match="square"):
         noisy_second_moment(make_exact(np.zeros((2, 3))), stage=STAGE, ledger=ledger, noise=SeededNoise(0))
     assert not ledger.charged
+
+
+def test_one_large_matrix_gets_the_symmetric_part_of_the_same_draws():
+    """It is made tile by tile, in place: 300 is more than one tile, and not a whole number of them."""
+    exact = make_exact(np.diag(np.arange(300.0)))
+    noisy = noisy_second_moment(exact, stage=STAGE, ledger=ledger_for(2.0), noise=SeededNoise(5))
+    draws = SeededNoise(5).gaussian((300, 300), 2.0)
+    np.testing.assert_array_equal(noisy.value, (draws + draws.T) * 0.5 + np.diag(np.arange(300.0)))
 
 
 def test_exact_shows_nothing():

@@ -141,7 +141,7 @@ def fit_mixture(
         noise: the door of randomness.
         shares: of masses, sums and second moments in a release's squared budget; `default_shares` by default.
         step: the M-step's settings.
-        average_last: how many of the last releases are averaged as they come; by default half of them. Without noise
+        average_last: how many of the last releases are averaged as they come; by default three in ten. Without noise
             there is none to average out, and every iteration stands alone.
 
     Returns:
@@ -160,7 +160,7 @@ def fit_mixture(
         raise ConfigError("Expected at least 2 iterations with a bought start, got 1: the first release is the start.")
     form, q = start.form, start.dimension
     weights = _weights(shares or default_shares(form, q), form)
-    tail = 1 if noise.silent else max(1, count // 2 if average_last is None else average_last)
+    tail = 1 if noise.silent else max(1, 3 * count // 10 if average_last is None else average_last)
     released: list[Noisy] = []
     pooled: Noisy | None = None
     if not form.per_component:

@@ -27,6 +27,7 @@ Vectors = Callable[[Rows], np.ndarray]
 Weights = tuple[float, float, float]
 
 _SQRT2 = float(np.sqrt(2))
+_WORK_BYTES = 1 << 25
 
 
 def em_replace_distance(weights: Weights, *, n_components: int = 2, form: CovarianceForm | None = None) -> float:
@@ -115,7 +116,7 @@ class EmMoments:
         w0, w1, w2 = (SAFETY * weight for weight in self.weights)
         vectors = self.vectors(rows)
         for part in self.mixture.blocks(len(vectors)):
-            points = _in_unit_ball(vectors[part])
+            points = in_unit_ball(vectors[part])
             shares = self.mixture.responsibilities(points)
             counts += w0 * shares.sum(axis=0)
             sums += w1 * (shares.T @ points)
@@ -131,37 +132,45 @@ class EmMoments:
         return MixtureMoments(masses, sums, seconds, (stds[0], stds[1], stds[2]))
 
 
-def _in_unit_ball(vectors: np.ndarray) -> np.ndarray:
+def in_unit_ball(vectors: np.ndarray) -> np.ndarray:
     """Return clipped vectors with the margin for rounding taken off again: statistics leave it to their weights."""
     return clip_rows(vectors, 1.0) / SAFETY
 
 
 @dataclass(frozen=True)
 class PooledSquares:
-    """Sum of outer products of the vectors of all records, for tied covariances.
+    """Sum over all records of the outer product of u = (z, a): a vector and, if not 0, a constant.
 
-    Norm at most 1, two records at most √2 apart. Value: shape (q, q).
+    Norm ‖u‖² ≤ 1 + a², two records at most √2 times that apart. With a constant the products with it are the sum of
+    the vectors and their number. Value: shape (q, q), or (q + 1, q + 1) with the constant last.
     """
 
     vectors: Vectors
     dimension: int
+    constant: float = 0.0
     name: str = "pooled second moment"
 
     @property
     def norm_bound(self) -> float:
-        """1."""
-        return 1.0
+        """1 + a²."""
+        return 1 + self.constant**2
 
     @property
     def replace_bound(self) -> float:
-        """√2."""
-        return _SQRT2
+        """√2·(1 + a²)."""
+        return _SQRT2 * self.norm_bound
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
-        return np.zeros((self.dimension, self.dimension))
+        size = self.dimension + (self.constant != 0)
+        return np.zeros((size, size))
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
-        """Add some records."""
-        points = clip_rows(self.vectors(rows), 1.0)
-        total += points.T @ points
+        """Add some records, a few at a time."""
+        vectors = self.vectors(rows)
+        step = max(64, _WORK_BYTES // (8 * self.dimension))
+        for start in range(0, len(vectors), step):
+            points = clip_rows(vectors[start : start + step], 1.0)
+            if self.constant:
+                points = np.column_stack([points, np.full(len(points), SAFETY * self.constant)])
+            total += points.T @ points

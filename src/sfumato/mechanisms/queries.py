@@ -16,6 +16,8 @@ from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.ledger import Ledger
 
+_TILE = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
@@ -116,10 +118,26 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         raise ConfigError(f"Expected square matrices in {exact!r}, got shape {value.shape}.")
     noise_std = _charge(exact, stage, ledger, noise)
+    if value.ndim == 2:  # one matrix may be large: it is not held twice
+        result = noise.gaussian(value.shape, noise_std)
+        _symmetrise(result)
+        result += value
+        return Noisy(result, noise_std, symmetric=True)
     result = np.empty(value.shape)
     for index in np.ndindex(*value.shape[:-2]):
         draws = noise.gaussian(value.shape[-2:], noise_std)
-        draws += draws.T.copy()
-        draws *= 0.5
+        _symmetrise(draws)
         np.add(value[index], draws, out=result[index])
     return Noisy(result, noise_std, symmetric=True)
+
+
+def _symmetrise(matrix: np.ndarray) -> None:
+    """Replace a square matrix by its symmetric part, in place, a tile at a time."""
+    size = len(matrix)
+    for top in range(0, size, _TILE):
+        for left in range(0, top + _TILE, _TILE):
+            rows, columns = slice(top, top + _TILE), slice(left, left + _TILE)
+            tile = matrix[rows, columns] + matrix[columns, rows].T
+            tile *= 0.5
+            matrix[rows, columns] = tile
+            matrix[columns, rows] = tile.T

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -87,10 +88,14 @@ class FullCovariance(CovarianceForm):
 
     def weighted_seconds(self, points: np.ndarray, responsibilities: np.ndarray) -> np.ndarray:
         """Return Σᵢ γᵢₖ svec(xᵢxᵢᵀ)."""
-        n, q = points.shape
-        # one wide product instead of k narrow ones
-        weighted = (responsibilities[:, :, None] * points[:, None, :]).reshape(n, -1)
-        return svec((weighted.T @ points).reshape(-1, q, q))
+        (n, q), k = points.shape, responsibilities.shape[1]
+        matrices = np.empty((k, q, q))
+        # one wide product per strip instead of k narrow ones; what lies above a strip follows by symmetry
+        for start, end in _strips(q):
+            weighted = (responsibilities[:, :, None] * points[:, None, start:end]).reshape(n, -1)
+            strip = (weighted.T @ points[:, :end]).reshape(k, end - start, end)
+            matrices[:, :end, start:end] = strip.transpose(0, 2, 1)
+        return svec(matrices)
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[xxᵀ] − μμᵀ per component."""
@@ -109,12 +114,17 @@ class FullCovariance(CovarianceForm):
         return np.log(np.einsum("kii->ki", whiteners)).sum(axis=1)
 
     def squared_distances(self, points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
-        """Whiten all components in one product."""
+        """Whiten all components in one product per strip: whiteners are upper triangular."""
         (n, q), k = points.shape, len(means)
-        white = points @ whiteners.transpose(1, 0, 2).reshape(q, k * q)
-        white -= np.einsum("ki,kij->kj", means, whiteners).reshape(-1)
-        white = white.reshape(n, k, q)
-        return np.einsum("nkj,nkj->nk", white, white)
+        shifts = np.einsum("ki,kij->kj", means, whiteners)
+        result = np.zeros((n, k))
+        for start, end in _strips(q):
+            wide = whiteners[:, :end, start:end].transpose(1, 0, 2).reshape(end, -1)
+            white = points[:, :end] @ wide
+            white -= shifts[:, start:end].reshape(-1)
+            white = white.reshape(n, k, end - start)
+            result += np.einsum("nkj,nkj->nk", white, white)
+        return result
 
     def identity_seconds(self, q: int) -> np.ndarray:
         """Return svec(I)."""
@@ -286,6 +296,12 @@ class TiedCovariance(CovarianceForm):
 FORMS: dict[str, CovarianceForm] = {
     form.name: form for form in (FullCovariance(), DiagonalCovariance(), SphericalCovariance(), TiedCovariance())
 }
+
+
+def _strips(q: int) -> list[tuple[int, int]]:
+    """Return up to four strips of columns, no narrower than twelve."""
+    edges = np.linspace(0, q, min(4, max(1, q // 12)) + 1).astype(int)
+    return list(pairwise(edges.tolist()))
 
 
 def _clamped(matrix: np.ndarray, floor: float, ceiling: float) -> np.ndarray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.errors import require_positive
+from sfumato.errors import ConfigError, require_positive
 from sfumato.models.covariances import CovarianceForm
 from sfumato.models.mixtures import GaussianMixture
 
@@ -72,7 +72,8 @@ class MAP:
     def __post_init__(self) -> None:
         require_positive(mean_strength=self.mean_strength)
         require_positive(variance=self.variance)
-        require_positive("It has to be at least 1.", concentration=self.concentration - 1 + 1e-300)
+        if require_positive(concentration=self.concentration) < 1:
+            raise ConfigError(f"Expected concentration to be at least 1, got concentration={self.concentration!r}.")
         if self.degrees is not None:
             require_positive(degrees=self.degrees)
 

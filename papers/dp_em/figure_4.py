@@ -1,0 +1,88 @@
+"""Figure 4: k-means on Gowalla check-ins: normalised intra-cluster variance, K = 5, J = 10, δ = 1e-4, 10 folds.
+
+    python papers/dp_em/figure_4.py --data FOLDER [--splits 10] [--validate]
+
+K and J are not in the paper. Places lie in public boxes, scaled so that the box fits into the unit ball; the variance
+is in that scale. The unit of privacy is the check-in: those of one user are not protected together. The three
+baselines and "same start" begin at the same random centres; ours by default buys the counts of a grid.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+
+import numpy as np
+from compositions import zcdp_rho
+from places import BOXES, Place, fold, load, variance
+from published import dp_lloyd, noisy_means
+from results import Results, draw, parser, read, summary
+
+from sfumato.estimators import DPKMeans
+from sfumato.models.centres import random_centres
+from sfumato.privacy.budget import NonPrivate
+
+EPSILONS = (0.01, 0.1, 1.0)
+CLUSTERS, ITERATIONS, DELTA = 5, 10, 1e-4
+
+
+class Methods(Place):
+    """The methods on one data set."""
+
+    def ours(self, rows: np.ndarray, epsilon: float | None, start: np.ndarray | None, seed: int) -> np.ndarray:
+        model = DPKMeans(
+            CLUSTERS, epsilon=NonPrivate() if epsilon is None else epsilon, delta=DELTA, n_public=100_000,
+            bounds=(self.lower, self.upper), clip_norm=self.clip_norm, iterations=ITERATIONS, seed=seed,
+            start="auto" if start is None else start * self.radius + self.middle,
+        ).fit(rows)  # fmt: skip
+        return self.inside(model.cluster_centers_)
+
+    def baselines(self, rows: np.ndarray, epsilon: float, start: np.ndarray, seed: int) -> dict:
+        points, rng = self.inside(rows), np.random.default_rng(4000 + seed)
+        rho = zcdp_rho(epsilon, DELTA)
+        per_iteration = np.sqrt(2 * rho / ITERATIONS)
+        per_mechanism = float(np.sqrt(2 * rho / (ITERATIONS * (CLUSTERS + 1))))
+        linear = 3 * ITERATIONS / epsilon
+        common = {"iterations": ITERATIONS, "rng": rng}
+        return {
+            "DPLloyd, linear": lambda: dp_lloyd(points, start, scale=linear, **common),
+            "DPLloyd, zCDP": lambda: dp_lloyd(points, start, scale=3 / per_iteration, **common),
+            "DP-EM as published, zCDP": lambda: noisy_means(points, start, epsilon_i=per_mechanism, **common),
+        }
+
+
+def main() -> None:
+    arguments = parser(__doc__).parse_args()
+    kind = "validation" if arguments.validate else "test"
+    tables = {}
+    for name, box in BOXES.items():
+        rows, place = load(read(arguments), name), Methods(box)
+        results = Results(arguments.out / f"figure_4_{name}_{kind}.jsonl")
+        values: dict[tuple[str, float], list[float]] = defaultdict(list)
+        for index in range(arguments.splits):
+            train, test = fold(rows, index, validate=arguments.validate)
+            held = place.inside(test)
+            start = random_centres(CLUSTERS, 2, np.random.default_rng(5000 + index))
+            exact = {
+                "no noise, same start": lambda t=train, s=start, i=index, p=place: p.ours(t, None, s, i),
+                "no noise, grid": lambda t=train, i=index, p=place: p.ours(t, None, None, i),
+            }
+            for method, fit in exact.items():
+                values[method, 0.0].append(results.get(f"{method} {index}", lambda f=fit, h=held: variance(h, f())))
+            for epsilon in EPSILONS:
+                methods = place.baselines(train, epsilon, start, index)
+                methods["joint, same start"] = lambda t=train, e=epsilon, s=start, i=index, p=place: p.ours(t, e, s, i)
+                methods["joint, bought grid (ours)"] = lambda t=train, e=epsilon, i=index, p=place: p.ours(
+                    t, e, None, i
+                )
+                for method, fit in methods.items():
+                    found = results.get(f"{method} {epsilon} {index}", lambda f=fit, h=held: variance(h, f()))
+                    values[method, epsilon].append(found)
+        tables[name] = summary(values)
+        picture = arguments.out / f"figure_4_{name}_{kind}.png"
+        draw(tables[name], picture, label=f"{kind} NICV", title=f"{name}, K = {CLUSTERS}, J = {ITERATIONS}")
+    print(json.dumps({"scored_on": kind, "folds": arguments.splits, "mean_and_error": tables}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What the figures share: where the data lie, and results on disk, so that a stopped run goes on where it stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+
+def parser(text: str | None) -> argparse.ArgumentParser:
+    """Arguments of every figure."""
+    arguments = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--data", type=Path, default=os.environ.get("SFUMATO_DATA"), help="folder of the data")
+    arguments.add_argument("--out", type=Path, default=Path("papers/dp_em/out"), help="folder of results and pictures")
+    arguments.add_argument("--splits", type=int, default=10)
+    arguments.add_argument(
+        "--validate", action="store_true", help="score on a third of the training rows; test rows are not read"
+    )
+    return arguments
+
+
+def read(arguments: argparse.Namespace) -> Path:
+    """Folder of the data, or an error that says how to give it."""
+    if arguments.data is None:
+        raise SystemExit("Expected the folder of the data: --data FOLDER, or SFUMATO_DATA=FOLDER.")
+    return Path(arguments.data)
+
+
+class Results:
+    """Figures by key, one JSON line each; what is there is not computed again."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._found: dict[str, float] = {}
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                entry = json.loads(line)
+                self._found[entry["key"]] = entry["value"]
+
+    def get(self, key: str, compute: Callable[[], float]) -> float:
+        """Return the figure, computing it if it is not on disk."""
+        if key not in self._found:
+            self._found[key] = float(compute())
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key, "value": self._found[key]}) + "\n")
+        return self._found[key]
+
+
+def summary(values: dict[tuple[str, float], list[float]]) -> dict[str, dict[str, list[float]]]:
+    """Mean and standard error per method and ε."""
+    table: dict[str, dict[str, list[float]]] = defaultdict(dict)
+    for (method, epsilon), found in values.items():
+        error = float(np.std(found, ddof=1) / np.sqrt(len(found))) if len(found) > 1 else 0.0
+        table[method][f"{epsilon:g}"] = [round(float(np.mean(found)), 4), round(error, 4)]
+    return dict(table)
+
+
+def draw(table: dict[str, dict[str, list[float]]], path: Path, *, label: str, title: str) -> None:
+    """Curves with error bars against ε."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(7, 5))
+    styles = iter(((0, (1, 1)), "--", "-."))
+    for method, entries in table.items():
+        epsilons = [float(epsilon) for epsilon in entries]
+        means, errors = zip(*entries.values(), strict=True)
+        if epsilons == [0.0]:
+            axis.axhline(means[0], linestyle=next(styles), color="black", linewidth=0.8, label=method)
+        else:
+            axis.errorbar(epsilons, means, yerr=errors, label=method, capsize=2)
+    axis.set(xscale="log", xlabel="ε", ylabel=label, title=title)
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,191 @@
+"""What every private estimator does: check, calibrate, charge, certify.
+
+Bounds, clip norm and number of rows are public, and required or explicit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sfumato.errors import ConfigError, require_integer
+from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
+from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
+from sfumato.mechanisms.queries import Noisy
+from sfumato.models.streams import fresh_seed, public_stream
+from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.calibration import calibrate
+from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Plan, Stage
+
+_NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a fit gets: the records, the account, the doors of randomness, and public facts.
+
+    Attributes:
+        records: in chunks.
+        ball: the public map to the unit ball.
+        ledger: to charge.
+        noise: secret randomness.
+        rng: public randomness.
+        n_public: the declared number of rows.
+    """
+
+    records: ArrayRecords | SourceRecords
+    ball: Ball
+    ledger: Ledger
+    noise: NoiseSource
+    rng: np.random.Generator
+    n_public: int
+
+    @property
+    def dimension(self) -> int:
+        """Return q."""
+        return self.records.dimension
+
+
+class PrivateEstimator(BaseEstimator, ABC):
+    """Base of the estimators. Attributes of a fitted one that end in an underscore are released values.
+
+    Subclasses take these arguments, and check them in `fit`, as scikit-learn wants it.
+
+    Args:
+        epsilon: ε in nats, or `NonPrivate()` for no noise at all.
+        delta: δ; by default min(1e-5, 0.1/n_public).
+        n_public: the public number of rows; required.
+        bounds: (lower, upper) of the columns, public; required here or in `fit`.
+        clip_norm: norm beyond which records are shrunk, where half the width of a column's bounds is 1; by default √q,
+            which changes nothing within the bounds. Where most records lie well inside, less means less noise.
+        seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
+    """
+
+    method: ClassVar[str]
+    _isotropic: ClassVar[bool] = False
+
+    epsilon: float | NonPrivate
+    delta: float | None
+    n_public: int | None
+    bounds: Any
+    clip_norm: float | None
+    seed: int | None
+
+    certificate_: Certificate
+    releases_: tuple[Noisy, ...]
+    n_features_in_: int
+
+    @abstractmethod
+    def _stages(self, dimension: int) -> tuple[Stage, ...]:
+        """Return the stages with relative noise multipliers, after checking every setting."""
+
+    @abstractmethod
+    def _run(self, session: Session) -> list[Noisy]:
+        """Fit, charging every stage in order; set the attributes; return what was released."""
+
+    def fit(self, X: Any, y: object = None, *, bounds: Any = None) -> Self:  # noqa: ANN401 - anything with rows
+        """Fit under differential privacy.
+
+        Privacy: (ε, δ) as `certificate_` says. All checks come before the first charge; no cell is looked at by them,
+            and no cell stops the fit: a record with a missing cell counts as the middle of the bounds, and what lies
+            outside them is clamped.
+
+        Args:
+            X: numbers, shape (n, q): an array, possibly mapped from a file, a frame, or a path to a Parquet file.
+            y: ignored.
+            bounds: (lower, upper) of the columns, public; by default those of the constructor.
+
+        Raises:
+            ConfigError: a setting is outside its domain.
+            DataError: the data cannot be read as numbers.
+        """
+        n_public = require_integer(at_least=1, hint="Declare the public number of rows.", n_public=self.n_public)
+        budget = self._budget(n_public)
+        records = open_rows(X)
+        ball = Ball.of(
+            self.bounds if bounds is None else bounds, self.clip_norm, records.dimension, isotropic=self._isotropic
+        )
+        stages = self._stages(records.dimension)
+        plan = _calibrated(Plan(stages), budget or PrivacyBudget(_NOMINAL_EPSILON, default_delta(n_public)))
+        ledger = Ledger(plan, budget)
+        noise = self._noise(budget)
+        rng = public_stream(fresh_seed() if self.seed is None else self.seed)
+        session = Session(records, ball, ledger, noise, rng, n_public)
+        self.n_features_in_ = records.dimension
+        if records.names is not None:
+            self.feature_names_in_ = np.array(records.names, dtype=object)
+        self.releases_ = tuple(self._run(session))
+        ledger.close()
+        self.certificate_ = issue(deepcopy(_described(self.method, plan, budget, n_public)), private=noise.private)
+        return self
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the fit cost."""
+        check_is_fitted(self)
+        return self.certificate_
+
+    def _budget(self, n_public: int) -> PrivacyBudget | None:
+        if isinstance(self.epsilon, NonPrivate):
+            return None
+        budget = PrivacyBudget(self.epsilon, default_delta(n_public) if self.delta is None else self.delta)
+        budget.warn_if_delta_is_large(n_public)
+        return budget
+
+    def _noise(self, budget: PrivacyBudget | None) -> NoiseSource:
+        if self.seed is not None:
+            require_integer(at_least=0, seed=self.seed)
+        if budget is None:
+            return NoNoise()
+        return SecureNoise() if self.seed is None else SeededNoise(self.seed)
+
+    def _points(self, X: Any) -> np.ndarray:  # noqa: ANN401
+        """Return the caller's own rows, checked as scikit-learn checks them, as vectors of the ball."""
+        check_is_fitted(self)
+        return self._ball.inside(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
+
+    def _stream(self, seed: int | None) -> np.random.Generator:
+        return public_stream(fresh_seed() if seed is None else seed, 1)
+
+    _ball: Ball
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that a fit takes whatever the cells are: checking them would release something."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.seed is None
+        return tags
+
+
+@lru_cache(maxsize=64)
+def _calibrated(plan: Plan, budget: PrivacyBudget) -> Plan:
+    """Calibrate a plan; estimators are fitted again and again with one plan, of public facts."""
+    return calibrate(plan, budget)
+
+
+@lru_cache(maxsize=64)
+def _described(method: str, plan: Plan, budget: PrivacyBudget | None, n_public: int) -> Mapping[str, Any]:
+    return describe(
+        plan=plan,
+        budget=budget,
+        method=method,
+        unit={"name": "row", "max_rows": 1},
+        n_public=n_public,
+        n_public_source="declared",
+    )
+
+
+def require_type(value: object, kind: type | tuple[type, ...], name: str, choices: str) -> None:
+    """Raise ConfigError unless a choice is of its type."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"Expected {name} to be {choices}, got {name}={value!r}.")

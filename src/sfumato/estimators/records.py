@@ -1,0 +1,169 @@
+"""What an estimator fits: numeric rows in chunks, from arrays, frames or files, and their public place in a ball."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.data.array_sources import array_of
+from sfumato.data.chunks import Chunk, Source, attempt
+from sfumato.data.engine import Rows
+from sfumato.data.sources import open_source
+from sfumato.errors import ConfigError, DataError, require_positive
+
+X = "x"
+_CHUNK_BYTES = 1 << 26
+
+
+class ArrayRecords:
+    """A two-dimensional array of numbers, possibly mapped from a file, read in chunks."""
+
+    max_rows_per_unit = 1
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+        self.dimension = array.shape[1]
+        self.names: tuple[str, ...] | None = None
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of rows."""
+        step = max(1, _CHUNK_BYTES // (8 * self.dimension))
+        for start in range(0, len(self._array), step):
+            yield {X: np.asarray(self._array[start : start + step], dtype=np.float64)}
+
+
+class SourceRecords:
+    """The numeric columns of a source, or its images as rows of numbers, read in chunks."""
+
+    max_rows_per_unit = 1
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        types = dict(source.storage)
+        first = next(iter(types.values()))
+        if isinstance(first, pa.FixedShapeTensorType):
+            self._columns, self.names = ("x",), None
+            self.dimension = int(np.prod(first.shape))
+            return
+        other = [n for n, t in types.items() if not (pa.types.is_integer(t) or pa.types.is_floating(t))]
+        if other:
+            raise DataError(
+                f"Expected {source.label} to have columns of numbers only, got {', '.join(map(repr, other))}. "
+                "Drop or encode them; give a CSV file as a data frame."
+            )
+        self._columns = self.names = tuple(types)
+        self.dimension = len(types)
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of rows; a missing cell is NaN."""
+        for chunk in self._source.chunks(self._columns):
+            yield {X: attempt(lambda chunk=chunk: self._rows(chunk), f"Cannot read numbers from {self._source.label}.")}
+
+    def _rows(self, chunk: Chunk) -> np.ndarray:
+        columns = [np.asarray(array_of(chunk.columns[name]), dtype=np.float64) for name in self._columns]
+        return columns[0].reshape(chunk.n_rows, -1) if self.names is None else np.column_stack(columns)
+
+
+def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anything with rows
+    """Open data for reading in chunks; no cell is looked at.
+
+    Args:
+        data: a two-dimensional array or list of numbers, or whatever `open_source` takes and has numeric columns.
+
+    Raises:
+        ConfigError, DataError: it is none of these. The message shows no cell.
+    """
+    if isinstance(data, np.ndarray):
+        array = data
+    elif isinstance(data, list) or (hasattr(data, "__array__") and not hasattr(data, "columns")):
+        message = "Expected rows of numbers, all of one length, got something else."
+        array = attempt(lambda: np.asarray(data, dtype=np.float64), message)
+    else:
+        columns = max(1, len(open_source(data).storage))
+        return SourceRecords(open_source(data, chunk_rows=max(1, min(65_536, _CHUNK_BYTES // (8 * columns)))))
+    if array.ndim != 2:
+        raise ConfigError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: a row per record, a column per "
+            "feature."
+        )
+    if array.dtype.kind not in "buif":
+        hint = "Complex data not supported. " if array.dtype.kind == "c" else ""
+        raise DataError(f"{hint}Expected an array of real numbers, got dtype {array.dtype}. Convert it first.")
+    if array.shape[1] == 0:
+        raise ConfigError(
+            "Expected at least one feature, got 0 feature(s) (shape=(n, 0)) while a minimum of 1 is required."
+        )
+    return ArrayRecords(array)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """The public map between data units and the unit ball: z = (clip(x, lower, upper) − middle) ÷ scale.
+
+    Attributes:
+        lower: shape (q,), data units.
+        upper: shape (q,), data units.
+        scale: data units per unit of the ball, shape (q,).
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, bounds: Any, clip_norm: float | None, dimension: int, *, isotropic: bool) -> Ball:  # noqa: ANN401
+        """Make the map from what a caller declares.
+
+        Args:
+            bounds: (lower, upper), numbers or one per column.
+            clip_norm: norm beyond which records are shrunk, where half the width of a column is 1; None is √q, which
+                leaves everything within the bounds as it is.
+            dimension: q.
+            isotropic: one scale for all columns, half the widest one: for methods that measure Euclidean distances.
+
+        Raises:
+            ConfigError: bounds are missing, not finite or not in order, or clip_norm is not above 0.
+        """
+        lower, upper = _read_bounds(bounds, dimension)
+        norm = np.sqrt(dimension) if clip_norm is None else require_positive(clip_norm=clip_norm)
+        half = (upper - lower) / 2
+        if isotropic:
+            half = np.full(dimension, half.max())
+        return cls(lower, upper, half * norm)
+
+    @property
+    def middle(self) -> np.ndarray:
+        """Return the middle of the bounds, data units, shape (q,)."""
+        return (self.lower + self.upper) / 2
+
+    def vectors(self, rows: Rows) -> np.ndarray:
+        """Return records as vectors, clamped to the bounds, and not yet clipped to the ball; NaN stays NaN."""
+        return (np.clip(rows[X], self.lower, self.upper) - self.middle) / self.scale
+
+    def inside(self, points: np.ndarray) -> np.ndarray:
+        """Return points, in data units, as vectors, without clamping."""
+        return (points - self.middle) / self.scale
+
+    def outside(self, vectors: np.ndarray) -> np.ndarray:
+        """Return vectors as points, in data units."""
+        return self.middle + vectors * self.scale
+
+
+def _read_bounds(bounds: Any, dimension: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
+    rule = "Expected bounds=(lower, upper), numbers or one per column, fixed without looking at the records"
+    if bounds is None:
+        raise ConfigError(f"{rule}, got none. Pass bounds to fit or to the constructor.")
+    problem = None
+    try:
+        lower, upper = (np.broadcast_to(np.asarray(side, dtype=np.float64), (dimension,)) for side in bounds)
+        if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+            problem = "a bound that is not finite, or a lower one that is not below the upper"
+    except (TypeError, ValueError):
+        problem = f"something that does not fit {dimension} column(s)"
+    if problem is not None:
+        raise ConfigError(f"{rule}, got {problem}.")
+    return lower, upper  # type: ignore[possibly-undefined]

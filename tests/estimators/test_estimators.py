@@ -1,0 +1,306 @@
+"""The estimators: scikit-learn's checks, its parameters without noise, certificates, and bad input."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.decomposition import FactorAnalysis
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.mixture import GaussianMixture as ScikitMixture
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sfumato.errors import ConfigError, DataError, SfumatoError
+from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKMeans
+from sfumato.models.covariances import FORMS, DiagonalCovariance, FullCovariance
+from sfumato.models.mixture_steps import MAP
+from sfumato.models.mixtures import GaussianMixture
+from sfumato.privacy.budget import NonPrivate
+
+PUBLIC = {"n_public": 2000, "bounds": (-3.0, 3.0)}
+ESTIMATORS = [DPGaussianMixture(2, **PUBLIC), DPFactorAnalysis(1, **PUBLIC), DPKMeans(2, **PUBLIC)]
+
+CHECKED = [clone(e).set_params(epsilon=NonPrivate(), n_public=1000, bounds=(-200.0, 200.0), seed=0) for e in ESTIMATORS]
+_LAW = "whether a fit raises may not depend on the records"
+SKIPPED = {
+    "check_estimators_nan_inf": f"no cell stops a fit: {_LAW}",
+    "check_estimators_empty_data_messages": f"no record is fitted like many: {_LAW}",
+    "check_dtype_object": "refused: numbers are read from numeric columns only",
+    "check_estimator_sparse_tag": "sparse matrices are refused",
+    "check_estimator_sparse_array": "sparse matrices are refused",
+    "check_estimator_sparse_matrix": "sparse matrices are refused",
+}
+
+
+def skipped(estimator):
+    own = {"check_parameters_default_constructible": "a choice is a type: FullCovariance() and MLE() are defaults"}
+    return {**SKIPPED, **(own if isinstance(estimator, DPGaussianMixture) else {})}
+
+
+@parametrize_with_checks(CHECKED, expected_failed_checks=skipped)
+def test_scikit_learns_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def blobs(n=2000, q=2, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-2, 2, (k, q))[rng.integers(0, k, n)] + 0.3 * rng.standard_normal((n, q))
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_mixture_without_noise_is_scikit_learns(form):
+    rows = np.clip(blobs(), -3, 3)
+    shape = form.shape(3, 2)
+    covariances = np.array(np.broadcast_to(np.eye(2) if len(shape) > 1 and shape[-2:] == (2, 2) else 1.0, shape))
+    start = GaussianMixture(np.array([0.2, 0.3, 0.5]), np.array([[-1.0, 0], [1, 1], [0, -1]]), covariances, form)
+    ours = DPGaussianMixture(3, covariance=form, epsilon=NonPrivate(), start=start, iterations=8, **PUBLIC).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        theirs = ScikitMixture(
+            3, covariance_type={"diagonal": "diag"}.get(form.name, form.name), tol=0, reg_covar=0, max_iter=8,
+            weights_init=start.weights, means_init=start.means, precisions_init=covariances,
+        ).fit(rows)  # fmt: skip
+    np.testing.assert_allclose(ours.weights_, theirs.weights_, atol=1e-6)
+    np.testing.assert_allclose(ours.means_, theirs.means_, atol=1e-6)
+    np.testing.assert_allclose(ours.covariances_, theirs.covariances_, atol=1e-6)
+    np.testing.assert_allclose(ours.score_samples(rows), theirs.score_samples(rows), atol=1e-5)
+    np.testing.assert_allclose(ours.predict_proba(rows), theirs.predict_proba(rows), atol=1e-6)
+    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+
+
+def test_k_means_without_noise_is_scikit_learns():
+    rows = blobs()
+    start = rows[:3]
+    ours = DPKMeans(3, epsilon=NonPrivate(), start=start, iterations=6, n_public=2000, bounds=(-6.0, 6.0)).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        theirs = KMeans(3, init=start, n_init=1, max_iter=6, tol=0).fit(rows)
+    np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, atol=1e-6)
+    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+    np.testing.assert_allclose(ours.transform(rows), theirs.transform(rows), atol=1e-5)
+    assert ours.score(rows) == pytest.approx(theirs.score(rows), rel=1e-6)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_factor_analysis_without_noise_has_scikit_learns_likelihood(centred):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((3000, 3)) @ rng.standard_normal((3, 12)) + rng.uniform(
+        0.2, 1, 12
+    ) * rng.standard_normal((3000, 12))
+    rows -= rows.mean(axis=0)
+    ours = DPFactorAnalysis(3, epsilon=NonPrivate(), n_public=3000, bounds=(-20.0, 20.0), centred=centred).fit(rows)
+    theirs = FactorAnalysis(3, tol=1e-10, max_iter=10_000, svd_method="lapack").fit(rows)
+    assert ours.score(rows) == pytest.approx(theirs.score(rows), abs=1e-4)
+    np.testing.assert_allclose(ours.get_covariance(), theirs.get_covariance(), atol=5e-3)
+    spread = ours.components_ @ np.diag(1 / ours.noise_variance_) @ ours.components_.T + np.eye(3)
+    expected = np.linalg.solve(spread, ours.components_ / ours.noise_variance_ @ (rows[:5] - ours.mean_).T).T
+    np.testing.assert_allclose(ours.transform(rows[:5]), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_a_certificate_says_what_a_fit_cost(estimator):
+    fitted = clone(estimator).set_params(epsilon=0.7).fit(blobs())
+    certificate = fitted.certificate
+    assert certificate.private
+    assert certificate.epsilon <= 0.7
+    assert certificate.epsilon == pytest.approx(0.7, rel=1e-3)
+    assert certificate.delta == 1e-5
+    assert certificate.content["n_public"] == 2000
+    certificate.verify()
+    assert type(certificate).from_dict(certificate.to_dict()).epsilon == certificate.epsilon
+    seeded = clone(estimator).set_params(seed=0).fit(blobs())
+    assert not seeded.certificate.private
+    assert "NOT PRIVATE" in repr(clone(estimator).set_params(epsilon=NonPrivate()).fit(blobs()).certificate)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_plan_and_certificate_do_not_depend_on_the_records(estimator):
+    contents = [clone(estimator).fit(rows).certificate.content for rows in (blobs(), blobs()[:1], blobs()[:0])]
+    assert contents[0] == contents[1] == contents[2]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_a_fitted_estimator_holds_no_record(estimator):
+    rows = blobs()
+    rows[7] = [2.718281828459045, -1.618033988749895]
+    fitted = clone(estimator).fit(rows)
+    held = [value for value in vars(fitted).values() if isinstance(value, np.ndarray)]
+    assert all(len(value) < 100 for value in held)
+    assert not any(np.isin(rows[7], value).any() for value in held if value.dtype.kind == "f")
+    assert not hasattr(fitted, "labels_")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_cells_that_are_not_finite_do_not_stop_a_fit(estimator):
+    rows = blobs()
+    rows[0], rows[1, 0], rows[2, 1] = np.nan, np.inf, -1e308
+    fitted = clone(estimator).set_params(seed=0).fit(rows)
+    assert np.isfinite(fitted.releases_[0].value).all()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_arrays_frames_tables_files_and_maps_of_files_give_the_same_fit(estimator, tmp_path):
+    rows = blobs()
+    frame = pd.DataFrame(rows, columns=["a", "b"])
+    table = pa.Table.from_pandas(frame)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    np.save(tmp_path / "rows.npy", rows)
+    expected = clone(estimator).set_params(seed=1).fit(rows)
+    for data in (frame, table, tmp_path / "rows.parquet", np.load(tmp_path / "rows.npy", mmap_mode="r"), rows.tolist()):
+        found = clone(estimator).set_params(seed=1).fit(data)
+        np.testing.assert_allclose(found.releases_[-1].value, expected.releases_[-1].value, rtol=1e-9, atol=1e-9)
+    assert list(clone(estimator).fit(frame).feature_names_in_) == ["a", "b"]
+
+
+SECRET = "31415.926"
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    ("change", "data", "match"),
+    [
+        ({"epsilon": 0}, None, "epsilon"),
+        ({"epsilon": -1.0}, None, "epsilon"),
+        ({"delta": 2}, None, "delta"),
+        ({"n_public": None}, None, "n_public"),
+        ({"n_public": 0}, None, "n_public"),
+        ({"bounds": None}, None, "bounds"),
+        ({"bounds": (1, 1)}, None, "bounds"),
+        ({"bounds": (0, np.inf)}, None, "bounds"),
+        ({"bounds": ([0, 0, 0], [1, 1, 1])}, None, "bounds"),
+        ({"bounds": "wide"}, None, "bounds"),
+        ({"clip_norm": 0}, None, "clip_norm"),
+        ({"seed": -1}, None, "seed"),
+        ({}, np.zeros(5), "2D"),
+        ({}, np.zeros((5, 0)), "0 feature"),
+        ({}, np.full((3, 2), float(SECRET)).astype(str), "numbers"),
+        ({}, np.full((3, 2), float(SECRET), dtype=object), "numbers"),
+        ({}, [[1.0, float(SECRET)], [2.0]], "rows of numbers"),
+        ({}, pd.DataFrame({"a": [1.0], "name": [SECRET]}), "'name'"),
+        ({}, "nowhere.parquet", "nowhere.parquet"),
+        ({}, 3.5, "Expected"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_input_is_refused_without_a_cell(estimator, change, data, match):
+    with pytest.raises((SfumatoError, ValueError), match=match) as caught:
+        clone(estimator).set_params(**change).fit(blobs() if data is None else data)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("estimator", "match"),
+    [
+        (DPGaussianMixture(0, **PUBLIC), "n_components"),
+        (DPGaussianMixture(covariance="full", **PUBLIC), "covariance"),
+        (DPGaussianMixture(estimate="map", **PUBLIC), "estimate"),
+        (DPGaussianMixture(iterations=1, **PUBLIC), "iterations"),
+        (DPGaussianMixture(start="records", **PUBLIC), "start"),
+        (DPGaussianMixture(average_last=0, **PUBLIC), "average_last"),
+        (DPGaussianMixture(least_mass=-1, **PUBLIC), "least_mass"),
+        (DPFactorAnalysis(0, **PUBLIC), "latent_dim"),
+        (DPFactorAnalysis(3, **PUBLIC), "latent_dim"),
+        (DPFactorAnalysis(1, least_variance=0, **PUBLIC), "least_variance"),
+        (DPKMeans(0, **PUBLIC), "n_clusters"),
+        (DPKMeans(2, iterations=0, **PUBLIC), "iterations"),
+        (DPKMeans(2, start="records", **PUBLIC), "start"),
+        (DPKMeans(2, start=np.zeros((3, 2)), **PUBLIC), "start"),
+    ],
+)
+def test_bad_settings_are_refused(estimator, match):
+    with pytest.raises(ConfigError, match=match):
+        estimator.fit(blobs())
+
+
+def test_one_component_takes_one_release():
+    model = DPGaussianMixture(1, **PUBLIC).fit(blobs())
+    assert len(model.releases_) == 1
+    assert model.certificate.content["events"][0]["count"] == 1
+
+
+def test_a_start_of_another_form_is_refused():
+    start = GaussianMixture(np.ones(1), np.zeros((1, 2)), np.ones((1, 2)), DiagonalCovariance())
+    with pytest.raises(ConfigError, match="start"):
+        DPGaussianMixture(1, covariance=FullCovariance(), start=start, **PUBLIC).fit(blobs())
+
+
+def test_k_means_in_many_dimensions_has_no_grid_to_start_from():
+    with pytest.raises(ConfigError, match="at most 3 columns"):
+        DPKMeans(2, start="grid", n_public=2000, bounds=(-3, 3)).fit(blobs(q=4))
+    assert DPKMeans(2, n_public=2000, bounds=(-3, 3)).fit(blobs(q=4)).cluster_centers_.shape == (2, 4)
+
+
+def test_text_in_predict_is_scikit_learns_affair_and_unfitted_ones_say_so():
+    for estimator in ESTIMATORS:
+        with pytest.raises(NotFittedError):
+            clone(estimator).score(blobs())
+        with pytest.raises(NotFittedError):
+            _ = clone(estimator).certificate
+
+
+def test_images_in_an_npz_file_are_rows_of_numbers(tmp_path):
+    np.savez(tmp_path / "images.npz", x=np.random.default_rng(0).integers(0, 256, (300, 4, 4)).astype(np.uint8))
+    model = DPFactorAnalysis(2, n_public=300, bounds=(0, 255)).fit(tmp_path / "images.npz")
+    assert model.components_.shape == (2, 16)
+
+
+def test_csv_files_are_refused_by_name(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match="data frame"):
+        DPKMeans(2, **PUBLIC).fit(tmp_path / "rows.csv")
+
+
+def test_noise_at_a_moderate_budget_keeps_most_of_a_mixtures_likelihood():
+    rows = blobs(20_000)
+    settings = {"n_public": 20_000, "bounds": (-4.0, 4.0), "seed": 1}
+    single = DPGaussianMixture(1, epsilon=NonPrivate(), **settings).fit(rows).score(rows)
+    exact = DPGaussianMixture(3, epsilon=NonPrivate(), **settings).fit(rows).score(rows)
+    noisy = DPGaussianMixture(3, epsilon=1.0, **settings).fit(rows).score(rows)
+    assert exact - noisy < 0.3 * (exact - single)
+
+
+def test_a_prior_draws_estimates_towards_it():
+    """MAP of one component against the textbook's formulas, in units of the ball (here the data's own)."""
+    rows = 0.2 * np.random.default_rng(0).standard_normal((50, 2)) + 0.1
+    prior = MAP(concentration=3.0, mean_strength=5.0, degrees=6.0, variance=0.4)
+    start = GaussianMixture(np.ones(1), np.zeros((1, 2)), np.eye(2)[None])
+    ours = DPGaussianMixture(
+        1, estimate=prior, epsilon=NonPrivate(), start=start, iterations=1, n_public=50, bounds=(-1, 1), clip_norm=1.0
+    ).fit(rows)
+    n, mean = 50, rows.mean(axis=0)
+    scatter = (rows - mean).T @ (rows - mean)
+    np.testing.assert_allclose(ours.means_[0], n * mean / (n + 5), atol=1e-9)
+    expected = (0.4 * np.eye(2) + scatter + 5 * n / (5 + n) * np.outer(mean, mean)) / (n + 6 + 2 + 2)
+    np.testing.assert_allclose(ours.covariances_[0], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=lambda e: type(e).__name__)
+def test_samples(estimator):
+    model = clone(estimator).set_params(seed=0).fit(blobs())
+    first, again = model.sample(100, seed=3), model.sample(100, seed=3)
+    points = first[0] if isinstance(first, tuple) else first
+    np.testing.assert_array_equal(points, again[0] if isinstance(again, tuple) else again)
+    assert points.shape == (100, 2)
+
+
+def test_many_columns_of_factor_analysis():
+    rng = np.random.default_rng(0)
+    loadings = rng.standard_normal((2, 400))
+    rows = rng.standard_normal((4000, 2)) @ loadings + 0.3 * rng.standard_normal((4000, 400))
+    model = DPFactorAnalysis(2, epsilon=4.0, n_public=4000, bounds=(-5.0, 5.0), clip_norm=6.0, seed=0).fit(rows)
+    ours, theirs = np.linalg.qr(model.components_.T)[0], np.linalg.qr(loadings.T)[0]
+    assert np.linalg.svd(ours.T @ theirs, compute_uv=False).min() > 0.98
+
+
+def test_importing_sfumato_does_not_load_the_estimators():
+    code = "import sys, sfumato; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
