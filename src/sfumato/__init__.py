@@ -11,6 +11,7 @@ from sfumato.data.schema import Schema
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
 from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.independent_items import IndependentItems
 from sfumato.synthesizers.purposes import Fidelity, Training
 
 try:
@@ -22,6 +23,7 @@ __all__ = [
     "BuyCount",
     "ConditionalGaussian",
     "Fidelity",
+    "IndependentItems",
     "NonPrivate",
     "PrivacyBudget",
     "Release",

@@ -7,11 +7,15 @@ import numpy as np
 from harness.privacy import MechanismCase, StatisticCase
 from sfumato.data.kinds import Boolean, Categorical, Image, Integer
 from sfumato.data.schema import Schema
+from sfumato.data.set_codes import CodedSets
+from sfumato.data.set_kind import ItemSet
 from sfumato.encoders.gradients import n_features
 from sfumato.encoders.grid import Grid
 from sfumato.encoders.images import ImageEncoder, ImageLayout
+from sfumato.encoders.sets import SetEncoder
 from sfumato.learners.counts import RowCount
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.learners.item_counts import ItemCounts
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
 from sfumato.learners.moments import ClassSecondMoments
 from sfumato.learners.teacher import Standardised, TeacherGradient
@@ -79,6 +83,21 @@ def image_rows(n: int, shape: tuple[int, ...] = (4, 4), seed: int = 0):
     spoilt[0, 0], spoilt[-1, -1] = np.nan, np.inf
     pixels.append(spoilt)
     return [{"x": image[None], "y": np.array([label], dtype=np.int32)} for image in pixels for label in (0, 1)]
+
+
+BASKETS = SetEncoder("basket", ItemSet(n_items=12, max_length=4))
+
+
+def coded_sets(*sets: tuple[int, ...]) -> CodedSets:
+    offsets = np.cumsum([0, *map(len, sets)])
+    return CodedSets(offsets, np.array([code for items in sets for code in sorted(items)], dtype=np.int32))
+
+
+def set_rows(n: int, seed: int = 0):
+    """Single sets: random ones, the empty one, and full ones that share no item."""
+    rng = np.random.default_rng(seed)
+    drawn = [tuple(rng.choice(12, rng.integers(0, 5), replace=False)) for _ in range(n)]
+    return [{"basket": coded_sets(items)} for items in [*drawn, (), (0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11), (0,)]]
 
 
 def table_layout() -> TableLayout:
@@ -157,6 +176,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase(
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
+        StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
         *_image_cases(),
         teacher_case(8, 8, pose=True),
         teacher_case(8, 8, 3, pose=False),
@@ -171,6 +191,7 @@ MECHANISMS = {
     for case in (
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
+        MechanismCase("noisy_histogram, items", noisy_histogram, STATISTICS["item counts"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
         MechanismCase("noisy_sum, teacher gradient", noisy_sum, STATISTICS["teacher gradient, posed"]),
         MechanismCase("noisy_sum, profiles", noisy_sum, STATISTICS["image profiles, posed"]),

@@ -25,14 +25,19 @@ from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.independent_items import IndependentItems
 from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
 
-METHODS: dict[str, Callable[..., Synthesizer]] = {ConditionalGaussian.method: ConditionalGaussian}
+METHODS: dict[str, Callable[..., Synthesizer]] = {
+    ConditionalGaussian.method: ConditionalGaussian,
+    IndependentItems.method: IndependentItems,
+}
 _PURPOSES: dict[str, Callable[[], Purpose]] = {"fidelity": Fidelity, "training": Training}
 _ABOUT = {
     ConditionalGaussian.method: (
         "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default."
     ),
+    IndependentItems.method: "Sets of items: each item on its own, with its noisy frequency. A baseline.",
 }
 
 SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
@@ -80,7 +85,12 @@ def _synthesizer(method: str, epsilon: float, delta: float | None, purpose: str,
         raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
     if purpose not in _PURPOSES:
         raise ConfigError(f"Expected --purpose to be one of {', '.join(_PURPOSES)}, got {purpose!r}.")
-    return METHODS[method](epsilon=epsilon, delta=delta, purpose=_PURPOSES[purpose](), pose=pose)
+    settings: dict[str, Any] = {}
+    if method == ConditionalGaussian.method:
+        settings = {"purpose": _PURPOSES[purpose](), "pose": pose}
+    elif (purpose, pose) != ("fidelity", "auto"):
+        raise ConfigError(f"Expected --purpose and --pose with the method gaussian only, got --method {method}.")
+    return METHODS[method](epsilon=epsilon, delta=delta, **settings)
 
 
 def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:

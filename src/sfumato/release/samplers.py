@@ -13,6 +13,7 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.models.chain import ChainModel
 from sfumato.models.conditional import ConditionalChain, given_first
 from sfumato.release.image_sampler import ImagePortrait
+from sfumato.release.set_sampler import IndependentItems
 
 
 class Sampler(Protocol):
@@ -28,8 +29,8 @@ class Sampler(Protocol):
     class_column: str | None
     possible: np.ndarray
 
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n coded rows: codes per column, or image arrays as stored. Classes are drawn if not given."""
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
+        """Return n coded rows: codes per column, images as stored, or `CodedSets`. Classes are drawn if not given."""
         ...
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
@@ -120,6 +121,7 @@ def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, flo
 SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
     TableChain.name: TableChain,
     ImagePortrait.name: ImagePortrait,
+    IndependentItems.name: IndependentItems,
 }
 
 
