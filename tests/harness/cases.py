@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from harness.privacy import MechanismCase, StatisticCase
@@ -16,6 +18,7 @@ from sfumato.encoders.sets import SetEncoder
 from sfumato.learners.counts import RowCount
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.learners.item_counts import ItemCounts
+from sfumato.learners.kmeans import ClusterSums
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
 from sfumato.learners.moments import ClassSecondMoments
 from sfumato.learners.teacher import Standardised, TeacherGradient
@@ -100,6 +103,20 @@ def set_rows(n: int, seed: int = 0):
     return [{"basket": coded_sets(items)} for items in [*drawn, (), (0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11), (0,)]]
 
 
+def vector_rows(n: int, dimension: int = 4, seed: int = 0):
+    """Single vectors of a map to the unit ball: random ones, opposite pairs, too long ones, and what is no number."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.standard_normal((n, dimension))
+    axes = np.eye(dimension)
+    odd = [np.zeros(dimension), np.full(dimension, np.nan), np.full(dimension, 1e300), np.full(dimension, np.inf)]
+    return [{"z": vector[None]} for vector in [*drawn, *axes, *-axes, *(1e-3 * axes), *odd]]
+
+
+def cluster_sums(n_clusters: int, dimension: int = 4) -> ClusterSums:
+    centres = np.random.default_rng(5).standard_normal((n_clusters, dimension)) / 4
+    return ClusterSums(operator.itemgetter("z"), centres)
+
+
 def table_layout() -> TableLayout:
     return TableLayout(Grid.of(TABLE, numeric_cells=8), target=3)
 
@@ -177,6 +194,8 @@ def _cases() -> dict[str, StatisticCase]:
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
         StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
+        StatisticCase("cluster sums", cluster_sums(3), vector_rows(60)),
+        StatisticCase("cluster sums, one cluster", cluster_sums(1), vector_rows(60)),
         *_image_cases(),
         teacher_case(8, 8, pose=True),
         teacher_case(8, 8, 3, pose=False),
@@ -192,6 +211,7 @@ MECHANISMS = {
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
         MechanismCase("noisy_histogram, items", noisy_histogram, STATISTICS["item counts"]),
+        MechanismCase("noisy_sum, clusters", noisy_sum, STATISTICS["cluster sums"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
         MechanismCase("noisy_sum, teacher gradient", noisy_sum, STATISTICS["teacher gradient, posed"]),
         MechanismCase("noisy_sum, profiles", noisy_sum, STATISTICS["image profiles, posed"]),
