@@ -26,7 +26,7 @@ from sfumato.data.set_kind import ItemSet
 from sfumato.data.unit_names import unit_names
 from sfumato.errors import SchemaError
 
-_PART_BYTES = 1 << 27  # of a file, whose cells take a few times that in memory
+_PART_BYTES = 1 << 26  # of a file; its cells take several times that in memory
 
 
 @final
