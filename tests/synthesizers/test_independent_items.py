@@ -65,6 +65,14 @@ def test_first_rows_do_not_depend_on_how_many_there_are():
     assert max(ids) == 40_000
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_no_sets_at_all(name):
+    data, schema = FORMS[name]
+    none = METHOD.fit(data, schema=schema, seed=0).sample(0, seed=0)
+    assert type(none) is type(data)
+    assert not sum(len(rows["items"]) for rows in PrivateData(open_source(none), schema).coded())
+
+
 def test_noise_and_cost_are_those_of_the_plan():
     release = METHOD.fit(FORMS["pyarrow"][0], schema=CELLS, seed=0)
     (counts,) = release.measurements

@@ -109,7 +109,8 @@ class Release:
             kind = self.schema.columns[name]
             if not isinstance(kind, Image):
                 check_storage(name, kind, self.form.storage[name])
-        trial = self._decode(self._sampler.rows(2, public_stream(0)))
+        rows = self._decode(self._sampler.rows(2, public_stream(0)))
+        trial = as_written(rows, self.schema, self.form.storage, 0)
         if self._has_library() and not self._comes_back(trial):
             raise ReleaseError("Expected a container and dtypes that fit the storage types in the release.")
 
@@ -192,12 +193,10 @@ class Release:
         blocks = range(max(1, -(-n // size)))
         for block, classes in zip(blocks, conditions.classes(size, seed), strict=False):
             rows = sampler.rows(size if classes is None else classes.size, public_stream(seed, block), classes)
-            rows = _first_rows(rows, min(size, n - block * size))
-            yield self._decode(rows, conditions.values, start=block * size)
+            records = self._decode(rows, conditions.values).slice(0, min(size, n - block * size))
+            yield as_written(records, self.schema, self.form.storage, block * size)
 
-    def _decode(
-        self, rows: Mapping[str, Any], values: Mapping[str, pa.Array] = _NO_VALUES, *, start: int = 0
-    ) -> pa.Table:
+    def _decode(self, rows: Mapping[str, Any], values: Mapping[str, pa.Array] = _NO_VALUES) -> pa.Table:
         columns = {}
         for name in self.schema.released:
             kind = self.schema.columns[name]
@@ -210,7 +209,7 @@ class Release:
                 columns[name] = decode_sets(kind, rows[name], self.form.storage[name])
             else:
                 columns[name] = decode_column(kind, rows[name], self.form.storage[name])
-        return as_written(pa.table(columns), self.schema, self.form.storage, start)
+        return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release: a directory, or one file if the path ends in `.sfm`. See `sfumato.release.save`."""
@@ -238,7 +237,3 @@ class Release:
         """
         batches = self.batches(n, seed=seed, given=given, class_counts=class_counts)
         write_table(batches, path, overwrite=overwrite, keys=self.form.keys)
-
-
-def _first_rows(rows: Mapping[str, Any], n: int) -> dict[str, Any]:
-    return {name: column[:n] for name, column in rows.items()}
