@@ -12,6 +12,7 @@ from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
 from sfumato.synthesizers.dpvae import DPVAE
 from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.independent_items import IndependentItems
 from sfumato.synthesizers.p3gm import P3GM
 from sfumato.synthesizers.purposes import Fidelity, Training
 
@@ -26,6 +27,7 @@ __all__ = [
     "BuyCount",
     "ConditionalGaussian",
     "Fidelity",
+    "IndependentItems",
     "NonPrivate",
     "PrivacyBudget",
     "Release",

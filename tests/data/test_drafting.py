@@ -17,6 +17,7 @@ from sfumato.data.kinds import (
     Integer,
 )
 from sfumato.data.schema import Schema
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
 from sfumato.data.survey import MOST_DISTINCT
 from sfumato.data.validation import validate
@@ -131,7 +132,9 @@ CASES = {
     "constant": (pa.array([7] * N), Categorical(categories=("7",))),
     "nothing": (pa.nulls(9), Identifier()),
     "no number at all": (pa.array([np.nan] * 9), Identifier()),
-    "lists": (pa.array([[1], [2]]), Identifier()),
+    "lists": (pa.array([[1], [2]]), ItemSet(n_items=3, max_length=1)),
+    "lists of lists": (pa.array([[[1]], [[2]]]), Identifier()),
+    "empty lists": (pa.array([[], []], pa.list_(pa.int64())), Identifier()),
     "times of day": (pa.array([dt.time(1), dt.time(2)]), Identifier()),
     "beyond int64": (pa.array([2**64 - 1, *range(50)], pa.uint64()), Identifier()),
 }  # fmt: skip

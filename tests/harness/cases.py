@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from harness.privacy import MechanismCase, StatisticCase
 from sfumato.data.kinds import Boolean, Categorical, Image, Integer
 from sfumato.data.schema import Schema
+from sfumato.data.set_codes import CodedSets
+from sfumato.data.set_kind import ItemSet
 from sfumato.encoders.flat import ImageVectors, RankVectors
 from sfumato.encoders.gradients import n_features
 from sfumato.encoders.grid import Grid
 from sfumato.encoders.images import ImageEncoder, ImageLayout
+from sfumato.encoders.sets import SetEncoder
 from sfumato.learners.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.learners.counts import RowCount
 from sfumato.learners.em_moments import EmMoments, PooledSquares, default_shares
+from sfumato.learners.feature_kmeans import ClusterSums as FeatureSums
 from sfumato.learners.flat import rank_grid
 from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.learners.item_counts import ItemCounts
 from sfumato.learners.kmeans import ClusterSums, GridCounts
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
 from sfumato.learners.moments import ClassSecondMoments
@@ -88,6 +95,35 @@ def image_rows(n: int, shape: tuple[int, ...] = (4, 4), seed: int = 0):
     spoilt[0, 0], spoilt[-1, -1] = np.nan, np.inf
     pixels.append(spoilt)
     return [{"x": image[None], "y": np.array([label], dtype=np.int32)} for image in pixels for label in (0, 1)]
+
+
+BASKETS = SetEncoder("basket", ItemSet(n_items=12, max_length=4))
+
+
+def coded_sets(*sets: tuple[int, ...]) -> CodedSets:
+    offsets = np.cumsum([0, *map(len, sets)])
+    return CodedSets(offsets, np.array([code for items in sets for code in sorted(items)], dtype=np.int32))
+
+
+def set_rows(n: int, seed: int = 0):
+    """Single sets: random ones, the empty one, and full ones that share no item."""
+    rng = np.random.default_rng(seed)
+    drawn = [tuple(rng.choice(12, rng.integers(0, 5), replace=False)) for _ in range(n)]
+    return [{"basket": coded_sets(items)} for items in [*drawn, (), (0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11), (0,)]]
+
+
+def vector_rows(n: int, dimension: int = 4, seed: int = 0):
+    """Single vectors of a map to the unit ball: random ones, opposite pairs, too long ones, and what is no number."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.standard_normal((n, dimension))
+    axes = np.eye(dimension)
+    odd = [np.zeros(dimension), np.full(dimension, np.nan), np.full(dimension, 1e300), np.full(dimension, np.inf)]
+    return [{"z": vector[None]} for vector in [*drawn, *axes, *-axes, *(1e-3 * axes), *odd]]
+
+
+def cluster_sums(n_clusters: int, dimension: int = 4) -> ClusterSums:
+    centres = np.random.default_rng(5).standard_normal((n_clusters, dimension)) / 4
+    return ClusterSums(operator.itemgetter("z"), centres)
 
 
 def table_layout() -> TableLayout:
@@ -199,7 +235,7 @@ def _em_cases() -> list[StatisticCase]:
     ]
     centres = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # opposite vectors of the plane share the first
     cases += [
-        StatisticCase(f"cluster sums, {w0, w1}", ClusterSums(vectors_of, centres, w0, w1), pool)
+        StatisticCase(f"feature cluster sums, {w0, w1}", FeatureSums(vectors_of, centres, w0, w1), pool)
         for w0, w1 in ((1.0, 1.0), (2.0, 1.0), (0.3, 1.0))
     ]
     return [
@@ -248,6 +284,9 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase(
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
+        StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
+        StatisticCase("cluster sums", cluster_sums(3), vector_rows(60)),
+        StatisticCase("cluster sums, one cluster", cluster_sums(1), vector_rows(60)),
         *_image_cases(),
         *_flat_cases(),
         *_em_cases(),
@@ -264,6 +303,8 @@ MECHANISMS = {
     for case in (
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
+        MechanismCase("noisy_histogram, items", noisy_histogram, STATISTICS["item counts"]),
+        MechanismCase("noisy_sum, clusters", noisy_sum, STATISTICS["cluster sums"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
         MechanismCase("noisy_sum, latents by class", noisy_sum, STATISTICS["latents by class"]),
         MechanismCase("noisy_sum, vectors", noisy_sum, STATISTICS["vector sum, images"]),

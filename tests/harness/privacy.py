@@ -15,6 +15,7 @@ import numpy as np
 from scipy import stats
 
 from sfumato.data.engine import Exact, Rows, Statistic, reduce
+from sfumato.data.set_codes import CodedSets
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.ledger import Ledger
@@ -37,7 +38,11 @@ class FakeRecords:
 
 def join(records: Sequence[Rows]) -> Rows:
     """One chunk out of several records or chunks."""
-    return {name: np.concatenate([r[name] for r in records]) for name in records[0]}
+    return {name: _joined([r[name] for r in records]) for name in records[0]}
+
+
+def _joined(columns):
+    return CodedSets.concatenate(columns) if isinstance(columns[0], CodedSets) else np.concatenate(columns)
 
 
 def empty_like(record: Rows) -> Rows:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from sfumato.data.coding import check_storage, decode_column, is_level_kind, n_levels
 from sfumato.data.kinds import Boolean, Categorical, Continuous, DateTime, Integer
+from sfumato.data.set_codes import CodedSets, code_sets, decode_sets
+from sfumato.data.set_kind import ItemSet
 from sfumato.errors import ReleaseError, SchemaError
 from sfumato.release.arrow_types import read_type, write_type
 
@@ -21,7 +23,8 @@ PLAIN = [
     pa.decimal64(12, 0), pa.decimal128(20, 3), pa.decimal256(70, 10), pa.decimal128(5, -2),
 ]  # fmt: skip
 STRANGE = [
-    pa.duration("s"), pa.month_day_nano_interval(), pa.list_(pa.int64()),
+    pa.duration("s"), pa.month_day_nano_interval(), pa.list_(pa.list_(pa.int64())),
+    pa.list_(pa.int64(), 3), pa.large_list(pa.duration("s")), pa.list_view(pa.int8()),
     pa.struct([("a", pa.int32())]), pa.map_(pa.string(), pa.int32()),
     pa.run_end_encoded(pa.int32(), pa.string()), pa.uuid(), pa.json_(),
 ]  # fmt: skip
@@ -35,6 +38,14 @@ DICTIONARIES = [
     for values in PLAIN
     for index in (pa.int8(), pa.int32(), pa.uint64())
     for ordered in (True, False)
+]
+LISTS = [make(values) for values in [*PLAIN, *DICTIONARIES] for make in (pa.list_, pa.large_list)]
+SETS = [
+    ItemSet(items=("a", "b"), max_length=2),
+    ItemSet(items=("abcd", "efgh"), max_length=1),
+    ItemSet(items=("0", "1"), other="2", max_length=2),
+    ItemSet(n_items=5, max_length=3),
+    ItemSet(n_items=70_000, max_length=3, other="1"),
 ]
 KINDS = [
     Categorical(categories=("a", "b")),
@@ -72,6 +83,30 @@ def test_whatever_a_schema_accepts_can_be_released():
     assert accepted > 600
 
 
+def test_lists_round_trip():
+    for kind in LISTS:
+        assert read_type(write_type(kind)).equals(kind)
+
+
+def test_whatever_a_schema_of_sets_accepts_can_be_released():
+    accepted = 0
+    sets = CodedSets(np.array([0, 0, 2, 3]), np.array([0, 1, 1]))
+    for storage in [*PLAIN, *STRANGE, *LISTS]:
+        for kind in SETS:
+            try:
+                check_storage("c", kind, storage)
+            except SchemaError:
+                continue
+            accepted += 1
+            cells = decode_sets(kind, sets, storage)
+            assert cells.type == storage
+            back = code_sets(kind, cells, missing=())
+            # of two items, a set of one keeps the first
+            kept = sets.codes[[0, 2]] if kind.max_length == 1 else sets.codes
+            np.testing.assert_array_equal(back.codes, kept)
+    assert accepted > 200
+
+
 @pytest.mark.parametrize("kind", STRANGE, ids=str)
 def test_other_types_are_refused(kind):
     with pytest.raises(ReleaseError, match="storage type"):
@@ -99,7 +134,7 @@ def test_other_texts_are_refused_briefly(text):
 
 @given(
     st.text("dictionary[](),0123456789tensorstampnsuzedtime-+ ", max_size=40)
-    | st.sampled_from([write_type(kind) for kind in [*PLAIN, *TENSORS, *DICTIONARIES]]).flatmap(
+    | st.sampled_from([write_type(kind) for kind in [*PLAIN, *TENSORS, *DICTIONARIES, *LISTS[:20]]]).flatmap(
         lambda text: st.integers(0, len(text) - 1).map(lambda i: text[:i] + text[i + 1 :])
     )
 )

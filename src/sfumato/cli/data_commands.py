@@ -23,7 +23,7 @@ schema_app = typer.Typer(
 )
 
 DataArgument = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .csv, .parquet or .npz file, or a folder of PNG images.")
+    Path, typer.Argument(metavar="DATA", help="A .csv, .parquet, .npz or .dat file, or a folder of PNG images.")
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast, final
@@ -12,7 +12,10 @@ from typing import IO, Any, cast, final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.data.basket_sources import CSR_KEYS, csr_source
 from sfumato.data.chunks import Chunk, Column, Source, attempt
+from sfumato.data.set_arrays import csr_arrays
+from sfumato.data.set_codes import is_set_storage
 from sfumato.errors import DataError
 
 KEYS = ({"x": "x", "y": "y"}, {"x": "x_train", "y": "y_train"})
@@ -45,8 +48,8 @@ class ArraySource(Source):
             yield _as_chunk(columns, parts)
 
 
-def open_npz(path: Path, *, chunk_rows: int) -> NpzSource:
-    """Read the headers of images `x` and optional labels `y` (or `x_train`, `y_train`).
+def open_npz(path: Path, *, chunk_rows: int) -> Source:
+    """Read the headers of images `x` and optional labels `y` (or `x_train`, `y_train`), or of sets in CSR form.
 
     Raises:
         DataError: the file is damaged, has no such arrays, pickles objects, or has labels for
@@ -54,6 +57,8 @@ def open_npz(path: Path, *, chunk_rows: int) -> NpzSource:
     """
     message = f"Expected {path.name} to be an .npz file, got another or a damaged one."
     headers = attempt(lambda: _read_headers(path), message)
+    if headers.keys() >= CSR_KEYS:
+        return csr_source(headers, path.name, chunk_rows=chunk_rows, path=path)
     keys = _find_keys(headers, path.name)
     storage = _image_storage({name: headers[key] for name, key in keys.items()}, path.name)
     return NpzSource(
@@ -66,7 +71,7 @@ def open_npz(path: Path, *, chunk_rows: int) -> NpzSource:
     )
 
 
-def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> ArraySource:
+def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> Source:
     """Wrap arrays named as in an `.npz` file; they are not copied.
 
     Raises:
@@ -74,13 +79,11 @@ def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> ArraySo
             other images.
     """
     label = "the arrays"
+    if arrays.keys() >= CSR_KEYS:
+        _require_arrays(arrays, sorted(CSR_KEYS))
+        return csr_source(arrays, label, chunk_rows=chunk_rows)
     keys = _find_keys(arrays, label)
-    for key in keys.values():
-        if not isinstance(arrays[key], np.ndarray):
-            # numpy would choose a type by looking at the values
-            raise DataError(
-                f"Expected {key!r} to be a numpy array, got a {type(arrays[key]).__name__}. Convert it first."
-            )
+    _require_arrays(arrays, keys.values())
     named = {name: np.asarray(arrays[key]) for name, key in keys.items()}
     storage = _image_storage({name: _Header(a.shape, a.dtype) for name, a in named.items()}, label)
     return ArraySource(
@@ -93,8 +96,19 @@ def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> ArraySo
     )
 
 
+def _require_arrays(arrays: Mapping[str, object], keys: Iterable[str]) -> None:
+    for key in keys:
+        if not isinstance(arrays[key], np.ndarray):
+            # numpy would choose a type by looking at the values
+            raise DataError(
+                f"Expected {key!r} to be a numpy array, got a {type(arrays[key]).__name__}. Convert it first."
+            )
+
+
 def to_arrays(table: pa.Table, keys: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Turn a table into arrays under their keys; image columns are `pa.fixed_shape_tensor`."""
+    """Turn a table into arrays under their keys; image columns are `pa.fixed_shape_tensor`, sets become CSR."""
+    if len(table.column_names) == 1 and is_set_storage(table.schema.field(0).type):
+        return csr_arrays(table)
     return {keys.get(name, name): array_of(table.column(name)) for name in table.column_names}
 
 
@@ -175,7 +189,8 @@ def _find_keys(found: Mapping[str, object], label: str) -> dict[str, str]:
         if keys["x"] in found:
             return {name: key for name, key in keys.items() if key in found}
     rule = f"Expected {label} to have images under the key 'x' or 'x_train', got neither"
-    raise DataError(f"{rule}. Save them with `numpy.savez_compressed(path, x=images, y=labels)`.")
+    way = "Save them with `numpy.savez_compressed(path, x=images, y=labels)`; sets of items as indptr, indices, n_items"
+    raise DataError(f"{rule}. {way}.")
 
 
 def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.DataType]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from sfumato.data.kinds import ColumnKind
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
 
-Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder"]
+Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi"]
 Column: TypeAlias = pa.ChunkedArray | np.ndarray
 T = TypeVar("T")
 

@@ -26,6 +26,8 @@ from sfumato.data.kinds import (
 from sfumato.data.levels import code_levels, decode_levels, missing_code
 from sfumato.data.levels import storage_fault as level_storage_fault
 from sfumato.data.numbers import code_continuous, code_integer, decode_continuous, decode_whole
+from sfumato.data.set_codes import set_storage_fault
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.storage import (
     numeric_storage_fault,
     store_continuous,
@@ -61,7 +63,7 @@ def code_column(kind: ColumnKind, column: pa.Array | pa.ChunkedArray, *, missing
     Privacy: none (pure function); row i of the result depends on cell i alone.
 
     Args:
-        kind: the declared kind of the column; any but image and identifier.
+        kind: the declared kind of the column; any but image, set and identifier.
         column: n cells of any Arrow type.
         missing: text that stands for no value where the column is stored as text.
 
@@ -89,7 +91,7 @@ def decode_column(kind: ColumnKind, codes: np.ndarray, storage: pa.DataType) -> 
     of their resolution, booleans as `true` and `false`, and dates by their `format` or ISO 8601.
 
     Args:
-        kind: the declared kind of the column; any but image and identifier.
+        kind: the declared kind of the column; any but image, set and identifier.
         codes: shape (n,), as `code_column` returns.
         storage: a type that `check_storage` accepts.
 
@@ -114,6 +116,8 @@ def check_storage(name: str, kind: ColumnKind, storage: pa.DataType) -> None:
         fault = level_storage_fault(kind, storage)
     elif isinstance(kind, NumericKind):
         fault = numeric_storage_fault(kind, storage)
+    elif isinstance(kind, ItemSet):
+        fault = set_storage_fault(kind, storage)
     if fault is not None:
         raise SchemaError(f"Column {name!r}: {fault}")
 

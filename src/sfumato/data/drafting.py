@@ -29,11 +29,13 @@ from sfumato.data.kinds import (
     Integer,
 )
 from sfumato.data.schema import Schema, kind_to_dict
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
 from sfumato.errors import DataError, SchemaError
 
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
 _FEW_LABELS = 50  # text with at most so many values is a list of labels
+_SPARSEST = 4  # whole numbers of which fewer than one in so many are items are names, not places in a list
 _LOGICAL = ({"true", "false"}, {"TRUE", "FALSE"}, {"True", "False"})
 
 _HEADER = """\
@@ -109,7 +111,9 @@ def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
     storage = survey.storage
     if isinstance(storage, pa.FixedShapeTensorType):
         return _image(survey, storage)
-    if not survey.n_values:
+    if survey.items is not None and survey.items.n_values:
+        return _sets(survey.items, survey.longest)
+    if not survey.n_values or survey.items is not None:
         return Identifier(), "no value seen: not released"
     if _is_logical(survey):
         return Boolean(nullable=survey.n_missing > 0), "two truth values"
@@ -131,6 +135,22 @@ def _image(survey: ColumnSurvey, storage: pa.FixedShapeTensorType) -> tuple[Colu
         upper = max(1.0, survey.highest or 0.0)
     shape = tuple(storage.shape)
     return Image(shape=shape, dtype=dtype, lower=lower, upper=upper), "images: check the bounds"
+
+
+def _sets(items: ColumnSurvey, longest: int) -> tuple[ColumnKind, str]:
+    lowest, highest = items.lowest, items.highest
+    distinct = items.distinct
+    if items.is_number and items.is_whole and lowest is not None and highest is not None and lowest >= 0:
+        n_items = int(highest) + 1
+        if n_items <= ItemSet.MOST_ITEMS and (distinct is None or n_items <= _SPARSEST * len(distinct)):
+            note = "sets of the numbers 0 to n_items - 1: replace both by public facts; or list the items"
+            return ItemSet(n_items=n_items, max_length=longest), note
+    if distinct is None:
+        return Identifier(), f"sets of more than {MOST_DISTINCT} different items: not released; list those to keep"
+    labels = sorted(distinct, key=float) if items.is_number else sorted(distinct)
+    return ItemSet(items=tuple(labels), max_length=longest), (
+        "sets: replace by the full public list and a public length; `other: <item>` takes the rest"
+    )
 
 
 def _is_logical(survey: ColumnSurvey) -> bool:

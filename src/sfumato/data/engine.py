@@ -8,13 +8,14 @@ floating-point rounding, so a learner cannot tell where the records lie.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NoReturn, Protocol, final
+from typing import Any, NoReturn, Protocol, final
 
 import numpy as np
 
 from sfumato.errors import ConfigError, require_positive
 
-Rows = Mapping[str, np.ndarray]
+Rows = Mapping[str, Any]
+"""Coded columns of some records, all of one length: numpy arrays, and `CodedSets` for sets of items."""
 
 
 class Statistic(Protocol):

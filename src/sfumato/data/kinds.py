@@ -26,6 +26,7 @@ from sfumato.data.facts import (
     shown,
     whole_number,
 )
+from sfumato.data.set_kind import ItemSet
 from sfumato.errors import SchemaError
 
 Resolution: TypeAlias = Literal["day", "hour", "minute", "second", "millisecond", "microsecond"]
@@ -249,7 +250,7 @@ class Identifier:
     """A column that is never released; it is read only where the schema names it as the unit."""
 
 
-ColumnKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous | DateTime | Image | Identifier
+ColumnKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous | DateTime | Image | ItemSet | Identifier
 LevelKind: TypeAlias = Categorical | Ordinal | Boolean
 NumericKind: TypeAlias = Integer | Continuous | DateTime
 
@@ -261,6 +262,7 @@ KINDS: dict[str, type[ColumnKind]] = {
     "continuous": Continuous,
     "datetime": DateTime,
     "image": Image,
+    "set": ItemSet,
     "identifier": Identifier,
 }
 """The name of each kind in a schema file."""

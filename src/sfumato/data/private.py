@@ -5,18 +5,22 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.data.array_sources import images_of
-from sfumato.data.cells import is_text, plain, read_text, without_tokens
 from sfumato.data.chunks import Chunk, Source
 from sfumato.data.coding import check_storage, code_column
 from sfumato.data.engine import Rows
 from sfumato.data.kinds import Image, Integer, LevelKind
+from sfumato.data.long_source import as_records
 from sfumato.data.schema import Schema
+from sfumato.data.set_codes import code_sets, is_set_storage, plain_list_type
+from sfumato.data.set_form import check_ids
+from sfumato.data.set_kind import ItemSet
+from sfumato.data.unit_names import unit_names
 from sfumato.errors import PrivacyWarning, SchemaError
 
 
@@ -36,7 +40,7 @@ class PrivateData:
     """
 
     def __init__(self, source: Source, schema: Schema) -> None:
-        source = source.under(schema.columns)
+        source = as_records(source, schema)
         self._source = source
         self._schema = schema
         _check_columns(source, schema)
@@ -49,8 +53,9 @@ class PrivateData:
 
     @property
     def storage(self) -> dict[str, pa.DataType]:
-        """Storage types of the released columns, in schema order."""
-        return {name: self._source.storage[name] for name in self._schema.released}
+        """Storage types of the columns that samples have, in schema order."""
+        types = {name: self._source.storage[name] for name in self._schema.written}
+        return {name: plain_list_type(kind) if is_set_storage(kind) else kind for name, kind in types.items()}
 
     @property
     def source(self) -> Source:
@@ -63,7 +68,7 @@ class PrivateData:
         return 1 if self._schema.unit is None else self._schema.unit.max_rows
 
     def coded(self) -> Iterator[Rows]:
-        """Yield chunks of coded columns: level codes, numbers in [0, 1] or NaN, and image arrays as stored.
+        """Yield chunks of coded columns: level codes, numbers in [0, 1] or NaN, images as stored, and `CodedSets`.
 
         With a unit column, only the first `max_rows` records of each unit are kept: a rule that looks at one unit
         alone. A record without a unit is left out.
@@ -78,12 +83,14 @@ class PrivateData:
                 rows = {name: column[keep] for name, column in rows.items()}
             yield rows
 
-    def _code(self, chunk: Chunk) -> dict[str, np.ndarray]:
-        rows = {}
+    def _code(self, chunk: Chunk) -> dict[str, Any]:
+        rows: dict[str, Any] = {}
         for name in self._schema.released:
             kind, column = self._schema.columns[name], chunk.columns[name]
             if isinstance(kind, Image):
                 rows[name] = images_of(column, kind.lower)
+            elif isinstance(kind, ItemSet):
+                rows[name] = code_sets(kind, _as_arrow(column), missing=self._schema.missing)
             else:
                 rows[name] = code_column(kind, _as_arrow(column), missing=self._schema.missing)
         return rows
@@ -98,7 +105,7 @@ def _as_arrow(column: pa.ChunkedArray | np.ndarray) -> pa.ChunkedArray | pa.Arra
 
 def _check_columns(source: Source, schema: Schema) -> None:
     """Refuse a schema that does not describe the source, naming every column that does not fit."""
-    needed = [*schema.released, *([] if schema.unit is None else [schema.unit.column])]
+    needed = [*schema.written, *([] if schema.unit is None else [schema.unit.column])]
     absent = [name for name in needed if name not in source.storage]
     if absent:
         # a file's own names are not listed: without a header line, or with a stray quote in it, they are a record
@@ -117,6 +124,8 @@ def _check_columns(source: Source, schema: Schema) -> None:
         )
     for name in schema.released:
         kind, storage = schema.columns[name], source.storage[name]
+        if isinstance(kind, ItemSet) and kind.id is not None:
+            check_ids(source.storage[kind.id])
         if isinstance(kind, Image):
             _check_image(name, kind, storage)
         else:
@@ -175,7 +184,7 @@ class _UnitLimiter:
         cells = _as_arrow(column)
         if isinstance(cells, pa.ChunkedArray):
             cells = cells.combine_chunks()
-        coded = _unit_names(cells, self._missing).dictionary_encode()
+        coded = unit_names(cells, self._missing).dictionary_encode()
         names = [None if name != name else name for name in coded.dictionary.to_pylist()]
         # equal names of different bits, 0.0 and -0.0, are one unit
         place = {name: i for i, name in reversed(list(enumerate(names)))}
@@ -190,15 +199,3 @@ class _UnitLimiter:
         for name, i in place.items():
             self._seen[name] = self._seen.get(name, 0) + int(counts[i])
         return known[units] & (before[units] + rank < self._max_rows)
-
-
-def _unit_names(cells: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return unit cells as valid text or as numbers; whatever a cell holds, it can be read as a Python value."""
-    cells = plain(cells)
-    if isinstance(cells, pa.DictionaryArray):
-        return _unit_names(cells.dictionary_decode(), missing)
-    if is_text(cells.type):
-        return without_tokens(read_text(cells), missing)
-    if pa.types.is_date32(cells.type) or pa.types.is_time32(cells.type):
-        cells = cells.cast(pa.int32())
-    return cells.cast(pa.int64()) if pa.types.is_temporal(cells.type) else cells

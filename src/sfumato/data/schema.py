@@ -22,6 +22,7 @@ from typing import Any
 from sfumato.data.documents import json_text, read_document, write_text, yaml_text
 from sfumato.data.facts import label_text, shown
 from sfumato.data.kinds import KINDS, ColumnKind, Identifier
+from sfumato.data.set_kind import ItemSet
 from sfumato.errors import SchemaError
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
@@ -81,6 +82,12 @@ class Schema:
         """The columns a release holds: all but identifiers and the column of the unit."""
         hidden = self.unit.column if self.unit else None
         return tuple(name for name, kind in self.columns.items() if name != hidden and not isinstance(kind, Identifier))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The columns of samples: the released ones, and before a set of a long table the column `id`."""
+        ids = [kind.id for kind in self.columns.values() if isinstance(kind, ItemSet) and kind.id is not None]
+        return (*ids, *self.released)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Schema:
@@ -217,8 +224,30 @@ def _table_faults(schema: Schema) -> list[str]:
         faults.append(
             f"Expected the unit's column among the columns, got {schema.unit.column!r}. Add it with kind: identifier."
         )
+    faults += _long_faults(schema)
     if not faults and not schema.released:
         faults.append("Expected at least one column to release, got none. Declare one.")
+    return faults
+
+
+def _long_faults(schema: Schema) -> list[str]:
+    """Return what is wrong with sets that lie in a table of one row per item."""
+    faults = []
+    for name, kind in schema.columns.items():
+        if not isinstance(kind, ItemSet) or kind.id is None:
+            continue
+        if not isinstance(schema.columns.get(kind.id), Identifier):
+            faults.append(f"Column {name!r}: expected id to name a column of kind identifier, got id={kind.id!r}.")
+        if schema.unit is not None:
+            faults.append(
+                f"Column {name!r}: expected no unit beside id, got both. All rows of one id are one record; declare as "
+                "id what is to be protected."
+            )
+        elif schema.released != (name,):
+            faults.append(
+                f"Column {name!r}: expected no other column to release in a table of one row per item. Leave the "
+                "others out, or store the sets as a list column."
+            )
     return faults
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 
 from sfumato.data.array_sources import array_of
 from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.data.basket_sink import holds_sets, write_csr, write_dat
 from sfumato.data.chunks import Chunk, Column
 from sfumato.data.folder_sink import MARKER, write_pictures
 from sfumato.data.text_sink import csv_body, csv_header
@@ -41,14 +43,15 @@ def write_table(
     overwrite: bool = False,
     keys: Mapping[str, str] | None = None,
 ) -> None:
-    """Write batches to a `.csv`, `.parquet` or `.npz` file, or images to a folder of PNG files, a batch at a time.
+    """Write batches to a file, or images to a folder of PNG files, a batch at a time.
 
     Every batch has the columns of the first, of the same types. In a CSV file a missing value is
     an empty cell; text is quoted where it has to be.
 
     Args:
         batches: tables, or chunks with image columns; at least one, which may have no rows.
-        path: where to write; its suffix says the format; without one it is a folder `path/LABEL/000001.png`.
+        path: where to write; its suffix says the format, `.dat` for sets only; without one it is a folder
+            `path/LABEL/000001.png`.
         overwrite: whether an existing file may be replaced.
         keys: for `.npz`: column name to key (`Source.keys`); a column not in it keeps its name.
 
@@ -113,6 +116,11 @@ def _write_csv(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) ->
 
 def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
     """Spool each column to a nameless file: an array's header comes first, and says n."""
+    first = next(batches)
+    if isinstance(first, pa.Table) and holds_sets(first):
+        write_csr(first, map(_as_table, batches), path)
+        return
+    batches = itertools.chain([first], batches)
     with contextlib.ExitStack() as stack:
         spools: dict[str, _Spool] = {}
         for batch in batches:
@@ -125,6 +133,10 @@ def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) ->
         for name, spool in spools.items():
             with archive.open(f"{keys.get(name, name)}.npy", "w", force_zip64=True) as member:
                 spool.copy_to(member)
+
+
+def _write_dat(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
+    write_dat(map(_as_table, batches), path)
 
 
 def _write_folder(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
@@ -189,5 +201,6 @@ _WRITERS: Mapping[str, Callable[[Iterator[Batch], Path, Mapping[str, str]], None
     ".csv": _write_csv,
     ".parquet": _write_parquet,
     ".npz": _write_npz,
+    ".dat": _write_dat,
     "": _write_folder,
 }

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.data.array_sources import open_arrays, open_npz, to_arrays
+from sfumato.data.basket_sources import open_baskets
 from sfumato.data.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.data.folder_source import open_folder
 from sfumato.data.frame_sources import open_pandas, open_polars, to_pandas, to_polars
@@ -29,6 +30,7 @@ _READERS: Mapping[str, Callable[..., Source]] = {
     ".csv": open_csv,
     ".parquet": open_parquet,
     ".npz": open_npz,
+    ".dat": open_baskets,
 }
 
 
@@ -36,10 +38,10 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
     """Open a file, a data frame or arrays for reading in chunks; no record is read yet.
 
     Args:
-        data: a path to a `.csv`, `.parquet` or `.npz` file, or to a folder of PNG images; a
+        data: a path to a `.csv`, `.parquet`, `.npz` or `.dat` file, or to a folder of PNG images; a
             pandas or polars DataFrame; a pyarrow Table; images as one array, as `(x, y)`, or as
-            a dict with the keys `x` and `y`, or `x_train` and `y_train`. A Source is returned as it
-            is.
+            a dict with the keys `x` and `y`, or `x_train` and `y_train`; sets of items as a dict
+            with the keys `indptr`, `indices` and `n_items`. A Source is returned as it is.
         chunk_rows: the most rows of one chunk.
 
     Raises:
@@ -77,7 +79,7 @@ def to_container(
 
     Args:
         table: columns of `Source.storage` types; image columns as `pa.fixed_shape_tensor`.
-        container: `Source.container`. A file (`csv`, `parquet`) gives the pyarrow table itself.
+        container: `Source.container`. A file (`csv`, `parquet`, `fimi`) gives the pyarrow table itself.
         dtypes: `Source.dtypes`.
         keys: `Source.keys`.
     """

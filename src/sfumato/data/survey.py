@@ -24,6 +24,7 @@ from sfumato.data.kinds import MICROSECONDS, Resolution
 from sfumato.data.levels import canonical_text, has_canonical_text
 from sfumato.data.numbers import read_floats, read_integers
 from sfumato.data.schema import MISSING_TOKENS
+from sfumato.data.set_codes import is_set_storage, list_parts
 
 MOST_DISTINCT = 10_000
 """Distinct values of a column are collected up to this many."""
@@ -100,6 +101,8 @@ class ColumnSurvey:
         decimals: the most decimals of a value; None if there is no such small number.
         lowest: smallest finite number.
         highest: largest finite number.
+        items: of a column of lists, what has been seen of their items; else None.
+        longest: of a column of lists, the length of the longest.
         dates: the moments seen, under each text format that every value has fitted; the format
             None stands for ISO 8601.
     """
@@ -113,6 +116,8 @@ class ColumnSurvey:
     decimals: int | None = 0
     lowest: float | None = None
     highest: float | None = None
+    items: ColumnSurvey | None = None
+    longest: int = 0
     dates: dict[str | None, Moments | None] = field(default_factory=lambda: dict.fromkeys(_DATE_FORMATS))
 
     @property
@@ -138,6 +143,9 @@ class ColumnSurvey:
         if types.is_dictionary(cells.type):
             cells = plain(cells.dictionary_decode())
         self.n_cells += len(cells)
+        if is_set_storage(cells.type):
+            self._add_sets(cells)
+            return
         if is_text(cells.type):
             cells = without_tokens(read_text(cells), MISSING_TOKENS)
         elif types.is_floating(cells.type):
@@ -156,6 +164,14 @@ class ColumnSurvey:
         else:
             self.dates = {}
             self._add_numbers(values)
+
+    def _add_sets(self, cells: pa.Array) -> None:
+        lengths, items = list_parts(cells)
+        if self.items is None:
+            self.items = ColumnSurvey(items.type)
+        self.n_missing += cells.null_count
+        self.longest = max(self.longest, int(lengths.max(initial=0)))
+        self.items.add(pa.chunked_array([items]))
 
     def _add_distinct(self, values: pa.Array) -> None:
         if self.distinct is None or not has_canonical_text(values.type):

@@ -40,7 +40,7 @@ def _texts(name: str, column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
         rule = f"Expected plain columns for a CSV file, got {kind} for column {name!r}"
-        raise ConfigError(f"{rule}. Write .parquet, or .npz for images.")
+        raise ConfigError(f"{rule}. Write .parquet, .npz for images, or .dat for sets.")
     if pa.types.is_floating(kind):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
     text = column.cast(pa.large_string())

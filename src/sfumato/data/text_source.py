@@ -57,7 +57,7 @@ class CsvSource(Source):
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         if not self.has_body:
             return
-        with _open_utf8(self.path) as stream:
+        with open_utf8(self.path) as stream:
             stream.read(self.header_bytes)
             reader = pa_csv.open_csv(
                 stream,
@@ -106,7 +106,7 @@ def open_csv(path: Path, *, chunk_rows: int) -> CsvSource:
     )
 
 
-def _open_utf8(path: Path) -> io.BufferedReader:
+def open_utf8(path: Path) -> io.BufferedReader:
     """Open a text file as a stream of valid UTF-8, after its byte order mark."""
     file = path.open("rb")
     start = file.read(4)
@@ -165,7 +165,7 @@ codecs.register_error(_WINDOWS_1252, _as_windows_1252)
 def _read_header(path: Path) -> tuple[bytes, bool]:
     """Return the bytes up to the first line end outside quotes, and whether there are more."""
     seen = b""
-    with _open_utf8(path) as stream:
+    with open_utf8(path) as stream:
         while len(seen) < _HEADER_BYTES:
             block = stream.read(1 << 16)
             seen += block

@@ -9,7 +9,7 @@ This is the one place, beside a schema draft, that counts cells and shows their 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -34,8 +34,11 @@ from sfumato.data.kinds import (
     tick_range,
 )
 from sfumato.data.levels import MISSING, UNKNOWN, find_levels, missing_code, unknown_code
+from sfumato.data.long_source import as_records
 from sfumato.data.numbers import read_floats, read_integers
 from sfumato.data.schema import Schema
+from sfumato.data.set_codes import code_sets, find_items, list_parts
+from sfumato.data.set_kind import ItemSet
 from sfumato.errors import SchemaError
 
 Problem: TypeAlias = Literal["absent", "storage", "undeclared", "missing", "unknown", "clamped", "unparseable"]
@@ -50,12 +53,13 @@ class Finding:
 
     Attributes:
         column: the column.
-        problem: `missing`: no value. `unknown`: not among the categories. `clamped`: outside the
-            bounds. `unparseable`: not a number, date or image. `absent`: declared, but not in the data.
+        problem: `missing`: no value. `unknown`: not among the categories or items. `clamped`: outside the
+            bounds, or too many items. `unparseable`: not a number, date or image. `absent`: declared, but not in the
+            data.
             `undeclared`: in the data, but not declared; it is left out. `storage`: the column's
             type cannot hold the declared values.
         becomes: what a fit makes of such cells, or what is wrong with the column.
-        count: how many cells; 0 for a problem of the whole column.
+        count: how many cells, or unknown items of sets; 0 for a problem of the whole column.
         examples: a few of their values.
     """
 
@@ -77,7 +81,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     Raises:
         DataError: the source cannot be read.
     """
-    source = source.under(schema.columns)
+    source = as_records(source, schema)
     findings = list(_column_findings(source, schema))
     absent = {finding.column for finding in findings if finding.problem == "absent"}
     read = [name for name, kind in schema.columns.items() if name not in absent and not isinstance(kind, Identifier)]
@@ -147,7 +151,9 @@ def _problems(
         return
     for chunk in column.chunks:
         cells = plain(chunk)
-        if isinstance(kind, LevelKind):
+        if isinstance(kind, ItemSet):
+            yield from _set_problems(kind, cells, missing)
+        elif isinstance(kind, LevelKind):
             found = find_levels(kind, cells, missing)
             yield "missing", cells.filter(pa.array(found == MISSING))
             yield "unknown", cells.filter(pa.array(found == UNKNOWN))
@@ -157,6 +163,15 @@ def _problems(
             yield "missing", cells.filter(pa.array(absent))
             yield "clamped", cells.filter(pa.array(outside & valid))
             yield "unparseable", cells.filter(pa.array(~valid & ~absent))
+
+
+def _set_problems(kind: ItemSet, cells: pa.Array, missing: Sequence[str]) -> Iterator[tuple[Problem, pa.Array]]:
+    """Yield cells without a set, items outside the list, and sets that are too long."""
+    _, items = list_parts(cells)
+    whole = code_sets(replace(kind, max_length=kind.size), cells, missing=missing)
+    yield "missing", cells.filter(pa.array(~valid_mask(cells)))
+    yield "unknown", items.filter(pa.array(find_items(kind, items, missing) == UNKNOWN))
+    yield "clamped", cells.filter(pa.array(whole.lengths > kind.max_length))
 
 
 def _outside(kind: NumericKind, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -223,6 +238,9 @@ def _example(cell: pa.Scalar) -> str:
 
 
 def _becomes(kind: ColumnKind, problem: Problem) -> str:
+    if isinstance(kind, ItemSet):
+        unknown = "left out" if kind.other is None else f"the item {kind.other!r}"
+        return {"missing": "the empty set", "unknown": unknown}.get(problem, f"the first {kind.max_length} items")
     if problem == "clamped":
         return "the nearest bound"
     if isinstance(kind, LevelKind):

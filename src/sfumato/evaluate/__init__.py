@@ -4,8 +4,9 @@ Everything here reads real records without noise. No figure it returns is privat
 only if the real data may be published.
 """
 
+from sfumato.evaluate.counting_queries import counting_query_errors
 from sfumato.evaluate.fidelity import total_variation
 from sfumato.evaluate.scores import evaluate
 from sfumato.evaluate.utility import classifier_scores
 
-__all__ = ["classifier_scores", "evaluate", "total_variation"]
+__all__ = ["classifier_scores", "counting_query_errors", "evaluate", "total_variation"]

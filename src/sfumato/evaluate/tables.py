@@ -12,6 +12,7 @@ import pyarrow as pa
 from sfumato.data.coding import code_column
 from sfumato.data.kinds import LevelKind, NumericKind
 from sfumato.data.schema import Schema
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import Source
 from sfumato.errors import ConfigError, DataError
 
@@ -44,14 +45,14 @@ def table_kinds(schema: Schema) -> dict[str, LevelKind | NumericKind]:
     """Name to kind of the columns that are compared: the released ones.
 
     Raises:
-        ConfigError: one of them holds images.
+        ConfigError: one of them holds images or sets.
     """
     kinds = {}
     for name in schema.released:
         kind = schema.columns[name]
         if not isinstance(kind, LevelKind | NumericKind):
-            rule = "Expected a table's schema to evaluate, got images in column"
-            raise ConfigError(f"{rule} {name!r}.")
+            what = "sets" if isinstance(kind, ItemSet) else "images"
+            raise ConfigError(f"Expected a table's schema to evaluate, got {what} in column {name!r}.")
         kinds[name] = kind
     return kinds
 
@@ -66,7 +67,7 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
 
     Raises:
         SchemaError: a column is not in the source.
-        ConfigError: the schema has image columns.
+        ConfigError: the schema has columns of images or sets.
         DataError: the source cannot be read, or has no rows.
     """
     kinds = table_kinds(schema)

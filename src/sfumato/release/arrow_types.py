@@ -24,6 +24,7 @@ _DECIMAL = re.compile(r"decimal(32|64|128|256)\((\d{1,2}), (-?\d{1,2})\)")
 _FIXED_BINARY = re.compile(r"fixed_size_binary\[(\d{1,6})\]")
 _TENSOR = re.compile(r"tensor\[(\w+)\]\((\d{1,6}(?:,\d{1,6}){0,3})\)")
 _DICTIONARY = re.compile(r"dictionary\[(\w+)\]\((.*)\)\[(ordered|unordered)\]", re.DOTALL)
+_LIST = re.compile(r"(large_)?list\[(.*)\]", re.DOTALL)
 _DECIMALS = {"32": pa.decimal32, "64": pa.decimal64, "128": pa.decimal128, "256": pa.decimal256}
 
 
@@ -38,6 +39,8 @@ def write_type(kind: pa.DataType) -> str:
         text = f"dictionary[{kind.index_type}]({write_type(kind.value_type)})[{order}]"
     elif isinstance(kind, pa.FixedShapeTensorType):
         text = f"tensor[{kind.value_type}]({','.join(map(str, kind.shape))})"
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        text = f"{'large_' if pa.types.is_large_list(kind) else ''}list[{write_type(kind.value_type)}]"
     else:
         text = str(kind)
     read_type(text)
@@ -69,6 +72,8 @@ def _parsed(text: str) -> pa.DataType | None:
         return _DECIMALS[found[1]](int(found[2]), int(found[3]))
     if (found := _DICTIONARY.fullmatch(text)) and found[1] in _PLAIN:
         return pa.dictionary(_PLAIN[found[1]], read_type(found[2]), ordered=found[3] == "ordered")
+    if (found := _LIST.fullmatch(text)) and "list[" not in found[2]:
+        return (pa.large_list if found[1] else pa.list_)(read_type(found[2]))
     if (found := _TENSOR.fullmatch(text)) and found[1] in _PLAIN:
         return pa.fixed_shape_tensor(_PLAIN[found[1]], [int(size) for size in found[2].split(",")])
     return None

@@ -21,6 +21,7 @@ import safetensors.numpy
 
 from sfumato.data.array_sources import KEYS
 from sfumato.data.atomic import atomic_path, reason_of
+from sfumato.data.basket_sources import SET_KEYS
 from sfumato.data.facts import shown
 from sfumato.data.schema import Schema
 from sfumato.errors import OutputError, ReleaseError, SfumatoError
@@ -35,7 +36,7 @@ _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
 _LONGEST_PROBLEM = 2_000
 _LONGEST_DTYPE = 200
 _DTYPES = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64))
-_CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder")
+_CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi")
 
 
 def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -162,12 +163,12 @@ def _form(form: dict[str, Any], schema: Schema) -> SourceForm:
     if container not in _CONTAINERS:
         _refuse(f"Expected a known container, got {shown(container)}.")
     for name, dtype in dtypes.items():
-        if name not in schema.released or not isinstance(dtype, str) or len(dtype) > _LONGEST_DTYPE:
+        if name not in schema.written or not isinstance(dtype, str) or len(dtype) > _LONGEST_DTYPE:
             _refuse("Expected dtypes to name the types of released columns.")
     # a key names a member of the archive that samples are written to
-    if not any(keys.items() <= known.items() for known in KEYS):
-        _refuse("Expected keys that images and labels have in an .npz file.")
-    storage = {name: read_type(form["storage"][name]) for name in schema.released}
+    if not any(keys.items() <= known.items() for known in (*KEYS, SET_KEYS)):
+        _refuse("Expected keys that images, labels and sets have in an .npz file.")
+    storage = {name: read_type(form["storage"][name]) for name in schema.written}
     return SourceForm(container, storage, dict(dtypes), dict(keys))
 
 

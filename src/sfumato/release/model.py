@@ -19,6 +19,9 @@ import pyarrow as pa
 from sfumato.data.coding import check_storage, decode_column
 from sfumato.data.kinds import Image
 from sfumato.data.schema import Schema
+from sfumato.data.set_codes import decode_sets
+from sfumato.data.set_form import as_written, written_types
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.sinks import write_table
 from sfumato.data.sources import Container, open_source, to_container
 from sfumato.errors import ConfigError, ReleaseError, require_integer
@@ -55,8 +58,8 @@ class SourceForm:
     """The form the records came in, which samples are given back in: metadata, no values.
 
     Attributes:
-        container: "csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays" or "folder".
-        storage: pyarrow type of every released column.
+        container: "csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder" or "fimi".
+        storage: pyarrow type of every column of samples.
         dtypes: the data frame's own names of those types.
         keys: keys of image columns in an `.npz` file.
     """
@@ -106,7 +109,8 @@ class Release:
             kind = self.schema.columns[name]
             if not isinstance(kind, Image):
                 check_storage(name, kind, self.form.storage[name])
-        trial = self._decode(self._sampler.rows(2, public_stream(0)))
+        rows = self._decode(self._sampler.rows(2, public_stream(0)))
+        trial = as_written(rows, self.schema, self.form.storage, 0)
         if self._has_library() and not self._comes_back(trial):
             raise ReleaseError("Expected a container and dtypes that fit the storage types in the release.")
 
@@ -121,7 +125,8 @@ class Release:
         except Exception:  # noqa: BLE001 - pandas and numpy read a stranger's dtypes
             return False
         tabular = [name for name, kind in self.schema.columns.items() if not isinstance(kind, Image)]
-        return all(back[name] == self.form.storage[name] for name in tabular if name in trial.column_names)
+        types = written_types(self.schema, self.form.storage)
+        return all(back[name] == types[name] for name in tabular if name in trial.column_names)
 
     def _has_library(self) -> bool:
         return self.form.container != "polars" or importlib.util.find_spec("polars") is not None
@@ -188,9 +193,10 @@ class Release:
         blocks = range(max(1, -(-n // size)))
         for block, classes in zip(blocks, conditions.classes(size, seed), strict=False):
             rows = sampler.rows(size if classes is None else classes.size, public_stream(seed, block), classes)
-            yield self._decode(rows, conditions.values).slice(0, min(size, n - block * size))
+            records = self._decode(rows, conditions.values).slice(0, min(size, n - block * size))
+            yield as_written(records, self.schema, self.form.storage, block * size)
 
-    def _decode(self, rows: Mapping[str, np.ndarray], values: Mapping[str, pa.Array] = _NO_VALUES) -> pa.Table:
+    def _decode(self, rows: Mapping[str, Any], values: Mapping[str, pa.Array] = _NO_VALUES) -> pa.Table:
         columns = {}
         for name in self.schema.released:
             kind = self.schema.columns[name]
@@ -199,6 +205,8 @@ class Release:
                 columns[name] = values[name].take(pa.array(np.zeros(len(rows[name]), dtype=np.int64)))
             elif isinstance(kind, Image):
                 columns[name] = pa.FixedShapeTensorArray.from_numpy_ndarray(rows[name])
+            elif isinstance(kind, ItemSet):
+                columns[name] = decode_sets(kind, rows[name], self.form.storage[name])
             else:
                 columns[name] = decode_column(kind, rows[name], self.form.storage[name])
         return pa.table(columns)
@@ -221,8 +229,8 @@ class Release:
     ) -> None:
         """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `sample`.
 
-        A path ends in `.csv`, `.parquet` or `.npz`; without a suffix it becomes a folder of PNG images,
-        `path/LABEL/000001.png`.
+        A path ends in `.csv`, `.parquet`, `.npz` or, for sets, `.dat`; without a suffix it becomes a folder of PNG
+        images, `path/LABEL/000001.png`.
 
         Raises:
             OutputError: the output exists and `overwrite` is False, or it cannot be written.

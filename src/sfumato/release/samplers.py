@@ -14,6 +14,7 @@ from sfumato.models.chain import ChainModel
 from sfumato.models.conditional import ConditionalChain, given_first
 from sfumato.release.decoder_sampler import LatentDecoder
 from sfumato.release.image_sampler import ImagePortrait
+from sfumato.release.set_sampler import IndependentItems
 
 
 class Sampler(Protocol):
@@ -29,8 +30,8 @@ class Sampler(Protocol):
     class_column: str | None
     possible: np.ndarray
 
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n coded rows: codes per column, or image arrays as stored. Classes are drawn if not given."""
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
+        """Return n coded rows: codes per column, images as stored, or `CodedSets`. Classes are drawn if not given."""
         ...
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
@@ -122,6 +123,7 @@ SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
     TableChain.name: TableChain,
     ImagePortrait.name: ImagePortrait,
     LatentDecoder.name: LatentDecoder,
+    IndependentItems.name: IndependentItems,
 }
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from sfumato.data.engine import reduce
 from sfumato.data.kinds import LevelKind, n_levels
 from sfumato.data.schema import Schema
+from sfumato.data.set_kind import ItemSet
 from sfumato.encoders.grid import Grid
 from sfumato.errors import ConfigError, SchemaError, require_integer, require_open_unit, require_positive
 from sfumato.learners.marginals import ClassCellCounts, TableLayout, fit_marginals
@@ -189,9 +190,16 @@ class _Facts:
         """Read them off a schema; levels beyond `level_groups` share a cell.
 
         Raises:
-            SchemaError: the target has no classes, or too many.
+            SchemaError: the target has no classes, or too many, or a column holds sets.
         """
         released = schema.released
+        sets = [name for name in released if isinstance(schema.columns[name], ItemSet)]
+        if sets:
+            raise SchemaError(
+                f"Expected columns of labels, numbers or dates for the method gaussian, got sets of items in column "
+                f"{sets[0]!r}. Use the method independent-items for a column of sets alone, or declare it as "
+                "identifier to leave it out."
+            )
         n_classes = 1
         # a table of the target alone has nothing to condition on
         if target is not None and len(released) > 1:

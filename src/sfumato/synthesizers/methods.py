@@ -11,6 +11,7 @@ from sfumato.privacy.budget import NonPrivate
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.dpvae import DPVAE
 from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.independent_items import IndependentItems
 from sfumato.synthesizers.p3gm import P3GM
 
 
@@ -40,6 +41,9 @@ METHODS: Mapping[str, Method] = {
     P3GM.method: Method(
         P3GM,
         "Principal axes, a Gaussian per class, and a decoder by private gradient descent. Minutes; needs torch.",
+    ),
+    IndependentItems.method: Method(
+        IndependentItems, "Sets of items: each item on its own, with its noisy frequency. A baseline."
     ),
     DPVAE.method: Method(
         DPVAE, "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch."

@@ -1,0 +1,207 @@
+"""Files that hold nothing but sets of items: FIMI `.dat` and CSR `.npz`.
+
+Either has the one column `items`. A FIMI file has one set per line, its items as text between white space; an empty
+line is the empty set. A CSR file has `indptr` and `indices`, where set i is `indices[indptr[i] : indptr[i + 1]]`, and
+`n_items`, which is public knowledge and stands in the schema.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.data.chunks import Chunk, Source
+from sfumato.data.kinds import ColumnKind
+from sfumato.data.set_kind import ItemSet
+from sfumato.data.text_source import open_utf8
+from sfumato.errors import DataError, SchemaError
+
+ITEMS = "items"
+SET_KEYS: Mapping[str, str] = {ITEMS: "indices"}
+CSR_KEYS = frozenset({"indptr", "indices"})
+
+_BLOCK_BYTES = 4 << 20
+_LINE_BYTES = 16 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class BasketSource(Source):
+    """A FIMI file, read a block at a time. Of a line longer than 16 MiB the rest is not read."""
+
+    path: Path
+
+    def under(self, columns: Mapping[str, ColumnKind]) -> Source:
+        """Return the source itself, if its format can hold such items."""
+        kind = columns.get(ITEMS)
+        if isinstance(kind, ItemSet) and kind.items is not None:
+            check_tokens(ITEMS, kind)
+        return self
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        lines: list[bytes] = []
+        for line in _lines(self.path):
+            lines.append(line)
+            if len(lines) == self.chunk_rows:
+                yield _as_sets(lines)
+                lines = []
+        if lines:
+            yield _as_sets(lines)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CsrSource(Source):
+    """Sets in CSR form, in an `.npz` file or in memory.
+
+    Attributes:
+        arrays: `indptr` and `indices`, or None where they are read from `path`, a chunk at a time.
+        path: the file.
+    """
+
+    arrays: Mapping[str, np.ndarray] | None = None
+    path: Path | None = None
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        if self.arrays is not None:
+            pointers = self.arrays["indptr"]
+            parts = (pointers[i : i + self.chunk_rows + 1] for i in range(0, len(pointers) - 1, self.chunk_rows))
+            whole = self.arrays["indices"]
+            yield from _csr_chunks(parts, lambda start, stop: whole[start:stop], len(whole), self._items_type)
+            return
+        assert self.path is not None
+        with (
+            zipfile.ZipFile(self.path) as archive,
+            archive.open("indptr.npy") as pointers,
+            archive.open("indices.npy") as indices,
+        ):
+            values = _Stream(indices)
+            parts = _overlapping(_Stream(pointers), self.chunk_rows)
+            yield from _csr_chunks(parts, lambda start, stop: values.read(stop - start), values.size, self._items_type)
+
+    @property
+    def _items_type(self) -> pa.DataType:
+        return self.storage[ITEMS].value_type
+
+
+def open_baskets(path: Path, *, chunk_rows: int) -> BasketSource:
+    """Open a FIMI file; nothing in it is looked at."""
+    return BasketSource(
+        label=path.name, container="fimi", storage={ITEMS: pa.list_(pa.string())}, chunk_rows=chunk_rows, path=path
+    )
+
+
+def csr_source(found: Mapping[str, Any], label: str, *, chunk_rows: int, path: Path | None = None) -> CsrSource:
+    """Return the source of sets in CSR form.
+
+    Args:
+        found: by key, arrays or what their headers say (`shape`, `dtype`).
+        label: what messages call the source.
+        chunk_rows: the most sets of one chunk.
+        path: the file, if `found` are headers.
+
+    Raises:
+        DataError: the arrays are no whole numbers, or of a wrong shape.
+    """
+    for key in ("indptr", "indices"):
+        if len(found[key].shape) != 1 or found[key].dtype.kind not in "iu":
+            raise DataError(f"Expected {key!r} of {label} to be whole numbers of shape (n,). Convert it.")
+    if found["indptr"].shape[0] < 1:
+        raise DataError(f"Expected 'indptr' of {label} to begin with 0, got none. Save the sets in CSR form.")
+    items = pa.from_numpy_dtype(found["indices"].dtype.newbyteorder("="))
+    arrays = None if path is not None else {key: np.asarray(found[key]) for key in ("indptr", "indices")}
+    return CsrSource(
+        label=label,
+        container="arrays" if path is None else "npz",
+        storage={ITEMS: pa.list_(items)},
+        keys=SET_KEYS,
+        chunk_rows=chunk_rows,
+        arrays=arrays,
+        path=path,
+    )
+
+
+def check_tokens(name: str, kind: ItemSet) -> None:
+    """Refuse items that cannot stand between white space.
+
+    Raises:
+        SchemaError: names the item.
+    """
+    for item in (*(kind.items or ()), *(() if kind.other is None else (kind.other,))):
+        if not item or item.split() != [item]:
+            raise SchemaError(f"Column {name!r}: expected items without white space in a .dat file, got {item!r}.")
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a text file in UTF-8, each cut at 16 MiB."""
+    pending, skipping = b"", False
+    with open_utf8(path) as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            *whole, rest = block.split(b"\n")
+            if whole:
+                first = pending if skipping else pending + whole[0]
+                yield first[:_LINE_BYTES]
+                yield from (line[:_LINE_BYTES] for line in whole[1:])
+                pending, skipping = rest, False
+            elif not skipping:
+                pending += rest
+                skipping = len(pending) > _LINE_BYTES
+    if pending:
+        yield pending[:_LINE_BYTES]
+
+
+def _as_sets(lines: list[bytes]) -> Chunk:
+    tokens = [line.decode("utf-8", "replace").split() for line in lines]
+    lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))
+    items = pa.array([token for words in tokens for token in words], pa.string())
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    lists = pa.ListArray.from_arrays(offsets, items)
+    return Chunk(columns={ITEMS: pa.chunked_array([lists])}, n_rows=len(lines))
+
+
+class _Stream:
+    """A stored array of one axis, read from front to back."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        version = np.lib.format.read_magic(stream)
+        major = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, _, self._dtype = major[version](stream)
+        self.size: int = shape[0]
+        self._stream = stream
+
+    def read(self, n: int) -> np.ndarray:
+        """Return the next n numbers."""
+        content = self._stream.read(n * self._dtype.itemsize)
+        if len(content) != n * self._dtype.itemsize:
+            raise EOFError
+        return np.frombuffer(content, dtype=self._dtype)
+
+
+def _overlapping(pointers: _Stream, rows: int) -> Iterator[np.ndarray]:
+    """Yield pointers of `rows` sets at a time; the last of one part is the first of the next."""
+    last, left = pointers.read(1), pointers.size - 1
+    while left:
+        part = np.concatenate([last, pointers.read(min(rows, left))])
+        left -= part.size - 1
+        last = part[-1:]
+        yield part
+
+
+def _csr_chunks(parts: Iterator[np.ndarray], read: Any, size: int, items: pa.DataType) -> Iterator[Chunk]:  # noqa: ANN401
+    """Yield sets for their pointers; pointers that lead back or out are damage, not a record."""
+    at = 0
+    for part in parts:
+        pointers = part.astype(np.int64)
+        if pointers[0] != at or (np.diff(pointers) < 0).any() or pointers[-1] > size:
+            raise EOFError
+        values = read(at, int(pointers[-1]))
+        values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+        lists = pa.LargeListArray.from_arrays(pa.array(pointers - at), pa.array(values, items))
+        at = int(pointers[-1])
+        yield Chunk(columns={ITEMS: pa.chunked_array([lists])}, n_rows=len(lists))
