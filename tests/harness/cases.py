@@ -112,7 +112,7 @@ def set_rows(n: int, seed: int = 0):
     return [{"basket": coded_sets(items)} for items in [*drawn, (), (0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11), (0,)]]
 
 
-def vector_rows(n: int, dimension: int = 4, seed: int = 0):
+def feature_rows(n: int, dimension: int = 4, seed: int = 0):
     """Single vectors of a map to the unit ball: random ones, opposite pairs, too long ones, and what is no number."""
     rng = np.random.default_rng(seed)
     drawn = rng.standard_normal((n, dimension))
@@ -121,9 +121,9 @@ def vector_rows(n: int, dimension: int = 4, seed: int = 0):
     return [{"z": vector[None]} for vector in [*drawn, *axes, *-axes, *(1e-3 * axes), *odd]]
 
 
-def cluster_sums(n_clusters: int, dimension: int = 4) -> ClusterSums:
+def cluster_sums(n_clusters: int, dimension: int = 4) -> FeatureSums:
     centres = np.random.default_rng(5).standard_normal((n_clusters, dimension)) / 4
-    return ClusterSums(operator.itemgetter("z"), centres)
+    return FeatureSums(operator.itemgetter("z"), centres)
 
 
 def table_layout() -> TableLayout:
@@ -235,7 +235,7 @@ def _em_cases() -> list[StatisticCase]:
     ]
     centres = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # opposite vectors of the plane share the first
     cases += [
-        StatisticCase(f"feature cluster sums, {w0, w1}", FeatureSums(vectors_of, centres, w0, w1), pool)
+        StatisticCase(f"cluster sums, {w0, w1}", ClusterSums(vectors_of, centres, w0, w1), pool)
         for w0, w1 in ((1.0, 1.0), (2.0, 1.0), (0.3, 1.0))
     ]
     return [
@@ -285,8 +285,8 @@ def _cases() -> dict[str, StatisticCase]:
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
         StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
-        StatisticCase("cluster sums", cluster_sums(3), vector_rows(60)),
-        StatisticCase("cluster sums, one cluster", cluster_sums(1), vector_rows(60)),
+        StatisticCase("feature sums", cluster_sums(3), feature_rows(60)),
+        StatisticCase("feature sums, one cluster", cluster_sums(1), feature_rows(60)),
         *_image_cases(),
         *_flat_cases(),
         *_em_cases(),
@@ -304,7 +304,7 @@ MECHANISMS = {
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
         MechanismCase("noisy_histogram, items", noisy_histogram, STATISTICS["item counts"]),
-        MechanismCase("noisy_sum, clusters", noisy_sum, STATISTICS["cluster sums"]),
+        MechanismCase("noisy_sum, clusters", noisy_sum, STATISTICS["feature sums"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
         MechanismCase("noisy_sum, latents by class", noisy_sum, STATISTICS["latents by class"]),
         MechanismCase("noisy_sum, vectors", noisy_sum, STATISTICS["vector sum, images"]),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from harness.cases import STATISTICS, cluster_sums, vector_rows
+from harness.cases import STATISTICS, cluster_sums, feature_rows
 from harness.privacy import FakeRecords, check_locality, check_norm_property, join, search_neighbours
 from sfumato.errors import ConfigError, LedgerError
 from sfumato.learners.feature_kmeans import (
@@ -74,8 +74,8 @@ def test_weights_share_one_unit_in_proportion_to_one_and_root_d(dimension):
 
 
 def test_search_for_neighbours_reaches_the_bound_within_and_between_clusters():
-    assert search_neighbours(STATISTICS["cluster sums, one cluster"]) == pytest.approx(2 * Weights.of(4).sum, rel=1e-5)
-    far = replace(STATISTICS["cluster sums"], statistic=cluster_sums(3, 1), pool=vector_rows(20, 1))
+    assert search_neighbours(STATISTICS["feature sums, one cluster"]) == pytest.approx(2 * Weights.of(4).sum, rel=1e-5)
+    far = replace(STATISTICS["feature sums"], statistic=cluster_sums(3, 1), pool=feature_rows(20, 1))
     assert search_neighbours(far) <= Weights.of(1).replace_distance
 
 
@@ -95,7 +95,7 @@ class Interleaved(ClusterSums):
 
 
 def test_interleaved_assignment_fails_the_harness():
-    case = STATISTICS["cluster sums"]
+    case = STATISTICS["feature sums"]
     wrong = replace(case, statistic=Interleaved(VECTORS, case.statistic.centres))
     with pytest.raises(AssertionError):
         check_norm_property(wrong)
@@ -189,5 +189,5 @@ def test_the_stage_is_charged_as_often_as_planned_and_no_more():
 def test_a_wrong_start_is_refused_before_anything_is_charged(start):
     ledger = Ledger(Plan([kmeans_stage("k", dimension=6, n_iterations=3)]), None)
     with pytest.raises(ConfigError, match="centres of shape"):
-        fit_kmeans(FakeRecords([join(vector_rows(3, 6))]), VECTORS, start, stage="k", ledger=ledger, noise=NoNoise())
+        fit_kmeans(FakeRecords([join(feature_rows(3, 6))]), VECTORS, start, stage="k", ledger=ledger, noise=NoNoise())
     assert not ledger.charged
