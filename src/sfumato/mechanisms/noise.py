@@ -18,8 +18,10 @@ from typing import NoReturn, Protocol, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit
+from sfumato.mechanisms.membership import binomial_counts, uniform_subsets
 
 _BLOCK = 1 << 14  # draws at a time: the work arrays stay in the processor's cache
 _ZEROS = bytes(8 * _BLOCK)
@@ -79,6 +81,14 @@ class NoiseSource(Protocol):
 
     def bernoulli(self, n: int, probability: float) -> np.ndarray:
         """Return n independent booleans, each True with the given probability."""
+        ...
+
+    def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
+        """Return `size` independent samples of n units, each unit in each with the given probability, as rows."""
+        ...
+
+    def subsets(self, n: int, members: int, size: int) -> sparse.csr_array:
+        """Return `size` independent uniform subsets of `members` of n units, as rows."""
         ...
 
 
@@ -181,6 +191,23 @@ class _KeyStream:
             np.less(self.bits(block.size), threshold, out=block)
         return result
 
+    def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
+        """Return `size` independent Poisson samples of n units as rows of ones, shape (size, n).
+
+        Every unit is in every sample with the given probability, independently, up to 2^-50 in total variation per
+        sample (`sfumato.mechanisms.membership`). Takes time and memory for the members only.
+        """
+        require_integer(at_least=0, n=n)
+        if probability != 1:
+            require_open_unit(probability=probability)
+        return uniform_subsets(self.bits, n, binomial_counts(self.bits, n, probability, size))
+
+    def subsets(self, n: int, members: int, size: int) -> sparse.csr_array:
+        """Return `size` independent uniform subsets of `members` of n units as rows of ones, shape (size, n)."""
+        if not 0 <= members <= n:
+            raise ConfigError("Expected subsets of at most as many units as there are.")
+        return uniform_subsets(self.bits, n, np.full(size, members, dtype=np.int64))
+
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: a copy would draw the same noise twice."""
         raise TypeError(f"{type(self).__name__} is not picklable or copyable: a copy would repeat its noise.")
@@ -225,6 +252,9 @@ class NoNoise:
     private = False
     silent = True
 
+    def __init__(self, seed: int | None = None) -> None:
+        self._members = SecureNoise() if seed is None else SeededNoise(seed)
+
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return zeros."""
         return np.zeros(shape)
@@ -232,3 +262,11 @@ class NoNoise:
     def bernoulli(self, n: int, probability: float) -> np.ndarray:
         """Refuse: without noise there is nothing to sample for."""
         raise ConfigError("NoNoise draws no membership: use SeededNoise.")
+
+    def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
+        """Return samples as a source with noise does: a mixture without noise still is one of few records."""
+        return self._members.poisson_samples(n, probability, size)
+
+    def subsets(self, n: int, members: int, size: int) -> sparse.csr_array:
+        """Return subsets as a source with noise does."""
+        return self._members.subsets(n, members, size)

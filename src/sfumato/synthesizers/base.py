@@ -296,5 +296,5 @@ def _nominal(rows: int | None) -> PrivacyBudget:
 
 def _noise(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
     if budget is None:
-        return NoNoise()
+        return NoNoise(seed)
     return SecureNoise() if seed is None else SeededNoise(seed)
