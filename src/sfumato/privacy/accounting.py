@@ -49,8 +49,8 @@ class Account:
 def interval_for(plan: Plan) -> float:
     """Return the PLD grid step that resolves the loss of one step of every stage.
 
-    1e-4, or 0.3·q·√(exp(1/σ²) − 1) where a sampled stage needs a finer one, but not below 5e-6. For a subset, q is its share
-    and 1/σ its replace distance.
+    1e-4, or 0.3·q·√(exp(1/σ²) − 1) where a sampled stage needs a finer one, but not below 5e-6. Of a subset, q is the
+    share and 1/σ the replace distance.
     """
     interval = DEFAULT_INTERVAL
     for stage in plan.stages:

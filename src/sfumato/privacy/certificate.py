@@ -55,7 +55,7 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
     """Return what a plan costs, as the keys that `plan --json` and `certificate --json` share.
 
     ε under the plan's own relation (add/remove, but replace-one where subsets are drawn) with its accountant and curve,
-    the same events' ε under replace-one, the events, and per stage its ε alone and its share of the whole squared budget.
+    the same events' ε under replace-one, the events, and per stage its ε alone and its share of the squared budget.
     """
     interval = interval_for(plan)
     deltas = sorted({*_CURVE_DELTAS, delta}, reverse=True)

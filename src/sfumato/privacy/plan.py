@@ -60,7 +60,7 @@ class Stage:
 
     The event is `Gaussian(noise_multiplier)` under add/remove. Under replace-one it is `Gaussian(2 / Δ)` with
     Δ = replace_distance / noise_multiplier, because the PLD accountant doubles the distance of a Gaussian itself; a
-    Poisson-sampled release keeps its norm-based multiplier, whose worst pair the accountant knows. A subset's multiplier
+    Poisson-sampled release keeps its norm-based multiplier, whose worst pair the accountant knows. That of a subset
     is 1 / Δ (`sfumato.privacy.subsets`), and it has no event under add/remove.
 
     Attributes:
