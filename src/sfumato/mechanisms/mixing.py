@@ -185,8 +185,8 @@ def noisy_mixtures(
         An iterator of blocks, T mixtures in all.
 
     Raises:
-        ConfigError: the settings are not those of the stage; or, for subsets, the number of units, which is public under
-            replace-one, is not `n_public`. Nothing was charged.
+        ConfigError: the settings are not those of the stage; or, for subsets, the number of units, which is public
+            under replace-one, is not `n_public`. Nothing was charged.
         LedgerError: the plan has another stage next. Nothing was released.
     Reference: Lee, Kim, Lee, Suh and Ramchandran 2019 (DPMix), with the divisor and the accounts of the proof.
     """

@@ -13,6 +13,7 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.models.chain import ChainModel
 from sfumato.models.conditional import ConditionalChain, given_first
 from sfumato.release.image_sampler import ImagePortrait
+from sfumato.release.mixtures import MixtureSet
 
 
 class Sampler(Protocol):
@@ -117,13 +118,16 @@ def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, flo
     return (np.arange(shares.size) == int(codes[column])).astype(np.float64)
 
 
-SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
+SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
     TableChain.name: TableChain,
     ImagePortrait.name: ImagePortrait,
+    MixtureSet.name: MixtureSet,
 }
 
 
-def build_sampler(schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> Sampler:
+def build_sampler(
+    schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
+) -> Sampler | MixtureSet:
     """Return the sampler that a release names.
 
     Raises:

@@ -84,6 +84,10 @@ class Synthesizer(ABC):
         """
         raise ConfigError(f"Expected a method that forecasts the error of a share, got {self.method!r}.")
 
+    def sampling(self) -> str:
+        """Say how records enter a stage, for the certificate."""
+        return "none: every record is read in every pass"
+
     @abstractmethod
     def run(self, fit: Fit) -> Fitted:
         """Fit, charging every stage of the plan in order."""
@@ -248,6 +252,7 @@ class Synthesizer(ABC):
             unit={"name": "row", "max_rows": 1} if unit is None else {"name": unit.column, "max_rows": unit.max_rows},
             n_public=n,
             n_public_source="declared" if declared else "bought",
+            sampling=self.sampling(),
         )
 
 
