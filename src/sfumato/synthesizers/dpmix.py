@@ -30,8 +30,8 @@ from sfumato.mechanisms.mixing import (
     product_error,
 )
 from sfumato.mechanisms.queries import Noisy
-from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
-from sfumato.privacy.calibration import calibrate
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import NonPrivate, default_delta
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.release.mixtures import MixtureSet, mixture_columns
 from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
@@ -39,6 +39,7 @@ from sfumato.synthesizers.images import has_image
 
 MIXTURES = "mixtures"
 _MOST_AUTO_DEGREE = 1024
+_ROUGH_INTERVAL, _ROUGH_STEP = 5e-4, 1.25
 
 
 @final
@@ -124,10 +125,12 @@ class DPMix(Synthesizer):
         delta = default_delta(n_public) if self.delta is None else self.delta
         if isinstance(self.epsilon, NonPrivate):
             return 1
-        best, best_error, degree = 1, math.inf, 1
+        best, best_error, degree, start = 1, math.inf, 1, 0.25
         while degree <= min(_MOST_AUTO_DEGREE, max(n_public // 2, 1)):
-            stage = calibrate(Plan([self._stage(degree, n_public)]), PrivacyBudget(self.epsilon, delta)).stages[0]
-            z = self._settings(degree, n_public, 0.0).multiplier(stage)
+            start = _rough_multiplier(self._stage(degree, n_public), self.epsilon, delta, start)
+            z = self._settings(degree, n_public, 0.0).multiplier(
+                replace(self._stage(degree, n_public), noise_multiplier=start)
+            )
             error = math.sqrt(degree) * product_error(
                 multiplier=z, degree=degree, n_features=shape.n_features, n_labels=shape.n_labels
             )
@@ -189,6 +192,29 @@ class DPMix(Synthesizer):
             parameters={"features": features, "labels": labels},
             measurements=tuple(measured),
         )
+
+
+def _rough_multiplier(stage: Stage, epsilon: float, delta: float, start: float) -> float:
+    """Return the stage's noise multiplier at a budget within 3 %: enough to compare degrees by.
+
+    `start` is where to look first: the answer for a smaller degree, which is not larger.
+    """
+
+    def meets(trial: float) -> bool:
+        return (
+            account(Plan([replace(stage, noise_multiplier=trial)]), delta, interval=_ROUGH_INTERVAL).epsilon <= epsilon
+        )
+
+    high = start
+    while not meets(high):
+        high *= _ROUGH_STEP
+    while meets(high / _ROUGH_STEP):
+        high /= _ROUGH_STEP
+    low = high / _ROUGH_STEP
+    while high > 1.03 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    return high
 
 
 @dataclass(frozen=True, slots=True)
