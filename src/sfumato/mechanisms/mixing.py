@@ -191,8 +191,9 @@ def noisy_mixtures(
     Reference: Lee, Kim, Lee, Suh and Ramchandran 2019 (DPMix), with the divisor and the accounts of the proof.
     """
     planned = ledger.plan[stage]
-    facts = {"degree": settings.degree, "n_mixtures": settings.n_mixtures, "n_public": settings.n_public}
-    own = settings.mixing.stage(stage, **facts)
+    own = settings.mixing.stage(
+        stage, degree=settings.degree, n_mixtures=settings.n_mixtures, n_public=settings.n_public
+    )
     if (own.sampling_probability, own.subset, own.count) != (
         planned.sampling_probability, planned.subset, planned.count,
     ):  # fmt: skip

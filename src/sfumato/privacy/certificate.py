@@ -211,9 +211,10 @@ class Certificate:
     def _refuse_long_work(self, interval: float) -> None:
         """Refuse events that cost far more than is stated before the exact account runs out of memory on them."""
         content = self.content
+        stated = float(content["epsilon"] or 0.0)
         events = [rough_event(stage_from_dict(event), self.neighbours) for event in content["events"]]
         rough = rough_epsilon(events, content["delta"])
-        if rough > _ROUGHLY * content["epsilon"] + 10 or rough / interval > _MOST_GRID_POINTS:
+        if rough > _ROUGHLY * stated + 10 or rough / interval > _MOST_GRID_POINTS:
             raise ReleaseError(
                 f"Expected events that cost epsilon={content['epsilon']:.6g}, got events that cost about {rough:.3g}. "
                 "Do not trust this certificate."
@@ -225,7 +226,7 @@ class Certificate:
         Raises:
             ReleaseError: the events cost more than is stated, or there was no noise.
         """
-        stated = {self.neighbours: self.epsilon}
+        stated = {self.neighbours: self.epsilon or 0.0}
         stated.setdefault(Neighbours.REPLACE_ONE, self.content["replace_one"]["epsilon"])
         for neighbours, epsilon in stated.items():
             found = self.recompute(neighbours)

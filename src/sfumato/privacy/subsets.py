@@ -84,19 +84,15 @@ class SubsetPLDAccountant(PLDAccountant):
     """
 
     def _maybe_compose(self, event: dp_event.DpEvent, count: int, do_compose: bool):  # noqa: ANN202 - the base's type
-        if not _is_subset(event) or self.neighboring_relation is not NeighboringRelation.REPLACE_ONE:
+        if self.neighboring_relation is not NeighboringRelation.REPLACE_ONE or not (
+            isinstance(event, dp_event.SampledWithoutReplacementDpEvent)
+            and isinstance(event.event, dp_event.GaussianDpEvent)
+            and event.event.noise_multiplier > 0
+            and 0 < event.sample_size <= event.source_dataset_size
+        ):
             return super()._maybe_compose(event, count, do_compose)
         if do_compose:
             share = event.sample_size / event.source_dataset_size
             step = subset_distribution(share, 1 / event.event.noise_multiplier, self._value_discretization_interval)
             self._pld = self._pld.compose(step.self_compose(count))
         return None
-
-
-def _is_subset(event: dp_event.DpEvent) -> bool:
-    return (
-        isinstance(event, dp_event.SampledWithoutReplacementDpEvent)
-        and isinstance(event.event, dp_event.GaussianDpEvent)
-        and event.event.noise_multiplier > 0
-        and 0 < event.sample_size <= event.source_dataset_size
-    )
