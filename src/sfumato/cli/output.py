@@ -47,10 +47,12 @@ def print_cost(description: Mapping[str, Any]) -> None:
         say("Guarantee: NONE. There is no noise.")
         return
     replaced = description["replace_one"]
-    say(
-        f"Guarantee: epsilon = {description['epsilon']:.4g}, delta = {description['delta']:.3g}, for adding or "
-        f"removing {name}. Replacing {name}: epsilon = {replaced['epsilon']:.4g}, delta = {replaced['delta']:.3g}."
-    )
+    cost = f"epsilon = {description['epsilon']:.4g}, delta = {description['delta']:.3g}"
+    if description["neighbours"] == "replace_one":
+        say(f"Guarantee: {cost}, for replacing {name}. Adding or removing {name}: none is given.")
+    else:
+        replacing = f"epsilon = {replaced['epsilon']:.4g}, delta = {replaced['delta']:.3g}"
+        say(f"Guarantee: {cost}, for adding or removing {name}. Replacing {name}: {replacing}.")
     rows = description["n_public"]
     source = description["n_public_source"]
     say(f"Rows: {source}{'' if rows is None else f', {rows}'}. Sampling: {description['sampling']}.")
@@ -77,6 +79,8 @@ def print_cost(description: Mapping[str, Any]) -> None:
 
 def _event(event: Mapping[str, Any]) -> str:
     times = "" if event["count"] == 1 else f"{event['count']} × "
+    if event["type"] == "subset_gaussian":
+        return f"{times}Gaussian of {event['subset_size']} of {event['source_size']}, without replacement"
     if event["sampling_probability"] is None:
         return f"{times}Gaussian"
     return f"{times}Gaussian of a Poisson sample, q = {event['sampling_probability']:.4g}"

@@ -18,8 +18,10 @@ from typing import NoReturn, Protocol, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit
+from sfumato.mechanisms.membership import binomial_counts, uniform_subsets
 
 _BLOCK = 1 << 14  # draws at a time: the work arrays stay in the processor's cache
 _ZEROS = bytes(8 * _BLOCK)
@@ -83,6 +85,14 @@ class NoiseSource(Protocol):
 
     def bernoulli(self, n: int, probability: float) -> np.ndarray:
         """Return n independent booleans, each True with the given probability."""
+        ...
+
+    def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
+        """Return `size` independent samples of n units, each unit in each with the given probability, as rows."""
+        ...
+
+    def subsets(self, n: int, members: int, size: int) -> sparse.csr_array:
+        """Return `size` independent uniform subsets of `members` of n units, as rows."""
         ...
 
 
@@ -189,6 +199,23 @@ class _KeyStream:
             np.less(self.bits(block.size), threshold, out=block)
         return result
 
+    def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
+        """Return `size` independent Poisson samples of n units as rows of ones, shape (size, n).
+
+        Every unit is in every sample with the given probability, independently, up to 2^-50 in total variation per
+        sample (`sfumato.mechanisms.membership`). Takes time and memory for the members only.
+        """
+        require_integer(at_least=0, n=n)
+        if probability != 1:
+            require_open_unit(probability=probability)
+        return uniform_subsets(self.bits, n, binomial_counts(self.bits, n, probability, size))
+
+    def subsets(self, n: int, members: int, size: int) -> sparse.csr_array:
+        """Return `size` independent uniform subsets of `members` of n units as rows of ones, shape (size, n)."""
+        if not 0 <= members <= n:
+            raise ConfigError("Expected subsets of at most as many units as there are.")
+        return uniform_subsets(self.bits, n, np.full(size, members, dtype=np.int64))
+
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: a copy would draw the same noise twice."""
         raise TypeError(f"{type(self).__name__} is not picklable or copyable: a copy would repeat its noise.")
@@ -223,7 +250,11 @@ class SeededNoise(_KeyStream):
 
     def __init__(self, seed: int) -> None:
         require_integer(at_least=0, seed=seed)
-        super().__init__(hashlib.sha256(f"sfumato seeded noise {int(seed)}".encode()).digest())
+        super().__init__(_seeded_key(seed))
+
+
+def _seeded_key(seed: int) -> bytes:
+    return hashlib.sha256(f"sfumato seeded noise {int(seed)}".encode()).digest()
 
 
 @final
@@ -233,8 +264,8 @@ class NoNoise(_KeyStream):
     private = False
     silent = True
 
-    def __init__(self) -> None:
-        super().__init__(os.urandom(32))
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(os.urandom(32) if seed is None else _seeded_key(seed))
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return zeros."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dp_accounting import dp_event
-from dp_accounting.pld import PLDAccountant
 from dp_accounting.privacy_accountant import NeighboringRelation, PrivacyAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
-from sfumato.privacy.plan import Neighbours, Plan
+from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.privacy.subsets import SubsetPLDAccountant
 
 DEFAULT_INTERVAL = 1e-4
 COARSE_INTERVAL = 1e-3
@@ -49,13 +49,14 @@ class Account:
 def interval_for(plan: Plan) -> float:
     """Return the PLD grid step that resolves the loss of one step of every stage.
 
-    1e-4, or 0.3·q·√(exp(1/σ²) − 1) where a Poisson-sampled stage needs a finer one, but not below 5e-6.
+    1e-4, or 0.3·q·√(exp(1/σ²) − 1) where a sampled stage needs a finer one, but not below 5e-6. Of a subset, q is the
+    share and 1/σ the replace distance.
     """
     interval = DEFAULT_INTERVAL
     for stage in plan.stages:
-        if stage.sampling_probability is not None:
-            spread = math.sqrt(math.expm1(min(stage.noise_multiplier**-2, 700.0)))
-            interval = min(interval, 0.3 * stage.sampling_probability * spread)
+        if stage.inclusion is not None:
+            distance = (1.0 if stage.subset is None else stage.replace_distance) / stage.noise_multiplier
+            interval = min(interval, 0.3 * stage.inclusion * math.sqrt(math.expm1(min(distance**2, 700.0))))
     return max(interval, _FINEST_INTERVAL)
 
 
@@ -65,15 +66,22 @@ def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) 
     return accountant
 
 
+def fresh_accountant(neighbours: Neighbours, interval: float) -> PrivacyAccountant:
+    """Return a PLD accountant that has composed nothing yet."""
+    return SubsetPLDAccountant(neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval)
+
+
 def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: float) -> PrivacyAccountant | None:
-    accountant = PLDAccountant(neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval)
+    accountant = fresh_accountant(neighbours, interval)
     if not all(accountant.supports(event) for event in events):
         return None
     return _compose(accountant, events)
 
 
-def _rdp(events: Sequence[dp_event.DpEvent]) -> PrivacyAccountant | None:
-    accountant = RdpAccountant(neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
+def _rdp(
+    events: Sequence[dp_event.DpEvent], neighbours: Neighbours = Neighbours.ADD_REMOVE
+) -> PrivacyAccountant | None:
+    accountant = RdpAccountant(neighboring_relation=_RELATIONS[neighbours])
     if not all(accountant.supports(event) for event in events):
         return None
     return _compose(accountant, events)
@@ -120,18 +128,37 @@ def account(
     plan: Plan,
     delta: float,
     *,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    neighbours: Neighbours | None = None,
     interval: float | None = None,
 ) -> Account:
-    """Return ε of a whole plan at δ; the grid step is `interval_for(plan)` unless given."""
+    """Return ε of a whole plan at δ, under the plan's own relation with the step `interval_for(plan)` unless given."""
+    neighbours = plan.neighbours if neighbours is None else neighbours
     step = interval_for(plan) if interval is None else interval
     return account_curve(plan.events(neighbours), [delta], neighbours=neighbours, interval=step)[0]
 
 
+def rough_event(stage: Stage, neighbours: Neighbours) -> dp_event.DpEvent:
+    """Return what `rough_epsilon` takes for a stage: the RDP accountant measures Gaussians by their own distance."""
+    if neighbours is Neighbours.ADD_REMOVE or stage.subset is not None:
+        return stage.event(neighbours)
+    distance = 2.0 if stage.sampling_probability is not None else stage.replace_distance
+    nearer = replace(stage, noise_multiplier=stage.noise_multiplier / distance, replace_distance=2.0)
+    return nearer.event()
+
+
 def rough_epsilon(events: Sequence[dp_event.DpEvent], delta: float) -> float:
-    """Return an upper bound on the add/remove ε of events by RDP alone, quick for any events; ∞ if unsupported."""
-    accountant = _rdp(events)
+    """Return an estimate of the ε of `rough_event`s by RDP alone, quick for any events; ∞ if unsupported."""
+    subsets = [event for event in events if _innermost(event, dp_event.SampledWithoutReplacementDpEvent)]
+    if subsets and len(subsets) < len(events):
+        # the RDP accountant knows the two kinds under different relations: ε of compositions is at most the sum
+        others = [event for event in events if event not in subsets]
+        return rough_epsilon(subsets, delta / 2) + rough_epsilon(others, delta / 2)
+    accountant = _rdp(events, Neighbours.REPLACE_ONE if subsets else Neighbours.ADD_REMOVE)
     return math.inf if accountant is None else float(accountant.get_epsilon(delta))
+
+
+def _innermost(event: dp_event.DpEvent, kind: type) -> bool:
+    return isinstance(event.event if isinstance(event, dp_event.SelfComposedDpEvent) else event, kind)
 
 
 def recompute_epsilon(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dp_accounting import dp_event, gaussian_mechanism
 from dp_accounting.mechanism_calibration import ExplicitBracketInterval, calibrate_dp_mechanism
-from dp_accounting.pld import PLDAccountant
+from dp_accounting.privacy_accountant import PrivacyAccountant
 
 from sfumato.errors import ConfigError
-from sfumato.privacy.accounting import COARSE_INTERVAL, account, interval_for
+from sfumato.privacy.accounting import COARSE_INTERVAL, account, fresh_accountant, interval_for
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Plan
 
@@ -24,7 +24,7 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
 
     Args:
         plan: stages with noise multipliers in the wanted ratios.
-        budget: (ε, δ) under add/remove.
+        budget: (ε, δ) under the plan's own relation.
 
     Returns:
         The calibrated plan: `account(plan, δ).epsilon ≤ ε`, within one part in 10,000 of the least such noise.
@@ -33,7 +33,7 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
         ConfigError: no noise level within 2^±40 of the Gaussian mechanism's meets the budget.
     """
     start = _unsampled_root(plan, budget)
-    if any(stage.sampling_probability is not None for stage in plan.stages):
+    if any(stage.inclusion is not None for stage in plan.stages):
         low, high = _bracket(plan, budget, start)
         start = _root(plan, budget, low, high, COARSE_INTERVAL, tolerance=1e-3)
     fine = interval_for(plan.scaled(start))
@@ -47,12 +47,16 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
 
 
 def _epsilon(plan: Plan, factor: float, delta: float, interval: float) -> float:
-    accountant = PLDAccountant(value_discretization_interval=interval)
+    accountant = _fresh(plan, interval)
     return accountant.compose(_event(plan, factor)).get_epsilon(delta)
 
 
 def _event(plan: Plan, factor: float) -> dp_event.DpEvent:
-    return dp_event.ComposedDpEvent(list(plan.scaled(factor).events()))
+    return dp_event.ComposedDpEvent(list(plan.scaled(factor).events(plan.neighbours)))
+
+
+def _fresh(plan: Plan, interval: float) -> PrivacyAccountant:
+    return fresh_accountant(plan.neighbours, interval)
 
 
 def _unsampled_root(plan: Plan, budget: PrivacyBudget) -> float:
@@ -102,7 +106,7 @@ def _root(plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: 
     """Return a factor in [low, high], within `tolerance` of the root and on its safe side."""
     return float(
         calibrate_dp_mechanism(
-            make_fresh_accountant=lambda: PLDAccountant(value_discretization_interval=interval),
+            make_fresh_accountant=lambda: _fresh(plan, interval),
             make_event_from_param=lambda factor: _event(plan, factor),
             target_epsilon=budget.epsilon,
             target_delta=budget.delta,

@@ -18,10 +18,11 @@ from sfumato.privacy.accounting import (
     interval_for,
     recompute_epsilon,
     rough_epsilon,
+    rough_event,
 )
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import FORMAT_VERSION, malformed
-from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 
 _VERIFY_TOLERANCE = 1e-6
 _ROUGHLY = 3.0  # the quick account is above the exact one, by less than this factor at any ε of use
@@ -53,12 +54,13 @@ def installed_versions() -> dict[str, str]:
 def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
     """Return what a plan costs, as the keys that `plan --json` and `certificate --json` share.
 
-    ε under add/remove with its accountant and curve, the same events' ε under replace-one, the events, and per
-    stage its ε alone and its share of the whole squared budget.
+    ε under the plan's own relation (add/remove, but replace-one where subsets are drawn) with its accountant and curve,
+    the same events' ε under replace-one, the events, and per stage its ε alone and its share of the squared budget.
     """
     interval = interval_for(plan)
     deltas = sorted({*_CURVE_DELTAS, delta}, reverse=True)
-    curve = account_curve(plan.events(), deltas, interval=interval)
+    own = plan.neighbours
+    curve = account_curve(plan.events(own), deltas, neighbours=own, interval=interval)
     here = next(entry for entry in curve if entry.delta == delta)
     replaced = account_curve(
         plan.events(Neighbours.REPLACE_ONE), [delta], neighbours=Neighbours.REPLACE_ONE, interval=interval
@@ -66,7 +68,7 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
     return {
         "epsilon": here.epsilon,
         "delta": delta,
-        "neighbours": Neighbours.ADD_REMOVE.value,
+        "neighbours": own.value,
         "replace_one": {"epsilon": replaced.epsilon, "delta": delta},
         "accountant": {
             "name": here.accountant,
@@ -74,26 +76,30 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
         },
         "curve": [{"delta": entry.delta, "epsilon": entry.epsilon} for entry in curve],
         "extra_delta": 0.0,
-        "events": [
-            {
-                "stage": stage.name,
-                "type": stage.type,
-                "noise_multiplier": stage.noise_multiplier,
-                "sampling_probability": stage.sampling_probability,
-                "count": stage.count,
-                "replace_distance": stage.replace_distance,
-            }
-            for stage in plan.stages
-        ],
+        "events": [_event_to_dict(stage) for stage in plan.stages],
         "stages": _stages(plan, delta, interval),
     }
 
 
+def _event_to_dict(stage: Stage) -> dict[str, Any]:
+    event = {
+        "stage": stage.name,
+        "type": stage.type,
+        "noise_multiplier": stage.noise_multiplier,
+        "sampling_probability": stage.sampling_probability,
+        "count": stage.count,
+        "replace_distance": stage.replace_distance,
+    }
+    if stage.subset is not None:
+        event |= {"subset_size": stage.subset.size, "source_size": stage.subset.source_size}
+    return event
+
+
 def _weight(stage: Stage) -> float:
     """A stage's part of the squared budget, up to a common factor: q²·(e^{1/σ²} − 1) per step when sampled."""
-    if stage.sampling_probability is None:
+    if stage.inclusion is None:
         return stage.count / stage.noise_multiplier**2
-    return stage.count * stage.sampling_probability**2 * math.expm1(min(stage.noise_multiplier**-2, 700.0))
+    return stage.count * stage.inclusion**2 * math.expm1(min(stage.noise_multiplier**-2, 700.0))
 
 
 def _stages(plan: Plan, delta: float, interval: float) -> list[dict[str, Any]]:
@@ -101,7 +107,9 @@ def _stages(plan: Plan, delta: float, interval: float) -> list[dict[str, Any]]:
     return [
         {
             "name": stage.name,
-            "epsilon_alone": account_curve([stage.event()], [delta], interval=interval)[0].epsilon,
+            "epsilon_alone": account_curve(
+                [stage.event(plan.neighbours)], [delta], neighbours=plan.neighbours, interval=interval
+            )[0].epsilon,
             "share": _weight(stage) / total,
         }
         for stage in plan.stages
@@ -130,8 +138,9 @@ class Certificate:
         problem = malformed(content)
         if problem is not None:
             raise ReleaseError(f"Expected a well-formed certificate in the release, but {problem}.")
-        for event in content["events"]:
-            event_from_dict(event)
+        stages = [stage_from_dict(event) for event in content["events"]]
+        if stages and Plan(stages).neighbours.value != content["neighbours"]:
+            raise ReleaseError("Expected a certificate whose events have an account under its neighbours.")
         return cls(dict(content))
 
     @property
@@ -141,8 +150,13 @@ class Certificate:
 
     @property
     def epsilon(self) -> float | None:
-        """ε under add/remove at `delta`, in nats; None without noise."""
+        """ε under `neighbours` at `delta`, in nats; None without noise."""
         return self.content["epsilon"]
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation of `epsilon`: add/remove, but replace-one where subsets were drawn without replacement."""
+        return Neighbours(self.content["neighbours"])
 
     @property
     def delta(self) -> float | None:
@@ -154,7 +168,8 @@ class Certificate:
         if self.epsilon is None:
             return "Certificate(NOT PRIVATE: no noise)"
         note = "" if self.private else "NOT PRIVATE (seeded noise): would be "
-        return f"Certificate({note}epsilon={self.epsilon:.6g}, delta={self.delta:g}, add/remove one {self.unit_name})"
+        relation = "add/remove" if self.neighbours is Neighbours.ADD_REMOVE else "replace"
+        return f"Certificate({note}epsilon={self.epsilon:.6g}, delta={self.delta:g}, {relation} one {self.unit_name})"
 
     @property
     def unit_name(self) -> str:
@@ -165,16 +180,19 @@ class Certificate:
         """Return a JSON-ready copy."""
         return dict(self.content)
 
-    def recompute(self, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> float:
+    def recompute(self, neighbours: Neighbours | None = None) -> float:
         """Return ε recomputed from the listed events with the named accountant, as an outside verifier would.
 
         Args:
-            neighbours: the relation; replace-one always goes through the PLD accountant.
+            neighbours: the relation, by default the certificate's own; replace-one always goes through the PLD
+                accountant.
 
         Raises:
             ReleaseError: the events are not of a kind this version knows, or there was no noise.
+            UnsupportedEventError: the events have no account under that relation.
         """
         content = self.content
+        neighbours = self.neighbours if neighbours is None else neighbours
         if content["epsilon"] is None:
             raise ReleaseError("Expected a release with noise: this one has none, so there is no epsilon to recompute.")
         events = [event_from_dict(event, neighbours) for event in content["events"]]
@@ -193,8 +211,10 @@ class Certificate:
     def _refuse_long_work(self, interval: float) -> None:
         """Refuse events that cost far more than is stated before the exact account runs out of memory on them."""
         content = self.content
-        rough = rough_epsilon([event_from_dict(event) for event in content["events"]], content["delta"])
-        if rough > _ROUGHLY * content["epsilon"] + 10 or rough / interval > _MOST_GRID_POINTS:
+        stated = float(content["epsilon"] or 0.0)
+        events = [rough_event(stage_from_dict(event), self.neighbours) for event in content["events"]]
+        rough = rough_epsilon(events, content["delta"])
+        if rough > _ROUGHLY * stated + 10 or rough / interval > _MOST_GRID_POINTS:
             raise ReleaseError(
                 f"Expected events that cost epsilon={content['epsilon']:.6g}, got events that cost about {rough:.3g}. "
                 "Do not trust this certificate."
@@ -206,7 +226,8 @@ class Certificate:
         Raises:
             ReleaseError: the events cost more than is stated, or there was no noise.
         """
-        stated = {Neighbours.ADD_REMOVE: self.epsilon, Neighbours.REPLACE_ONE: self.content["replace_one"]["epsilon"]}
+        stated = {self.neighbours: self.epsilon or 0.0}
+        stated.setdefault(Neighbours.REPLACE_ONE, self.content["replace_one"]["epsilon"])
         for neighbours, epsilon in stated.items():
             found = self.recompute(neighbours)
             if found > epsilon + _VERIFY_TOLERANCE:
@@ -217,7 +238,12 @@ class Certificate:
 
 
 def event_from_dict(event: Mapping[str, Any], neighbours: Neighbours = Neighbours.ADD_REMOVE) -> dp_event.DpEvent:
-    """Return the DP event that one entry of a certificate's `events` stands for.
+    """Return the DP event that one entry of a certificate's `events` stands for; errors as `stage_from_dict`."""
+    return stage_from_dict(event).event(neighbours)
+
+
+def stage_from_dict(event: Mapping[str, Any]) -> Stage:
+    """Return the stage that one entry of a certificate's `events` stands for.
 
     Raises:
         ReleaseError: the entry is malformed.
@@ -228,6 +254,7 @@ def event_from_dict(event: Mapping[str, Any], neighbours: Neighbours = Neighbour
             name=str(event["stage"]),
             noise_multiplier=event["noise_multiplier"],
             sampling_probability=event["sampling_probability"],
+            subset=Subset(event["subset_size"], event["source_size"]) if event["type"] == "subset_gaussian" else None,
             count=event["count"],
             replace_distance=event["replace_distance"],
         )
@@ -237,7 +264,7 @@ def event_from_dict(event: Mapping[str, Any], neighbours: Neighbours = Neighbour
         problem = f"{type(error).__name__}: {error}"
     if problem is not None:
         raise ReleaseError(f"Expected a well-formed event in the certificate, but {problem}.")
-    return stage.event(neighbours)  # type: ignore[possibly-undefined]
+    return stage  # type: ignore[possibly-undefined]
 
 
 def describe(
@@ -253,7 +280,7 @@ def describe(
     """Return what is known of a fit before it runs: every key of a certificate but `private`."""
     if budget is None:
         cost: dict[str, Any] = {
-            "epsilon": None, "delta": None, "neighbours": Neighbours.ADD_REMOVE.value, "replace_one": None,
+            "epsilon": None, "delta": None, "neighbours": plan.neighbours.value, "replace_one": None,
             "accountant": None, "curve": [], "extra_delta": 0.0, "events": [], "stages": [],
         }  # fmt: skip
     else:

@@ -16,6 +16,8 @@ _NOISE_RANGE = (0.01, 1e9)
 _INTERVAL_RANGE = (4e-6, 1.0)
 _ACCOUNTANTS = ("PLDAccountant", "RdpAccountant")
 
+_NEIGHBOURS = tuple(neighbours.value for neighbours in Neighbours)
+
 _KEYS: Mapping[str, type | tuple[type, ...]] = {
     "format_version": int,
     "method": str,
@@ -51,7 +53,7 @@ def malformed(content: object) -> str | None:
 
 
 def _malformed_facts(content: Mapping[str, Any]) -> str | None:
-    if not _is_count(content["n_public"]) or content["neighbours"] != Neighbours.ADD_REMOVE.value:
+    if not _is_count(content["n_public"]) or content["neighbours"] not in _NEIGHBOURS:
         return "'n_public' or 'neighbours' has an impossible value"
     unit = content["unit"]
     if not isinstance(unit.get("name"), str) or not _is_count(unit.get("max_rows")):

@@ -53,13 +53,14 @@ class Ledger:
         """Names of the stages charged so far, each with how often, in order."""
         return tuple(self._charged)
 
-    def charge(self, name: str, *, noise_multiplier: float, replace_distance: float) -> Stage:
-        """Charge one event of the stage `name`, and return the stage.
+    def charge(self, name: str, *, noise_multiplier: float, replace_distance: float, count: int = 1) -> Stage:
+        """Charge `count` events of the stage `name`, and return the stage.
 
         Args:
             name: a stage of the plan: the current one, or the next one once the current is used up.
             noise_multiplier: what the mechanism is about to use; has to be the planned value.
             replace_distance: what the statistic claims; has to be at most the planned value.
+            count: how many events at once; no more than the stage has left.
 
         Raises:
             LedgerError: not the stage that the plan has next, or not its noise. Nothing was charged.
@@ -71,10 +72,12 @@ class Ledger:
             self._refuse(f"stage {name!r} is planned with another noise multiplier than {noise_multiplier!r}")
         if replace_distance > stage.replace_distance * (1 + 1e-12):
             self._refuse(f"stage {name!r} is planned with a smaller replace distance than {replace_distance!r}")
-        if self._charged and self._charged[-1][0] == name:
-            self._charged[-1] = (name, self._charged[-1][1] + 1)
-        else:
-            self._charged.append((name, 1))
+        before = self._charged.pop()[1] if self._charged and self._charged[-1][0] == name else 0
+        if count < 1 or before + count > stage.count:
+            if before:
+                self._charged.append((name, before))
+            self._refuse(f"stage {name!r} has not so many events left")
+        self._charged.append((name, before + count))
         if self._on_charge is not None:
             self._on_charge(name)
         return stage

@@ -14,7 +14,13 @@ from enum import Enum
 
 from dp_accounting import dp_event
 
-from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
+from sfumato.errors import (
+    ConfigError,
+    UnsupportedEventError,
+    require_integer,
+    require_open_unit,
+    require_positive,
+)
 
 
 class Neighbours(Enum):
@@ -27,19 +33,42 @@ class Neighbours(Enum):
     REPLACE_ONE = "replace_one"
 
 
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """A uniform subset without replacement: `size` of the `source_size` units there are.
+
+    Under replace-one the number of units is public; under add/remove it is not, and there is no such account.
+    """
+
+    size: int
+    source_size: int
+
+    def __post_init__(self) -> None:
+        require_integer(at_least=1, size=self.size)
+        if require_integer(at_least=1, source_size=self.source_size) < self.size:
+            raise ConfigError(f"Expected a subset of at most {self.source_size} units, got size={self.size}.")
+
+    @property
+    def share(self) -> float:
+        """Probability with which a unit is in the subset."""
+        return self.size / self.source_size
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One stage of a plan: a Gaussian release, possibly of a Poisson sample, made `count` times.
+    """One stage of a plan: a Gaussian release, possibly of a Poisson sample or a subset, made `count` times.
 
     The event is `Gaussian(noise_multiplier)` under add/remove. Under replace-one it is `Gaussian(2 / Δ)` with
     Δ = replace_distance / noise_multiplier, because the PLD accountant doubles the distance of a Gaussian itself; a
-    Poisson-sampled release keeps its norm-based multiplier, whose worst pair the accountant knows.
+    Poisson-sampled release keeps its norm-based multiplier, whose worst pair the accountant knows. That of a subset
+    is 1 / Δ (`sfumato.privacy.subsets`), and it has no event under add/remove.
 
     Attributes:
         name: unique within a plan.
         noise_multiplier: noise standard deviation ÷ largest ℓ2 norm of what one unit contributes; > 0, no unit.
         replace_distance: largest ℓ2 distance between the contributions of two units ÷ that same norm; in [1, 2].
         sampling_probability: probability with which each unit is in the Poisson sample; None without sampling.
+        subset: the subset without replacement that is drawn each time; None without.
         count: how many times the release is made, at least 1.
         measures: what is measured, in words, for the printed plan.
         forecast: what the noise means at `n_public`, in words, for the printed plan.
@@ -49,6 +78,7 @@ class Stage:
     noise_multiplier: float
     replace_distance: float = 2.0
     sampling_probability: float | None = None
+    subset: Subset | None = None
     count: int = 1
     measures: str = ""
     forecast: str = ""
@@ -64,12 +94,29 @@ class Stage:
             )
         if self.sampling_probability is not None and self.sampling_probability != 1:
             require_open_unit(f"Stage {self.name!r}.", sampling_probability=self.sampling_probability)
+        if self.sampling_probability is not None and self.subset is not None:
+            raise ConfigError(f"Expected a Poisson sample or a subset, got both. Stage {self.name!r}.")
 
     def event(self, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> dp_event.DpEvent:
-        """Return the DP event of this stage, with its count, for an accountant of the given relation."""
+        """Return the DP event of this stage, with its count, for an accountant of the given relation.
+
+        Raises:
+            UnsupportedEventError: a subset without replacement under add/remove.
+        """
         multiplier = self.noise_multiplier
-        if self.sampling_probability is not None:
-            single: dp_event.DpEvent = dp_event.PoissonSampledDpEvent(
+        if self.subset is not None:
+            if neighbours is not Neighbours.REPLACE_ONE:
+                raise UnsupportedEventError(
+                    f"Expected replace-one neighbours for stage {self.name!r}, got add/remove. Subsets without "
+                    "replacement have an account for a public number of units only: use Poisson samples."
+                )
+            single: dp_event.DpEvent = dp_event.SampledWithoutReplacementDpEvent(
+                source_dataset_size=self.subset.source_size,
+                sample_size=self.subset.size,
+                event=dp_event.GaussianDpEvent(multiplier / self.replace_distance),
+            )
+        elif self.sampling_probability is not None:
+            single = dp_event.PoissonSampledDpEvent(
                 sampling_probability=self.sampling_probability, event=dp_event.GaussianDpEvent(multiplier)
             )
         elif neighbours is Neighbours.REPLACE_ONE:
@@ -79,8 +126,15 @@ class Stage:
         return single if self.count == 1 else dp_event.SelfComposedDpEvent(single, self.count)
 
     @property
+    def inclusion(self) -> float | None:
+        """Probability with which a unit is in the sample or the subset; None without either."""
+        return self.sampling_probability if self.subset is None else self.subset.share
+
+    @property
     def type(self) -> str:
-        """Name of the event: "gaussian" or "poisson_sampled_gaussian"."""
+        """Name of the event: "gaussian", "poisson_sampled_gaussian" or "subset_gaussian"."""
+        if self.subset is not None:
+            return "subset_gaussian"
         return "gaussian" if self.sampling_probability is None else "poisson_sampled_gaussian"
 
 
@@ -106,6 +160,12 @@ class Plan:
             if stage.name == name:
                 return stage
         raise KeyError(name)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation of the plan's budget: add/remove, but replace-one where a stage draws subsets."""
+        subsets = any(stage.subset is not None for stage in self.stages)
+        return Neighbours.REPLACE_ONE if subsets else Neighbours.ADD_REMOVE
 
     def scaled(self, factor: float) -> Plan:
         """Return the same plan with every noise multiplier times `factor`."""

@@ -52,7 +52,8 @@ def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = Fa
     """
     path = Path(path)
     arrays = {f"parameters.{name}": value for name, value in release.parameters.items()}
-    arrays |= {f"measurements.{i}": m.value for i, m in enumerate(release.measurements)}
+    names = _measurement_names(release)
+    arrays |= {name: m.value for name, m in zip(names, release.measurements, strict=True)}
     packed = safetensors.numpy.save({name: np.asarray(value, order="C") for name, value in arrays.items()})
     manifest = json.dumps(_manifest(release, packed), indent=1, ensure_ascii=False, allow_nan=False)
     contents = {MANIFEST: manifest.encode(), ARRAYS: packed}
@@ -73,6 +74,12 @@ def _write(contents: Mapping[str, bytes], partial: Path, *, archive: bool) -> No
             (partial / name).write_bytes(content)
 
 
+def _measurement_names(release: Release) -> list[str]:
+    """Return the names of the measurements' arrays: of the parameter's where they are one array, stored once."""
+    same = {id(value): f"parameters.{name}" for name, value in release.parameters.items()}
+    return [same.get(id(m.value), f"measurements.{i}") for i, m in enumerate(release.measurements)]
+
+
 def _manifest(release: Release, packed: bytes) -> dict[str, Any]:
     form = release.form
     return {
@@ -83,11 +90,11 @@ def _manifest(release: Release, packed: bytes) -> dict[str, Any]:
         "measurements": [
             {
                 "name": m.name,
-                "array": f"measurements.{i}",
+                "array": name,
                 "noise_std": m.noise_std,
                 "symmetric": m.symmetric,
             }
-            for i, m in enumerate(release.measurements)
+            for name, m in zip(_measurement_names(release), release.measurements, strict=True)
         ],
         "form": {
             "container": form.container,
@@ -135,7 +142,7 @@ def _load(path: Path) -> Release:
     arrays = safetensors.numpy.load(packed)
     for name, array in arrays.items():
         if array.dtype not in _DTYPES or not np.isfinite(array).all():
-            _refuse(f"Expected finite 64-bit numbers in the array {shown(name)}.")
+            _refuse(f"Expected finite numbers of a known type in the array {shown(name)}.")
     schema = Schema.from_dict(manifest["schema"])
     prefix = "parameters."
     release = Release(

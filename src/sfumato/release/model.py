@@ -28,6 +28,7 @@ from sfumato.errors import ConfigError, ReleaseError, require_integer
 from sfumato.models.streams import fresh_seed, public_stream
 from sfumato.privacy.certificate import Certificate
 from sfumato.release.conditions import Conditions
+from sfumato.release.mixtures import MixtureSet
 from sfumato.release.samplers import Sampler, build_sampler
 
 SAMPLE_BLOCK = 16_384
@@ -95,7 +96,7 @@ class Release:
         return f"Release({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"
 
     @cached_property
-    def _sampler(self) -> Sampler:
+    def _sampler(self) -> Sampler | MixtureSet:
         return build_sampler(self.schema, self.sampler, self.parameters)
 
     def check(self) -> None:
@@ -109,6 +110,9 @@ class Release:
             kind = self.schema.columns[name]
             if not isinstance(kind, Image):
                 check_storage(name, kind, self.form.storage[name])
+        if isinstance(self._sampler, MixtureSet):
+            self._contained(next(self._sampler.batches(1, 0, 1)))
+            return
         rows = self._decode(self._sampler.rows(2, public_stream(0)))
         trial = as_written(rows, self.schema, self.form.storage, 0)
         if self._has_library() and not self._comes_back(trial):
@@ -135,7 +139,8 @@ class Release:
         form = self.form
         if not self._has_library():
             raise ConfigError("Expected polars to be installed. Install sfumato[polars], or write the rows to a file.")
-        return to_container(table, container=form.container, dtypes=form.dtypes, keys=form.keys)
+        dtypes = {} if isinstance(self._sampler, MixtureSet) else form.dtypes  # those of records
+        return to_container(table, container=form.container, dtypes=dtypes, keys=form.keys)
 
     def sample(
         self,
@@ -145,12 +150,12 @@ class Release:
         given: Mapping[str, object] | None = None,
         class_counts: Mapping[Any, int] | None = None,
     ) -> Any:  # noqa: ANN401
-        """Draw synthetic records.
+        """Draw synthetic records; of a release that is a data set of mixtures, give back n of them, or all.
 
         Privacy: none (a function of the release).
 
         Args:
-            n: how many, at least 0; by default the public number of rows.
+            n: how many, at least 0; by default the public number of rows, or all mixtures.
             seed: the same seed gives the same rows; the first rows do not depend on n. Random if not given.
             given: values that all rows have, per column: a label, a number, a date, or None for missing. The other
                 columns are drawn from the model's law given these, without rejection. Of images: the label.
@@ -178,14 +183,21 @@ class Release:
         Returns:
             An iterator of at least one table, each of at most 16,384 rows.
         """
+        if isinstance(self._sampler, MixtureSet):
+            if given is not None or class_counts is not None:
+                raise ConfigError(
+                    "Expected no given values and no class_counts for a release of mixtures, got some. It is a data "
+                    "set, not a model: select its rows yourself."
+                )
+            n = require_integer(at_least=0, n=self._sampler.n_mixtures if n is None else n)
+            size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self._sampler.width))
+            return self._sampler.batches(n, _seed(seed), size)
         conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)
         n = conditions.n_rows(n)
         if n is None:
             n = self.certificate.content["n_public"]
         n = require_integer(at_least=0, n=n)
-        if seed is not None and require_integer(at_least=0, seed=seed) > _LARGEST_SEED:
-            raise ConfigError(f"Expected seed below 2^63, got {seed=}.")
-        return self._blocks(n, fresh_seed() if seed is None else seed, conditions)
+        return self._blocks(n, _seed(seed), conditions)
 
     def _blocks(self, n: int, seed: int, conditions: Conditions) -> Iterator[pa.Table]:
         sampler = conditions.sampler
@@ -237,3 +249,11 @@ class Release:
         """
         batches = self.batches(n, seed=seed, given=given, class_counts=class_counts)
         write_table(batches, path, overwrite=overwrite, keys=self.form.keys)
+
+
+def _seed(seed: int | None) -> int:
+    if seed is None:
+        return fresh_seed()
+    if require_integer(at_least=0, seed=seed) > _LARGEST_SEED:
+        raise ConfigError(f"Expected seed below 2^63, got {seed=}.")
+    return seed

@@ -14,6 +14,7 @@ from sfumato.models.chain import ChainModel
 from sfumato.models.conditional import ConditionalChain, given_first
 from sfumato.release.decoder_sampler import LatentDecoder
 from sfumato.release.image_sampler import ImagePortrait
+from sfumato.release.mixtures import MixtureSet
 from sfumato.release.set_sampler import IndependentItems
 
 
@@ -119,15 +120,18 @@ def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, flo
     return (np.arange(shares.size) == int(codes[column])).astype(np.float64)
 
 
-SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
+SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
     TableChain.name: TableChain,
     ImagePortrait.name: ImagePortrait,
     LatentDecoder.name: LatentDecoder,
     IndependentItems.name: IndependentItems,
+    MixtureSet.name: MixtureSet,
 }
 
 
-def build_sampler(schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> Sampler:
+def build_sampler(
+    schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
+) -> Sampler | MixtureSet:
     """Return the sampler that a release names.
 
     Raises:

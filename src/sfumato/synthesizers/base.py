@@ -88,6 +88,10 @@ class Synthesizer(ABC):
         """
         raise ConfigError(f"Expected a method that forecasts the error of a share, got {self.method!r}.")
 
+    def sampling(self) -> str:
+        """Say how records enter a stage, for the certificate."""
+        return "none: every record is read in every pass"
+
     @abstractmethod
     def run(self, fit: Fit) -> Fitted:
         """Fit, charging every stage of the plan in order."""
@@ -286,6 +290,7 @@ class Synthesizer(ABC):
             unit={"name": "row", "max_rows": 1} if unit is None else {"name": unit.column, "max_rows": unit.max_rows},
             n_public=n,
             n_public_source="declared" if declared else "bought",
+            sampling=self.sampling(),
         )
 
 
@@ -334,5 +339,5 @@ def _nominal(rows: int | None) -> PrivacyBudget:
 
 def _noise(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
     if budget is None:
-        return NoNoise()
+        return NoNoise(seed)
     return SecureNoise() if seed is None else SeededNoise(seed)

@@ -32,7 +32,7 @@ def epsilon_for_error(plan: Plan, *, error: float, target_error: float, delta: f
     # without sampling all stages are one Gaussian mechanism, whose epsilon is quick; sampling only lowers it
     with np.errstate(all="ignore"):
         epsilon = float(gaussian_mechanism.get_epsilon_gaussian(merged, delta))
-    if any(stage.sampling_probability is not None for stage in needed.stages):
+    if any(stage.inclusion is not None for stage in needed.stages):
         epsilon = account(needed, delta).epsilon
     if epsilon > LARGEST_EPSILON:
         raise ConfigError(

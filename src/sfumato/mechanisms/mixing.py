@@ -1,0 +1,287 @@
+"""Mixtures of random records: sums of few records divided by a public constant, with noise.
+
+    x'_t = (1/ℓ) Σ_{i ∈ S_t} x_i + N(0, σ_X²),   y'_t = (1/ℓ) Σ_{i ∈ S_t} y_i + N(0, σ_Y²),   t = 1 … T
+
+‖x‖ ≤ C_X, ‖y‖ ≤ C_Y. One mixture is one Gaussian release of multiplier z = ℓ/√(C_X²/σ_X² + C_Y²/σ_Y²); a share f of the
+squared budget goes to labels: σ_X = z·C_X/(ℓ√(1−f)), σ_Y = z·C_Y/(ℓ√f). The divisor is the constant ℓ, never the number
+of members. Proofs: docs/proofs/mixing.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn, final
+
+import numpy as np
+from scipy import sparse
+
+from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Stage, Subset
+
+NON_NEGATIVE_DISTANCE = math.sqrt(2)  # of two vectors without negative entries ÷ their norm bound
+_BLOCK_NUMBERS = 1 << 21
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PoissonMixing:
+    """Every unit joins every mixture with probability ℓ/n_public, independently. The default; add/remove."""
+
+    def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
+        """Return the stage of T mixtures, with the relative noise multiplier 1."""
+        _require_degree(degree, n_mixtures, n_public)
+        return Stage(
+            name=name,
+            noise_multiplier=1.0,
+            replace_distance=NON_NEGATIVE_DISTANCE,
+            sampling_probability=degree / n_public,
+            count=n_mixtures,
+            measures=measures,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SubsetMixing:
+    """Every mixture is of ℓ of the n_public units, without replacement, as published. Replace-one only."""
+
+    def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
+        """Return the stage of T mixtures, with the relative noise multiplier 1."""
+        _require_degree(degree, n_mixtures, n_public)
+        return Stage(
+            name=name,
+            noise_multiplier=1.0,
+            replace_distance=NON_NEGATIVE_DISTANCE,
+            subset=Subset(degree, n_public),
+            count=n_mixtures,
+            measures=measures,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FixedDegreeMixing:
+    """Every unit joins exactly r = Tℓ/n_public of the T mixtures, rounded. One Gaussian release, no amplification."""
+
+    def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
+        """Return the stage of all mixtures together, with the relative noise multiplier 1 = z/√r."""
+        _require_degree(degree, n_mixtures, n_public)
+        return Stage(name=name, noise_multiplier=1.0, replace_distance=NON_NEGATIVE_DISTANCE, measures=measures)
+
+    @staticmethod
+    def repeats(*, degree: int, n_mixtures: int, n_public: int) -> int:
+        """Return r, how many mixtures each unit joins: at least 1, at most T."""
+        return min(max(round(n_mixtures * degree / n_public), 1), n_mixtures)
+
+
+Mixing = PoissonMixing | SubsetMixing | FixedDegreeMixing
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureSettings:
+    """Public settings of T mixtures.
+
+    Attributes:
+        mixing: who joins a mixture.
+        degree: ℓ, the mean number of members, and the divisor.
+        n_mixtures: T.
+        n_public: the public number of units.
+        label_share: f, the share of the squared budget that labels get, in [0, 1]; 0 without labels.
+    """
+
+    mixing: Mixing
+    degree: int
+    n_mixtures: int
+    n_public: int
+    label_share: float
+
+    def multiplier(self, stage: Stage) -> float:
+        """Return z, the noise multiplier of one mixture."""
+        if not isinstance(self.mixing, FixedDegreeMixing):
+            return stage.noise_multiplier
+        facts = {"degree": self.degree, "n_mixtures": self.n_mixtures, "n_public": self.n_public}
+        return stage.noise_multiplier * math.sqrt(self.mixing.repeats(**facts))
+
+    def noise_stds(self, stage: Stage, feature_norm: float, label_norm: float) -> tuple[float, float]:
+        """Return (σ_X, σ_Y): what a mixture's noise is, in the units of features and labels."""
+        each = self.multiplier(stage) / self.degree
+        x = each * feature_norm / math.sqrt(1 - self.label_share) if self.label_share < 1 else 0.0
+        y = each * label_norm / math.sqrt(self.label_share) if self.label_share > 0 else 0.0
+        return x, y
+
+
+@final
+class MixableRecords:
+    """Clipped records, one row per unit: what mixtures are made of. It shows nothing and cannot be pickled.
+
+    Args:
+        features: one row per unit and feature, ≥ 0, shape (n, d_X). With units of m records, their sums.
+        labels: shape (n, d_Y), ≥ 0; d_Y may be 0.
+        feature_norm: C_X > 0: rows are clipped to it (to m·C_X, for units of up to m records: pass that).
+        label_norm: C_Y > 0.
+    """
+
+    __slots__ = ("__rows", "feature_norm", "label_norm", "n_features", "n_labels")
+
+    def __init__(self, features: np.ndarray, labels: np.ndarray, *, feature_norm: float, label_norm: float) -> None:
+        self.feature_norm = require_positive(feature_norm=feature_norm)
+        self.label_norm = require_positive(label_norm=label_norm)
+        self.n_features, self.n_labels = features.shape[1], labels.shape[1]
+        rows = np.empty((len(features), self.n_features + self.n_labels))
+        # the replace distance of √2 rests on it: no entry is negative
+        rows[:, : self.n_features] = np.maximum(clip_rows(features, feature_norm), 0.0)
+        rows[:, self.n_features :] = np.maximum(clip_rows(labels, label_norm), 0.0)
+        self.__rows = rows
+
+    def open_in_mechanism(self) -> np.ndarray:
+        """Hand the rows to a mechanism that has charged the ledger. Nothing else may call this."""
+        return self.__rows
+
+    def __repr__(self) -> str:
+        return "MixableRecords()"
+
+    def __getstate__(self) -> NoReturn:
+        return self.__reduce__()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("MixableRecords are not picklable or copyable: records leave through a mechanism only.")
+
+    __array__ = None  # numpy must not look inside either
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MixtureBlock:
+    """Some released mixtures: features (b, d_X) and labels (b, d_Y), float64, noisy."""
+
+    features: np.ndarray
+    labels: np.ndarray
+
+
+def noisy_mixtures(
+    records: MixableRecords, settings: MixtureSettings, *, stage: str, ledger: Ledger, noise: NoiseSource
+) -> Iterator[MixtureBlock]:
+    """Release T mixtures, a block at a time: only one block is in memory.
+
+    Privacy: T events of the stage, all charged before this returns. With z the stage's noise multiplier:
+        Poisson: `PoissonSampled(ℓ/n_public, Gaussian(z))` × T; sensitivity C/ℓ in each block under add/remove, √2 times
+        that under replace-one. Subsets: `SampledWithoutReplacement(n, ℓ, Gaussian(z/√2))` × T, replace-one only. Fixed
+        degree: one `Gaussian(z/√r)`. Proof: docs/proofs/mixing.md.
+
+    Args:
+        records: clipped records.
+        settings: public; they have to be those of the stage.
+        stage: name of the stage to charge.
+        ledger: charged for all mixtures before the first is drawn.
+        noise: the door of randomness: membership and noise.
+
+    Returns:
+        An iterator of blocks, T mixtures in all.
+
+    Raises:
+        ConfigError: the settings are not those of the stage; or, for subsets, the number of units, which is public
+            under replace-one, is not `n_public`. Nothing was charged.
+        LedgerError: the plan has another stage next. Nothing was released.
+    Reference: Lee, Kim, Lee, Suh and Ramchandran 2019 (DPMix), with the divisor and the accounts of the proof.
+    """
+    planned = ledger.plan[stage]
+    own = settings.mixing.stage(
+        stage, degree=settings.degree, n_mixtures=settings.n_mixtures, n_public=settings.n_public
+    )
+    if (own.sampling_probability, own.subset, own.count) != (
+        planned.sampling_probability, planned.subset, planned.count,
+    ):  # fmt: skip
+        raise ConfigError(f"Expected the settings of the planned stage {stage!r}, got others.")
+    if (settings.label_share > 0) != (records.n_labels > 0):
+        raise ConfigError("Expected a label_share above 0 where there are labels, and 0 where there are none.")
+    rows = records.open_in_mechanism()
+    if planned.subset is not None and len(rows) != planned.subset.source_size:
+        raise ConfigError(
+            "Expected as many units as declared: under replace-one their number is public, and subsets without "
+            "replacement need the true one. Declare it, or use PoissonMixing()."
+        )
+    ledger.charge(
+        stage,
+        noise_multiplier=planned.noise_multiplier,
+        replace_distance=own.replace_distance,
+        count=planned.count,
+    )
+    return _draw(rows, records, settings, planned, noise)
+
+
+def _draw(
+    rows: np.ndarray, records: MixableRecords, settings: MixtureSettings, stage: Stage, noise: NoiseSource
+) -> Iterator[MixtureBlock]:
+    d = records.n_features
+    stds = settings.noise_stds(stage, records.feature_norm, records.label_norm)
+    # blocks by public sizes: members and numbers of a block both stay small
+    size = max(1, _BLOCK_NUMBERS // max(rows.shape[1], 4 * settings.degree))
+    for members in _members(len(rows), settings, stage, noise, size):
+        sums = members @ rows
+        sums /= settings.degree
+        features, labels = sums[:, :d], sums[:, d:]
+        for block, noise_std in ((features, stds[0]), (labels, stds[1])):
+            if block.shape[1] and not noise.silent:
+                block += noise.gaussian(block.shape, noise_std)
+        yield MixtureBlock(features, labels)
+
+
+def _members(
+    n: int, settings: MixtureSettings, stage: Stage, noise: NoiseSource, size: int
+) -> Iterator[sparse.csr_array]:
+    """Yield who is in which mixture, a block of mixtures at a time, shape (block, n)."""
+    total = settings.n_mixtures
+    if isinstance(settings.mixing, FixedDegreeMixing):
+        facts = {"degree": settings.degree, "n_mixtures": total, "n_public": settings.n_public}
+        whole = noise.subsets(total, settings.mixing.repeats(**facts), n).T.tocsr()  # not in constant memory
+        for start in range(0, total, size):
+            yield whole[start : start + size]
+        return
+    for start in range(0, total, size):
+        block = min(size, total - start)
+        if stage.sampling_probability is not None:
+            yield noise.poisson_samples(n, stage.sampling_probability, block)
+        else:
+            yield noise.subsets(n, settings.degree, block)
+
+
+def label_share(*, multiplier: float, degree: int, n_features: int, n_labels: int) -> float:
+    """Return the share f of the squared budget for labels that estimates their products with features best.
+
+    Per entry, a mixture's signal has variance C²/(dℓ) in its block, and its noise σ², so the variance of an estimated
+    product of a feature and a label is proportional to (1 + a/(1−f))·(1 + b/f), with a = d_X z²/ℓ and b = d_Y z²/ℓ. Its
+    minimum solves a quadratic. Public facts alone: the clip norms cancel.
+
+    Args:
+        multiplier: z of one mixture.
+        degree: ℓ.
+        n_features: d_X, at least 1.
+        n_labels: d_Y; 0 gives f = 0.
+    """
+    if not n_labels:
+        return 0.0
+    a, b = (d * multiplier**2 / degree for d in (n_features, n_labels))
+    p, q, r = a - b, 2 * b * (1 + a), b * (1 + a)
+    # of p f² + q f = r, in a form without cancellation
+    return 2 * r / (q + math.sqrt(q * q + 4 * p * r))
+
+
+def product_error(*, multiplier: float, degree: int, n_features: int, n_labels: int) -> float:
+    """Return (1 + a/(1−f))·(1 + b/f) at the best f: how much noise adds to the variance of estimated products."""
+    a, b = (d * multiplier**2 / degree for d in (n_features, n_labels))
+    f = label_share(multiplier=multiplier, degree=degree, n_features=n_features, n_labels=n_labels)
+    return (1 + a / (1 - f)) * (1 + b / f if n_labels else 1.0)
+
+
+def _require_degree(degree: int, n_mixtures: int, n_public: int) -> None:
+    require_integer(at_least=1, n_mixtures=n_mixtures)
+    if require_integer(at_least=1, mixture_degree=degree) > n_public:
+        raise ConfigError(
+            f"Expected a mixture_degree of at most the public number of units, got mixture_degree={degree!r}. Lower it."
+        )

@@ -1,0 +1,268 @@
+"""DPMix: the release is a data set of noisy mixtures of records, with soft labels, to train models on.
+
+    T mixtures   P(ℓ/n, G(z)) × T   (`sfumato.mechanisms.mixing`)
+
+Everything else is public: clip norms, ℓ, T, and the split of the noise between features and labels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, final
+
+import numpy as np
+
+from sfumato.data.engine import Rows
+from sfumato.data.schema import Schema
+from sfumato.encoders.images import ImageLayout
+from sfumato.encoders.table import TableEncoder
+from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.mechanisms.mixing import (
+    FixedDegreeMixing,
+    MixableRecords,
+    Mixing,
+    MixtureSettings,
+    PoissonMixing,
+    SubsetMixing,
+    label_share,
+    noisy_mixtures,
+    product_error,
+)
+from sfumato.mechanisms.queries import Noisy
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import NonPrivate, default_delta
+from sfumato.privacy.plan import Plan, Stage
+from sfumato.release.mixtures import MixtureSet, mixture_columns
+from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
+from sfumato.synthesizers.images import has_image
+
+MIXTURES = "mixtures"
+_MOST_AUTO_DEGREE = 1024
+_ROUGH_INTERVAL, _ROUGH_STEP = 5e-4, 1.25
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AutoDegree:
+    """In place of a mixture degree: a public formula picks it.
+
+    Among the powers of two up to 1024 and half the rows, the ℓ that minimises √ℓ·(1 + a/(1−f))·(1 + b/f): how much the
+    noise adds to the variance of estimated products of features and labels (`sfumato.mechanisms.mixing.product_error`),
+    times √ℓ for what a nonlinear model loses because mixtures of more records look more alike.
+    """
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DPMix(Synthesizer):
+    """Noisy mixtures of records and their soft labels.
+
+    The release is the data set: `sample` gives it back, whole or in part, and no more than it has.
+
+    Attributes:
+        mixture_degree: ℓ, the mean number of records in a mixture, or `AutoDegree()`.
+        n_mixtures: T; by default the public number of rows.
+        mixing: `PoissonMixing()`; `SubsetMixing()`, whose guarantee is under replace-one only; `FixedDegreeMixing()`.
+        clip_norm: C_X, of a record's features, each in [0, 1]; by default √d/3 for images of d values, and for tables
+            what no row exceeds.
+        denoise: standard deviation in pixels of a Gaussian filter on the images of samples; 0 for none.
+    """
+
+    method: ClassVar[str] = "dpmix"
+
+    mixture_degree: int | AutoDegree = field(default_factory=AutoDegree)
+    n_mixtures: int | None = None
+    mixing: Mixing = field(default_factory=PoissonMixing)
+    clip_norm: float | None = None
+    denoise: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mixture_degree, AutoDegree):
+            require_integer(at_least=1, mixture_degree=self.mixture_degree)
+        if self.n_mixtures is not None:
+            require_integer(at_least=1, n_mixtures=self.n_mixtures)
+        if self.clip_norm is not None:
+            require_positive(clip_norm=self.clip_norm)
+        if self.denoise != 0:
+            require_positive(denoise=self.denoise)
+        if not isinstance(self.mixing, PoissonMixing | SubsetMixing | FixedDegreeMixing):
+            raise ConfigError(f"Expected mixing to be PoissonMixing() or another mixing, got mixing={self.mixing!r}.")
+
+    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+        """One stage of T mixtures."""
+        if n_public is None:
+            raise ConfigError(
+                "Expected a declared number of rows for dpmix, got a bought one: the probability of joining a mixture "
+                "has to be fixed before records are read. Declare `rows`, or pass n_public=... (--rows)."
+            )
+        if schema.unit is not None and schema.unit.max_rows > 1:
+            raise ConfigError(
+                f"Expected a unit of one row for dpmix, got unit {schema.unit.column!r} of up to "
+                f"{schema.unit.max_rows} rows. Set max_rows to 1, or use another method."
+            )
+        shape = _Shape.of(schema, target, self.clip_norm)
+        return [self._stage(self._degree(shape, n_public), n_public)]
+
+    def sampling(self) -> str:
+        """Say who joins a mixture."""
+        return {
+            PoissonMixing: "Poisson: every unit joins every mixture independently, with the stage's probability",
+            SubsetMixing: "subsets: every mixture is of a fixed number of units, without replacement",
+            FixedDegreeMixing: "none: every unit joins a fixed number of mixtures",
+        }[type(self.mixing)]
+
+    def _stage(self, degree: int, n_public: int) -> Stage:
+        mixtures = self.n_mixtures or n_public
+        return self.mixing.stage(
+            MIXTURES, degree=degree, n_mixtures=mixtures, n_public=n_public, measures="mixtures of random records"
+        )
+
+    def _degree(self, shape: _Shape, n_public: int) -> int:
+        """Return ℓ; `AutoDegree` tries powers of two upwards until the forecast error rises."""
+        if not isinstance(self.mixture_degree, AutoDegree):
+            return self.mixture_degree
+        delta = default_delta(n_public) if self.delta is None else self.delta
+        if isinstance(self.epsilon, NonPrivate):
+            return 1
+        best, best_error, degree, start = 1, math.inf, 1, 0.25
+        while degree <= min(_MOST_AUTO_DEGREE, max(n_public // 2, 1)):
+            start = _rough_multiplier(self._stage(degree, n_public), self.epsilon, delta, start)
+            z = self._settings(degree, n_public, 0.0).multiplier(
+                replace(self._stage(degree, n_public), noise_multiplier=start)
+            )
+            error = math.sqrt(degree) * product_error(
+                multiplier=z, degree=degree, n_features=shape.n_features, n_labels=shape.n_labels
+            )
+            if error > best_error:
+                break
+            best, best_error, degree = degree, error, 2 * degree
+        return best
+
+    def _settings(self, degree: int, n_public: int, share: float) -> MixtureSettings:
+        return MixtureSettings(
+            mixing=self.mixing,
+            degree=degree,
+            n_mixtures=self.n_mixtures or n_public,
+            n_public=n_public,
+            label_share=share,
+        )
+
+    def settings(self, stage: Stage, schema: Schema, *, target: str | None, n_public: int) -> MixtureSettings:
+        """Return the public settings of a planned stage's mixtures."""
+        shape = _Shape.of(schema, target, self.clip_norm)
+        degree = self._degree(shape, n_public)
+        if stage.inclusion is not None:
+            degree = round(stage.inclusion * n_public)
+        plain = self._settings(degree, n_public, 0.0)
+        z = plain.multiplier(stage)
+        share = label_share(multiplier=z, degree=degree, n_features=shape.n_features, n_labels=shape.n_labels)
+        return replace(plain, label_share=share)
+
+    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
+        """Say ℓ, and the noise of a mixture's entries."""
+        shape = _Shape.of(schema, target, self.clip_norm)
+        settings = self.settings(plan[MIXTURES], schema, target=target, n_public=n_public)
+        x, y = settings.noise_stds(plan[MIXTURES], shape.feature_norm, shape.label_norm)
+        labels = f", ±{y:.2g} on a label" if shape.n_labels else ""
+        return {MIXTURES: f"{settings.degree} records in each on average, noise ±{x:.2g} on a feature{labels}"}
+
+    def run(self, fit: Fit) -> Fitted:
+        """Read the records once, and mix them."""
+        schema, stage = fit.data.schema, fit.ledger.plan[MIXTURES]
+        shape = _Shape.of(schema, fit.target, self.clip_norm)
+        settings = self.settings(stage, schema, target=fit.target, n_public=fit.n_public)
+        records = shape.read(fit)
+        blocks = noisy_mixtures(records, settings, stage=MIXTURES, ledger=fit.ledger, noise=fit.noise)
+        features = np.empty((settings.n_mixtures, shape.n_features), dtype=np.float32)
+        labels = np.empty((settings.n_mixtures, shape.n_labels), dtype=np.float32)
+        start = 0
+        for block in blocks:
+            stop = start + len(block.features)
+            features[start:stop], labels[start:stop] = block.features, block.labels
+            start = stop
+        stds = (0.0, 0.0)
+        if not fit.noise.silent:
+            stds = settings.noise_stds(stage, shape.feature_norm, shape.label_norm)
+        measured = [("mixed features", Noisy(features, stds[0]))]
+        if shape.n_labels:
+            measured.append(("mixed labels", Noisy(labels, stds[1])))
+        return Fitted(
+            sampler={"name": MixtureSet.name, "target": fit.target, "denoise": self.denoise},
+            parameters={"features": features, "labels": labels},
+            measurements=tuple(measured),
+        )
+
+
+def _rough_multiplier(stage: Stage, epsilon: float, delta: float, start: float) -> float:
+    """Return the stage's noise multiplier at a budget within 3 %: enough to compare degrees by.
+
+    `start` is where to look first: the answer for a smaller degree, which is not larger.
+    """
+
+    def meets(trial: float) -> bool:
+        return (
+            account(Plan([replace(stage, noise_multiplier=trial)]), delta, interval=_ROUGH_INTERVAL).epsilon <= epsilon
+        )
+
+    high = start
+    while not meets(high):
+        high *= _ROUGH_STEP
+    while meets(high / _ROUGH_STEP):
+        high /= _ROUGH_STEP
+    low = high / _ROUGH_STEP
+    while high > 1.03 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    return high
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How records become features and labels: public facts."""
+
+    n_features: int
+    n_labels: int
+    feature_norm: float
+    label_norm: float
+    target: str | None
+    images: ImageLayout | None = None
+
+    @classmethod
+    def of(cls, schema: Schema, target: str | None, clip_norm: float | None) -> _Shape:
+        """Read it off a schema; of images, the label column is the target."""
+        if has_image(schema):
+            layout = ImageLayout.of(schema)
+            norm = math.sqrt(layout.dimension) / 3 if clip_norm is None else clip_norm
+            return cls(layout.dimension, layout.n_classes if layout.label else 0, norm, 1.0, layout.label, layout)
+        mixture_columns(schema)
+        encoder = TableEncoder.of(schema)
+        labels = [block for block in encoder.blocks if block.name == target]
+        n_labels = sum(b.entries.stop - b.entries.start for b in labels)
+        if n_labels == encoder.dimension:
+            raise ConfigError("Expected columns besides the target for dpmix, got none. Name no target.")
+        bound = math.sqrt(sum(b.norm_bound**2 for b in encoder.blocks if b.name != target))
+        return cls(encoder.dimension - n_labels, n_labels, clip_norm or bound or 1.0, 1.0, target)
+
+    def read(self, fit: Fit) -> MixableRecords:
+        """Read all records into memory as vectors."""
+        parts = []
+        with np.errstate(all="ignore"):  # a warning of numpy's would say something of a record
+            parts = [self._vectors(fit.data.schema, rows) for rows in fit.data.coded()]
+        empty = np.zeros((0, self.n_features)), np.zeros((0, self.n_labels))
+        features, labels = (np.concatenate(part) for part in zip(empty, *parts, strict=True))
+        return MixableRecords(features, labels, feature_norm=self.feature_norm, label_norm=self.label_norm)
+
+    def _vectors(self, schema: Schema, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return features (n, d_X) and labels (n, d_Y) of some rows, all ≥ 0; each row depends on itself alone."""
+        if self.images is not None:
+            pictures = self.images.pictures(rows[self.images.image])
+            return pictures.reshape(len(pictures), -1), np.eye(max(self.n_labels, 1))[self.images.classes(rows)][
+                :, : self.n_labels
+            ]
+        encoder = TableEncoder.of(schema)
+        vectors = encoder.encode(rows)
+        is_label = np.zeros(encoder.dimension, dtype=bool)
+        for block in encoder.blocks:
+            is_label[block.entries] = block.name == self.target
+        return vectors[:, ~is_label], vectors[:, is_label]
