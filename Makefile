@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint bench docs adult tables images paper-dp-em clean help
+.PHONY: demo test test-slow lint bench docs adult tables images p3gm paper-dp-em clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -51,6 +51,9 @@ images: .venv/.installed-papers  ## the same on MNIST and Fashion-MNIST, scored 
 paper-dp-em: .venv/.installed-papers  ## the figures of DP-EM (papers/dp_em): SFUMATO_DATA=folder
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/compositions.py --picture papers/dp_em/out/compositions.png
 	for figure in 3 4 5; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_$$figure.py --data $(SFUMATO_DATA) || exit 1; done
+
+p3gm: .venv/.installed-papers  ## P3GM on the data sets of its paper: SFUMATO_DATA=folder; goes on where it stopped
+	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm.py $(SFUMATO_DATA) --validate --out p3gm.json
 
 docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
