@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from sfumato.data.schema import Schema
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
+from sfumato.synthesizers.dpmix import AutoDegree, DPMix
 from sfumato.synthesizers.dpvae import DPVAE
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.independent_items import IndependentItems
@@ -24,8 +25,10 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 __all__ = [
     "DPVAE",
     "P3GM",
+    "AutoDegree",
     "BuyCount",
     "ConditionalGaussian",
+    "DPMix",
     "Fidelity",
     "IndependentItems",
     "NonPrivate",
