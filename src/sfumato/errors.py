@@ -54,6 +54,10 @@ class DataError(SfumatoError, ValueError):
     """A data source cannot be read."""
 
 
+class TrainingError(SfumatoError, RuntimeError):
+    """A network could not be run on the records."""
+
+
 class OutputError(SfumatoError, OSError):
     """An output exists already, or cannot be written."""
 

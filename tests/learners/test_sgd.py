@@ -6,7 +6,7 @@ from torch import nn  # noqa: E402
 
 import sfumato.learners.sgd as sgd  # noqa: E402
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale  # noqa: E402
-from sfumato.errors import LedgerError  # noqa: E402
+from sfumato.errors import LedgerError, TrainingError  # noqa: E402
 from sfumato.learners.progress import Progress  # noqa: E402
 from sfumato.learners.schedules import Cosine  # noqa: E402
 from sfumato.learners.sgd import Descent, Task, descend  # noqa: E402
@@ -186,6 +186,15 @@ class TestSensitivity:
         run(task, records(60), ledger(3), noise=Watched())
         assert len(asked) == 3
         assert all(shape[1] == D for shape in asked)
+
+
+def test_an_error_does_not_tell_how_many_are_in_a_batch():
+    """Libraries put shapes into their messages."""
+    wrong = nn.Sequential(nn.Linear(D + 1, 2))
+    with pytest.raises(TrainingError) as error:
+        run(Task(wrong, lambda x, _: wrong(x).sum(1)), records(317), ledger(1, 1.0))
+    assert "317" not in str(error.value)
+    assert error.value.__context__ is None
 
 
 class Remembering(Progress):

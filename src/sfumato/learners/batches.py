@@ -83,7 +83,8 @@ def poisson_batches(
     for start in range(0, n_steps, at_once):
         gathered: list[list[np.ndarray]] = [[] for _ in range(min(at_once, n_steps - start))]
         for rows in records.coded():
-            vectors = encoder.encode(rows).astype(np.float32, copy=False)
+            with np.errstate(all="ignore"):  # a warning of numpy's would say something of a record
+                vectors = encoder.encode(rows).astype(np.float32, copy=False)
             for members in gathered:
                 chosen = poisson_members(len(vectors), stage=stage, ledger=ledger, noise=noise)
                 members.append(vectors[chosen])

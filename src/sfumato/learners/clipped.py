@@ -19,8 +19,6 @@ from torch import Tensor, nn
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.clip import SAFETY
 
-# float32 norms are right to about 1e-6 of themselves; the margin keeps a rounded contribution inside the bound
-_MARGIN = SAFETY * (1 - 1e-5)
 _FREE = (
     nn.ReLU,
     nn.Tanh,
@@ -87,21 +85,28 @@ class ClippedGradients:
 
         Returns:
             The sums, in the order of `parameters`, each record's part of joint norm at most C; and the losses. Both
-            are exact: they may leave through a mechanism only.
+            are exact, and sums 64-bit: they may leave through a mechanism only.
         """
         self._uses.clear()
-        loss = losses(self.network)
-        unused = [layer for layer in self._layers if layer not in self._uses]
-        if unused:
-            raise ConfigError("Expected every layer to be used in a forward pass, got one that is not.")
-        outputs = [self._uses[layer].output for layer in self._layers]
-        grads = torch.autograd.grad(loss.sum(), outputs)
-        parts = [_part(layer, self._uses[layer].inputs, g) for layer, g in zip(self._layers, grads, strict=True)]
-        self._uses.clear()
-        norms = torch.sqrt(torch.stack([part.squared_norms() for part in parts]).sum(0))
-        fine = torch.isfinite(norms)
-        factors = torch.where(fine, (clip_norm * _MARGIN / norms.clamp_min(1e-30)).clamp_max(_MARGIN), 0.0)
-        return [total for part in parts for total in part.weighted(factors, fine)], loss.detach()
+        # whatever the caller has switched on: a sum rounded to 16 bits moves by more than one record's part
+        device = next(iter(self._layers)).weight.device.type
+        with torch.autocast(device, enabled=False):
+            loss = losses(self.network)
+            unused = [layer for layer in self._layers if layer not in self._uses]
+            if unused:
+                raise ConfigError("Expected every layer to be used in a forward pass, got one that is not.")
+            outputs = [self._uses[layer].output for layer in self._layers]
+            grads = torch.autograd.grad(loss.sum(), outputs)
+            # norms and sums in 64 bits: in 32, squares underflow, and rounding of a sum depends on who is in it
+            parts = [
+                _part(layer, self._uses[layer].inputs.double(), g.double())
+                for layer, g in zip(self._layers, grads, strict=True)
+            ]
+            self._uses.clear()
+            norms = torch.sqrt(torch.stack([part.squared_norms() for part in parts]).sum(0))
+            fine = torch.isfinite(norms)
+            factors = torch.where(fine, (clip_norm * SAFETY / norms.clamp_min(1e-300)).clamp_max(SAFETY), 0.0)
+            return [total for part in parts for total in part.weighted(factors, fine)], loss.detach()
 
 
 @dataclass(frozen=True)
@@ -169,6 +174,8 @@ def _layers(network: nn.Module) -> Iterator[nn.Linear | nn.Conv2d]:
         if any(id(p) in seen for p in own):
             raise ConfigError("Expected layers that share no parameters, got a parameter of two layers.")
         seen.update(map(id, own))
+        if isinstance(module, nn.Flatten | nn.Unflatten) and _first_axis(module) == 0:
+            raise ConfigError(f"Expected {type(module).__name__} to leave the axis of records alone, got axis 0.")
         if isinstance(module, nn.Linear):
             yield module
         elif isinstance(module, nn.Conv2d):
@@ -180,6 +187,10 @@ def _layers(network: nn.Module) -> Iterator[nn.Linear | nn.Conv2d]:
                 f"Expected a network of linear layers, convolutions and activations, got {type(module).__name__}: "
                 "a record's gradient could not be clipped alone."
             )
+
+
+def _first_axis(module: nn.Flatten | nn.Unflatten) -> int | str:
+    return module.start_dim if isinstance(module, nn.Flatten) else module.dim
 
 
 def _is_torchs_own(module: nn.Module) -> bool:

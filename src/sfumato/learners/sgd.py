@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.data.engine import Exact, Records
-from sfumato.errors import require_integer, require_positive
+from sfumato.errors import TrainingError, require_integer, require_positive
 from sfumato.learners.batches import VectorEncoder, poisson_batches
 from sfumato.learners.clipped import ClippedGradients
 from sfumato.learners.progress import Progress
@@ -118,12 +118,26 @@ def descend(
         records, encoder, n_steps - first, stage=stage, ledger=ledger, noise=noise, n_public=n_public
     )
     for step, batch in enumerate(batches, start=first):
-        total = _clipped_sum(task, clipped, batch, settings, noise)
+        total = _guarded_sum(task, clipped, batch, settings, noise)
         exact = Exact(total, name=stage, norm_bound=settings.clip_norm, replace_distance=2.0)
         gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=noise).value
         state.step(gradient, divisor, settings.schedule.factor(step, n_steps))
         progress.done(step + 1, step + 1 == n_steps, state.keep)
     state.finish()
+
+
+def _guarded_sum(
+    task: Task, clipped: ClippedGradients, batch: np.ndarray, settings: Descent, noise: NoiseSource
+) -> np.ndarray:
+    """Return the clipped sum; errors of libraries state shapes, and with them how many records are in a batch."""
+    try:
+        return _clipped_sum(task, clipped, batch, settings, noise)
+    except (RuntimeError, MemoryError):
+        pass
+    raise TrainingError(
+        "The network could not be run on a batch: it does not fit the vectors, or memory ran out. Nothing of this step "
+        "was released. Check the network's inputs, or take a smaller batch."
+    )
 
 
 def _clipped_sum(

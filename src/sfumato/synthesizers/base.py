@@ -20,7 +20,7 @@ from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNo
 from sfumato.mechanisms.queries import Noisy, noisy_count
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import describe, issue
+from sfumato.privacy.certificate import describe, installed_versions, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release import Measurement, Release, SourceForm
@@ -217,7 +217,7 @@ class Synthesizer(ABC):
         records = PrivateData(open_source(data), schema)
         form = _form(records)
         plan = calibrate(self._uncalibrated(schema, target, rows), budget or _nominal(rows))
-        journal = self._journal(checkpoint, plan, schema, target, private=noise.private, seed=seed)
+        journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
         ledger = Ledger(plan, budget, progress)
         measured: list[tuple[str, Noisy]] = []
         if rows is None:
@@ -245,6 +245,7 @@ class Synthesizer(ABC):
         schema: Schema,
         target: str | None,
         *,
+        n_public: int | None,
         private: bool,
         seed: int | None,
     ) -> Journal:
@@ -256,6 +257,8 @@ class Synthesizer(ABC):
             "settings": repr(self),
             "plan": repr(plan),
             "schema": schema.to_dict(),
+            "n_public": n_public,
+            "versions": installed_versions(),
             "target": target,
             "private": private,
             "seed": seed,

@@ -114,11 +114,18 @@ class Journal:
                 f"Expected {path} to be the checkpoint of this fit, got one of another schema, plan or settings. "
                 "Repeat the call it was made with, or name another file."
             )
-        steps = json.loads(header["steps"])
-        self._descents = {stage: (int(step), {}) for stage, step in steps.items()}
-        for name, array in arrays.items():
-            kind, stage, key = name.split("/", 2)
-            (self._stages.setdefault(stage, {}) if kind == "stage" else self._descents[stage][1])[key] = array
+        sound = True
+        try:
+            steps = {str(stage): int(step) for stage, step in json.loads(header["steps"]).items()}
+            self._descents = {stage: (step, {}) for stage, step in steps.items()}
+            for name, array in arrays.items():
+                kind, stage, key = name.split("/", 2)
+                (self._stages.setdefault(stage, {}) if kind == "stage" else self._descents[stage][1])[key] = array
+            sound = all(step > 0 for step in steps.values())
+        except (KeyError, ValueError, TypeError, AttributeError):
+            sound = False
+        if not sound:
+            raise ConfigError(f"Expected {path} to be a whole checkpoint, got a damaged one. Name another file.")
 
 
 class _Descent(Progress):
