@@ -87,7 +87,12 @@ def image_run(folder: Path, data: str, method: str, *, validate: bool, seed: int
     made = release.sample(len(x))
     labels = made["y"].astype(int)
     by_epoch = accuracy(made["x"], labels, test_x, test_y, epochs=10, batch=128, seed=seed)
-    return {"accuracy": by_epoch[-1], "fit_seconds": seconds, "epsilon": release.certificate.epsilon}
+    return {
+        "accuracy": by_epoch[-1],
+        "accuracy_best_epoch": max(by_epoch),  # what the paper reads; it is chosen on the images it is scored on
+        "fit_seconds": seconds,
+        "epsilon": release.certificate.epsilon,
+    }
 
 
 def main() -> None:
@@ -115,7 +120,7 @@ def main() -> None:
                 print(data, method, {key: round(value, 4) for key, value in cell[-1].items()}, flush=True)
     for name, cell in known.items():
         if cell:
-            means = {key: round(float(np.mean([one[key] for one in cell])), 4) for key in cell[0]}
+            means = {key: round(float(np.mean([one[key] for one in cell])), 4) for key in cell[-1] if key in cell[0]}
             print(f"{name}, {len(cell)} runs: {means}")
     print("Made from real records without noise: these figures are NOT private.")
 

@@ -23,3 +23,12 @@ def people(remembered_accounts) -> Release:
 @pytest.fixture(scope="module")
 def pictures(remembered_accounts) -> Release:
     return fit(tables.images(), tables.image_schema())
+
+
+@pytest.fixture(scope="module")
+def decoded() -> Release:
+    """A network's."""
+    pytest.importorskip("torch", reason="networks need the extra nets")
+    from fixtures.methods import QUICK
+
+    return QUICK["p3gm"](epsilon=1.0).fit(small_frame(), schema=SMALL, target="label", seed=1)

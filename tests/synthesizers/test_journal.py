@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 pytest.importorskip("torch", reason="networks need the extra nets")
 
@@ -142,6 +143,26 @@ class TestRefusals:
         with pytest.raises(ConfigError, match="checkpoint of Sfumato"):
             fit(path)
         assert path.read_bytes() == content
+
+    @pytest.mark.parametrize("steps", ["", "[]", "3", '{"decoder": -1}', '{"decoder": null}', "{}"])
+    def test_a_damaged_checkpoint(self, tmp_path, steps):
+        path = tmp_path / "fit.checkpoint"
+        with pytest.raises(Stop):
+            fit(path, stop_after=60)
+        with safetensors.safe_open(path, "numpy") as file:
+            header = {**file.metadata(), "steps": steps}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        path.write_bytes(safetensors.numpy.save(arrays, header))
+        with pytest.raises(ConfigError, match="damaged"):
+            fit(path)
+
+    def test_a_cut_checkpoint(self, tmp_path):
+        path = tmp_path / "fit.checkpoint"
+        with pytest.raises(Stop):
+            fit(path, stop_after=60)
+        path.write_bytes(path.read_bytes()[:-10])
+        with pytest.raises(ConfigError, match="checkpoint of Sfumato"):
+            fit(path)
 
     def test_a_method_of_seconds(self, tmp_path):
         with pytest.raises(ConfigError, match="takes seconds"):

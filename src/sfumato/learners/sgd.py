@@ -213,7 +213,7 @@ class _State:
             for i, p in enumerate(self._parameters):
                 p.copy_(torch.from_numpy(kept[f"weights{i}"]))
                 self._optimiser.state[p] = {
-                    "step": torch.tensor(float(self._steps)),
+                    "step": torch.tensor(float(self._steps), device=p.device),
                     "exp_avg": torch.from_numpy(kept[f"first{i}"].copy()).to(p.device),
                     "exp_avg_sq": torch.from_numpy(kept[f"second{i}"].copy()).to(p.device),
                 }
