@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -304,3 +305,52 @@ def test_many_columns_of_factor_analysis():
 def test_importing_sfumato_does_not_load_the_estimators():
     code = "import sys, sfumato; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_wide_numbers_that_overflow_are_clamped_in_silence():
+    rows = (
+        np.full((50, 2), np.longdouble("1e4000")) if np.finfo(np.longdouble).max > 1e308 else np.full((50, 2), np.inf)
+    )
+    DPKMeans(2, seed=0, **PUBLIC).fit(rows)
+
+
+def test_bounds_whose_width_is_no_number_are_refused():
+    with pytest.raises(ConfigError, match="beyond"):
+        DPKMeans(2, n_public=10).fit(np.zeros((5, 2)), bounds=(-1e308, 1e308))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_a_fit_that_cannot_read_its_records_leaves_a_fitted_estimator_as_it_was(estimator):
+    fitted = clone(estimator).fit(blobs())
+    before = dict(vars(fitted))
+
+    class Broken(np.ndarray):
+        def __getitem__(self, index):
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        fitted.fit(np.zeros((50, 3)).view(Broken))
+    assert vars(fitted) == before
+    # names of columns do not outlive the fit that had them
+    fitted.fit(pd.DataFrame(blobs(), columns=["a", "b"])).fit(blobs())
+    assert not hasattr(fitted, "feature_names_in_")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_memory_is_that_of_a_chunk_and_not_of_the_file(estimator, tmp_path, monkeypatch):
+    monkeypatch.setattr("sfumato.estimators.records._CHUNK_BYTES", 1 << 18)
+    rows = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float64, shape=(1 << 20, 2))
+    rows[::7] = 1.0
+    estimator = clone(estimator)
+    if "iterations" in estimator.get_params():
+        estimator.set_params(iterations=2)
+    estimator.fit(rows[:10])  # calibrated once, and untraced: tracing is slow
+    peaks = []
+    for n in (10, len(rows)):  # the account takes its own memory, of few records as of many
+        tracemalloc.start()
+        try:
+            estimator.fit(rows[:n])
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + rows.nbytes / 8

@@ -56,6 +56,15 @@ def test_every_schema_in_the_documentation_is_valid(block: str, tmp_path: Path) 
     assert yaml.safe_load(block)["columns"].keys() == sfumato.Schema.load(path).columns.keys()
 
 
+def test_the_example_of_the_estimators_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = _blocks(ROOT / "docs" / "estimators.md", "python")
+    namespace: dict[str, object] = {}
+    exec(block, namespace)
+    synthetic = namespace["synthetic"]
+    assert len(synthetic) == 1000
+
+
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (example,) = _blocks(README, "python")

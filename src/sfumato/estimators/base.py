@@ -13,10 +13,13 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sfumato.data.kinds import Continuous
+from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, require_integer
 from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
@@ -27,6 +30,7 @@ from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.release.model import Measurement, Release, SourceForm
 
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
@@ -94,6 +98,14 @@ class PrivateEstimator(BaseEstimator, ABC):
     def _run(self, session: Session) -> list[Noisy]:
         """Fit, charging every stage in order; set the attributes; return what was released."""
 
+    @abstractmethod
+    def _sampler(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return name and settings of the release's sampler, and its arrays."""
+
+    @abstractmethod
+    def _measured(self, noisy: Noisy) -> str:
+        """Return the name of what a release measured."""
+
     def fit(self, X: Any, y: object = None, *, bounds: Any = None) -> Self:  # noqa: ANN401 - anything with rows
         """Fit under differential privacy.
 
@@ -122,11 +134,14 @@ class PrivateEstimator(BaseEstimator, ABC):
         noise = self._noise(budget)
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
         session = Session(records, ball, ledger, noise, rng, n_public)
+        # only now does a fitted estimator change: one whose records cannot be read stays as it was
+        self.releases_ = tuple(self._run(session))
+        ledger.close()
         self.n_features_in_ = records.dimension
         if records.names is not None:
             self.feature_names_in_ = np.array(records.names, dtype=object)
-        self.releases_ = tuple(self._run(session))
-        ledger.close()
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.certificate_ = issue(deepcopy(_described(self.method, plan, budget, n_public)), private=noise.private)
         return self
 
@@ -135,6 +150,34 @@ class PrivateEstimator(BaseEstimator, ABC):
         """What the fit cost."""
         check_is_fitted(self)
         return self.certificate_
+
+    def release(self) -> Release:
+        """Return what was fitted as a release, with its certificate: to save, load and sample.
+
+        Its schema has the public bounds, and the columns of the records where they had names, else x0, x1, …; samples
+        are clamped to the bounds; of k-means they are its centres. Its measurements are `releases_`, in the units in
+        which they were released.
+
+        Privacy: none (a function of released values).
+
+        Raises:
+            NotFittedError: nothing was fitted.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        lower, upper = self._ball.lower, self._ball.upper
+        kinds = {n: Continuous(lower=float(a), upper=float(b)) for n, a, b in zip(names, lower, upper, strict=True)}
+        settings, parameters = self._sampler()
+        return Release(
+            schema=Schema(columns=kinds, rows=self.certificate_.content["n_public"]),
+            certificate=self.certificate_,
+            sampler=settings,
+            parameters={name: np.array(value, dtype=np.float64) for name, value in parameters.items()},
+            measurements=tuple(
+                Measurement(self._measured(n), n.value, n.noise_std, n.symmetric) for n in self.releases_
+            ),
+            form=SourceForm("pandas", dict.fromkeys(kinds, pa.float64()), dict.fromkeys(kinds, "float64")),
+        )
 
     def _budget(self, n_public: int) -> PrivacyBudget | None:
         if isinstance(self.epsilon, NonPrivate):

@@ -18,6 +18,7 @@ from sfumato.models.factors import CentredMoment, FactorModel, Moment, denoised_
 from sfumato.models.gaussian import noise_reach
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
+from sfumato.release.normal_samplers import FactorPoints
 
 _CONSTANT = 0.5
 _EXTRA_RANK = 10  # eigenvalues looked at beyond the latent dimension
@@ -121,6 +122,14 @@ class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
             least = max(least, noise_std)
             moment = denoised_moment(moment, noise_reach(noise_std, q), least, self.latent_dim + _EXTRA_RANK)
         return fit_factors(mean, moment, self.latent_dim, least=least)
+
+    def _sampler(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        model = self.model_
+        arrays = {"mean": model.mean, "loadings": model.loadings, "variances": model.variances}
+        return {"name": FactorPoints.name}, arrays
+
+    def _measured(self, noisy: Noisy) -> str:
+        return "second moment"
 
     def score_samples(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the log density of each row, in data units, shape (n,)."""

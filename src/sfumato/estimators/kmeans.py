@@ -9,11 +9,12 @@ from sklearn.base import TransformerMixin
 
 from sfumato.errors import ConfigError, require_integer
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.kmeans import fit_kmeans, kmeans_stages
+from sfumato.learners.kmeans import ClusterSums, GridCounts, fit_kmeans, kmeans_stages
 from sfumato.mechanisms.queries import Noisy
 from sfumato.models.centres import CentreGrid, nearest, random_centres, squared_distances
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
+from sfumato.release.normal_samplers import CentrePoints
 
 
 class DPKMeans(TransformerMixin, PrivateEstimator):
@@ -114,6 +115,12 @@ class DPKMeans(TransformerMixin, PrivateEstimator):
         self._ball, self._centres = session.ball, centres
         self.cluster_centers_ = session.ball.outside(centres)
         return released
+
+    def _sampler(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"name": CentrePoints.name}, {"centres": self.cluster_centers_, "sizes": self.sizes_}
+
+    def _measured(self, noisy: Noisy) -> str:
+        return GridCounts.name if noisy.value.ndim == 1 else ClusterSums.name
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the nearest centre of each row, shape (n,)."""

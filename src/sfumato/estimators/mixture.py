@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import ConfigError, require_integer
 from sfumato.estimators.base import PrivateEstimator, Session, require_type
 from sfumato.learners.em import em_stages, fit_mixture
+from sfumato.learners.em_moments import EmMoments
 from sfumato.mechanisms.queries import Noisy
 from sfumato.models.covariances import CovarianceForm, FullCovariance, SphericalCovariance
 from sfumato.models.mixture_starts import MomentStart, random_start
@@ -17,6 +18,7 @@ from sfumato.models.mixture_steps import MAP, MLE, MStep
 from sfumato.models.mixtures import GaussianMixture
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
+from sfumato.release.normal_samplers import MixturePoints
 
 _RANDOM_SPREAD = 0.5  # of the ball's radius, over all axes
 
@@ -150,6 +152,13 @@ class DPGaussianMixture(PrivateEstimator):
             self.mixture_.weights, self.mixture_.means, self.mixture_.covariances,
         )  # fmt: skip
         return released
+
+    def _sampler(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        settings = {"name": MixturePoints.name, "covariance": self.mixture_.form.name}
+        return settings, self.mixture_.to_arrays()
+
+    def _measured(self, noisy: Noisy) -> str:
+        return "pooled second moment" if noisy.symmetric else EmMoments.name
 
     def score_samples(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the log density of each row, in data units, shape (n,)."""

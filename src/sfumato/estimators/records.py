@@ -17,6 +17,7 @@ from sfumato.errors import ConfigError, DataError, require_positive
 
 X = "x"
 _CHUNK_BYTES = 1 << 26
+_WIDEST_BOUND = 1e150
 
 
 class ArrayRecords:
@@ -33,7 +34,9 @@ class ArrayRecords:
         """Yield chunks of rows."""
         step = max(1, _CHUNK_BYTES // (8 * self.dimension))
         for start in range(0, len(self._array), step):
-            yield {X: np.asarray(self._array[start : start + step], dtype=np.float64)}
+            with np.errstate(all="ignore"):  # a warning of a wide number that overflows would tell of it
+                chunk = np.asarray(self._array[start : start + step], dtype=np.float64)
+            yield {X: chunk}
 
 
 class SourceRecords:
@@ -162,6 +165,8 @@ def _read_bounds(bounds: Any, dimension: int) -> tuple[np.ndarray, np.ndarray]: 
         lower, upper = (np.broadcast_to(np.asarray(side, dtype=np.float64), (dimension,)) for side in bounds)
         if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
             problem = "a bound that is not finite, or a lower one that is not below the upper"
+        elif max(np.abs(lower).max(), np.abs(upper).max()) > _WIDEST_BOUND:
+            problem = f"a bound beyond ±{_WIDEST_BOUND:g}, where their width is no number"
     except (TypeError, ValueError):
         problem = f"something that does not fit {dimension} column(s)"
     if problem is not None:

@@ -15,6 +15,7 @@ from sfumato.models.conditional import ConditionalChain, given_first
 from sfumato.release.decoder_sampler import LatentDecoder
 from sfumato.release.image_sampler import ImagePortrait
 from sfumato.release.mixtures import MixtureSet
+from sfumato.release.normal_samplers import CentrePoints, FactorPoints, MixturePoints
 from sfumato.release.set_sampler import IndependentItems
 
 
@@ -126,6 +127,9 @@ SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
     LatentDecoder.name: LatentDecoder,
     IndependentItems.name: IndependentItems,
     MixtureSet.name: MixtureSet,
+    MixturePoints.name: MixturePoints,
+    FactorPoints.name: FactorPoints,
+    CentrePoints.name: CentrePoints,
 }
 
 
