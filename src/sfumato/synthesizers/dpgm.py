@@ -30,7 +30,7 @@ from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.learners.batches import require_single_records
 from sfumato.learners.clip_norms import AdaptiveClip
 from sfumato.learners.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
-from sfumato.learners.flat import is_table
+from sfumato.learners.flat import flat_dimension, is_table
 from sfumato.learners.profiles import ClusterProfiles, Profiles
 from sfumato.learners.set_lengths import TotalLength
 from sfumato.mechanisms.queries import Noisy, noisy_sum
@@ -110,7 +110,8 @@ class DPGM(Synthesizer):
     def __post_init__(self) -> None:
         for name in ("n_clusters", "batch_size", "iterations"):
             require_integer(at_least=1, **{name: getattr(self, name)})
-        require_integer(at_least=2, n_features=self.n_features)
+        if require_integer(at_least=2, n_features=self.n_features) % 2:
+            raise ConfigError(f"Expected n_features to be even, got n_features={self.n_features!r}.")
         require_positive(epochs=self.epochs)
         if not isinstance(self.clip_norm, AdaptiveClip):
             require_positive(clip_norm=self.clip_norm)
@@ -133,6 +134,10 @@ class DPGM(Synthesizer):
         tables = not sets and is_table(schema)
         if sets:
             _check_sets(schema, target)
+        dimension = SetEncoder.of(schema).dimension if sets else flat_dimension(schema)
+        if self.centres is not None and np.shape(self.centres) != (self.n_clusters, dimension):
+            expected = (self.n_clusters, dimension)
+            raise ConfigError(f"Expected centres of shape {expected}, got {np.shape(self.centres)}.")
         probability, n_steps = schedule(n_public, self.batch_size, self.epochs)
         budget = nominal_budget(self.epsilon, self.delta, n_public)
         shares, left = self.shares, 1 - self.shares.profiles
@@ -152,7 +157,7 @@ class DPGM(Synthesizer):
             multiplier = one_shot(shares.clusters, budget, self.iterations)
             stages.append(
                 kmeans_stage(
-                    CLUSTERS, dimension=self._dimension, n_iterations=self.iterations, noise_multiplier=multiplier
+                    CLUSTERS, dimension=self.n_features, n_iterations=self.iterations, noise_multiplier=multiplier
                 )
             )
             left -= shares.clusters
@@ -172,10 +177,6 @@ class DPGM(Synthesizer):
             measures=f"how the networks of {self.n_clusters} clusters should change",
         )
         return [*stages, networks]
-
-    @property
-    def _dimension(self) -> int:
-        return 2 * (self.n_features // 2)
 
     @property
     def _needs_width(self) -> bool:
@@ -237,15 +238,11 @@ class DPGM(Synthesizer):
             return lambda rows: np.zeros(len(rows), dtype=np.int64), ()
         distance = 2 * vectors.typical_norm**2 if self.distance is None else self.distance
         features = FourierFeatures.of(
-            vectors.dimension, n_features=self._dimension, gamma=1 / distance, seed=_FEATURE_SEED
+            vectors.dimension, n_features=self.n_features, gamma=1 / distance, seed=_FEATURE_SEED
         )
-        start = random_centres(self.n_clusters, self._dimension, public_stream(_START_SEED))
+        start = random_centres(self.n_clusters, self.n_features, public_stream(_START_SEED))
         if self.centres is not None:
             given = np.asarray(self.centres, dtype=np.float64)
-            if given.shape != (self.n_clusters, vectors.dimension):
-                raise ConfigError(
-                    f"Expected centres of shape {(self.n_clusters, vectors.dimension)}, got {given.shape}."
-                )
             start = features.encode(given)
 
         def make() -> dict[str, np.ndarray]:
