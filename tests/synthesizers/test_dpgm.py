@@ -16,9 +16,7 @@ from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.learners.clip_norms import AdaptiveClip
-from sfumato.learners.feature_kmeans import Weights
 from sfumato.learners.profiles import Profiles
-from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.ledger import Ledger
 from sfumato.synthesizers.dpgm_settings import RBM, VAE, MixtureShares
@@ -169,16 +167,33 @@ def test_binary_images_are_drawn_where_asked():
 
 class TestProfiles:
     def test_rare_items_share_what_there_is_of_them(self):
-        weights = Weights.of(4)
-        value = np.array([[weights.count * 100, *(weights.sum * np.array([50.0, 1.0, 3.0, -1.0]))]])
-        found = Profiles.of(Noisy(value, 2 * weights.sum), weights, 1.0)
+        sums = np.array([[50.0, 2.0, 4.0, -3.0]])
+        found = Profiles.of(np.array([100.0]), sums, sums[0], noise_stds=(1.0, 4.0, 4.0))
         np.testing.assert_allclose(found.means, [[0.5, 0.01, 0.01, 0.01]])
         np.testing.assert_allclose(found.shares, [1.0])
+
+    def test_without_noise_they_are_the_means(self):
+        rng = np.random.default_rng(1)
+        sizes, means = np.array([100.0, 300.0]), rng.uniform(0.1, 0.9, (2, 5))
+        sums = sizes[:, None] * means
+        found = Profiles.of(sizes, sums, sums.sum(axis=0), noise_stds=(0.0, 0.0, 0.0))
+        np.testing.assert_allclose(found.means, means)
+        np.testing.assert_allclose(found.shares, [0.25, 0.75])
+
+    def test_sums_over_all_records_are_kept(self):
+        """Clusters whose sums are noise are like all records, and what is known of all records stays."""
+        rng = np.random.default_rng(2)
+        sizes, whole = np.full(20, 500.0), rng.uniform(50, 2500, 30)
+        sums = np.outer(np.full(20, 1 / 20), whole) + 60 * rng.standard_normal((20, 30))
+        found = Profiles.of(sizes, sums, whole + 10 * rng.standard_normal(30), noise_stds=(5.0, 60.0, 10.0))
+        np.testing.assert_allclose(found.shares @ found.means * 10_000, whole, atol=60)
+        assert np.abs(found.means - whole / 10_000).mean() < 0.6 * np.abs(sums / 500 - whole / 10_000).mean()
 
     def test_only_noise_still_gives_probabilities(self):
         rng = np.random.default_rng(0)
         for _ in range(20):
-            found = Profiles.of(Noisy(1e3 * rng.standard_normal((5, 9)), 1e3), Weights.of(8), 2.0)
+            counts, sums, whole = (1e3 * rng.standard_normal(shape) for shape in (5, (5, 9), 9))
+            found = Profiles.of(counts, sums, whole, noise_stds=(1e3, 1e3, 1e3))
             assert ((found.means > 0) & (found.means < 1)).all()
             assert found.shares.sum() == pytest.approx(1)
             assert (found.shares > 0).all()

@@ -1,8 +1,9 @@
 """How many records are in each cluster, and what they hold on the mean: the start of generative networks.
 
-    profiles    G(σ)    one-hot(a) ⊗ (w₀, w₁ clip(x, B)/B),   w₀² + w₁² = 1, x ≥ 0
+    profiles    G(σ)    (w₀ e_a, w₁ e_a ⊗ x', w₂ x'),   x' = clip(x, B)/B, x ≥ 0, w₀² + w₁² + w₂² = 1
 
-a is a public rule of a record's own vector, such as the nearest of released centres. Proof: docs/proofs/kmeans.md.
+a is a public rule of a record's own vector, such as the nearest of released centres. The sum over all records is bought
+beside those of clusters, as the noise of k sums adds up. Proof: docs/proofs/kmeans.md.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ from sfumato.mechanisms.queries import Noisy
 _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096
 _OUT_OF_NOISE = 2.0
+_WHOLE, _HARDLY = 0.5, 1e-6  # share of the sums' squared weight that the sum over all records has
+_LEAST = 0.5  # records, that an entry stands for at least
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterProfiles:
-    """Per cluster, w₀ times the number of records and w₁/B times the sum of their clipped vectors.
+    """Sizes of clusters, and sums of clipped vectors by cluster and over all records.
 
     Norm at most 1. Entries of vectors are not negative, so two records' contributions have an inner product of at least
-    0 and are at most √2 apart. Value: shape (k, 1 + m).
+    0 and are at most √2 apart. Value: shape (k + 1, 1 + m): a row per cluster, of w₀ times its size and w₁/B times its
+    sum; then one for all records, of 0 and w₂/B times theirs.
 
     Attributes:
         encoder: of coded records, to vectors of no negative entry.
@@ -45,9 +49,11 @@ class ClusterProfiles:
     name: str = "profiles of clusters"
 
     @property
-    def weights(self) -> Weights:
-        """w₀ and w₁."""
-        return Weights.of(self.encoder.dimension)
+    def weights(self) -> tuple[float, float, float]:
+        """w₀, w₁ and w₂: as of k-means, the sums' share in halves; with one cluster w₂ is next to nothing."""
+        both = Weights.of(self.encoder.dimension)
+        whole = _WHOLE if self.n_clusters > 1 else _HARDLY
+        return both.count, both.sum * float(np.sqrt(1 - whole)), both.sum * float(np.sqrt(whole))
 
     @property
     def norm_bound(self) -> float:
@@ -61,23 +67,42 @@ class ClusterProfiles:
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
-        return np.zeros((self.n_clusters, 1 + self.encoder.dimension))
+        return np.zeros((self.n_clusters + 1, 1 + self.encoder.dimension))
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some records, a few at a time."""
         vectors = self.encoder.encode(rows)
+        w0, w1, w2 = self.weights
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             part = vectors[start : start + _ROWS_AT_ONCE]
             member = np.eye(self.n_clusters)[self.assign(part)]
-            clipped = np.maximum(clip_rows(part, self.clip_norm), 0.0)
-            total[:, 0] += self.weights.count * member.sum(axis=0)
-            total[:, 1:] += self.weights.sum / self.clip_norm * (member.T @ clipped)
+            sums = member.T @ np.maximum(clip_rows(part, self.clip_norm), 0.0) / self.clip_norm
+            total[:-1, 0] += w0 * member.sum(axis=0)
+            total[:-1, 1:] += w1 * sums
+            total[-1, 1:] += w2 * sums.sum(axis=0)
+
+    def read(self, noisy: Noisy) -> Profiles:
+        """Return what a release of it says. Free."""
+        w0, w1, w2 = self.weights
+        count_std, sum_std, whole_std = (
+            noisy.noise_std / w0, noisy.noise_std * self.clip_norm / w1, noisy.noise_std * self.clip_norm / w2
+        )  # fmt: skip
+        return Profiles.of(
+            noisy.value[:-1, 0] / w0,
+            noisy.value[:-1, 1:] * (self.clip_norm / w1),
+            noisy.value[-1, 1:] * (self.clip_norm / w2),
+            noise_stds=(
+                noisy.noise_std / w0,
+                noisy.noise_std * self.clip_norm / w1,
+                noisy.noise_std * self.clip_norm / w2,
+            ),
+        )
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Profiles:
-    """What noisy profiles say. Free.
+    """What noisy profiles say. Functions of released values.
 
     Attributes:
         shares: of the records, per cluster, shape (k,); at least one record's worth each.
@@ -88,25 +113,31 @@ class Profiles:
     means: np.ndarray
 
     @classmethod
-    def of(cls, noisy: Noisy, weights: Weights, clip_norm: float) -> Profiles:
-        """Read them off a release.
+    def of(
+        cls, counts: np.ndarray, sums: np.ndarray, whole: np.ndarray, *, noise_stds: tuple[float, float, float]
+    ) -> Profiles:
+        """Read them off noisy sizes (k,), sums by cluster (k, m) and sums over all records (m,).
 
-        An entry below two standard deviations of its noise is taken for the mean of such entries of its cluster: most
-        of the rarest items differ by noise alone. What two standard deviations of a cluster's size swallow is all
-        records' mean.
+        The two kinds of sums are made to agree, by least squares. Of all records, entries below two standard deviations
+        of their noise are taken for the mean of such entries: most of the rarest items differ by noise alone. A
+        cluster's sum is drawn to its part of that over all records, by as much as their difference may be noise
+        (James and Stein, entry by entry).
         """
-        counts, count_std = noisy.value[:, 0] / weights.count, noisy.noise_std / weights.count
-        sums = noisy.value[:, 1:] * (clip_norm / weights.sum)
-        noise_std = noisy.noise_std * clip_norm / weights.sum
+        count_std, sum_std, whole_std = noise_stds
+        k = len(counts)
         sizes = np.maximum(counts, max(1.0, _OUT_OF_NOISE * count_std))
-        whole = _means(sums.sum(axis=0), float(sizes.sum()), noise_std * np.sqrt(len(sums)))
-        alive = counts >= max(1.0, _OUT_OF_NOISE * count_std)
-        means = [_means(s, n, noise_std) if ok else whole for s, n, ok in zip(sums, sizes, alive, strict=True)]
+        apart = whole - sums.sum(axis=0)
+        sums = sums + apart * (sum_std**2 / max(k * sum_std**2 + whole_std**2, 1e-300))
+        total, n = sums.sum(axis=0), float(sizes.sum())
+        total_std = np.sqrt(k) * sum_std * whole_std / np.sqrt(max(k * sum_std**2 + whole_std**2, 1e-300))
+        low = total < _OUT_OF_NOISE * total_std
+        total = np.maximum(np.where(low, total[low].mean() if low.any() else 0.0, total), _LEAST)
+        expected = np.outer(sizes / n, total)
+        away = sums - expected
+        with np.errstate(all="ignore"):
+            kept = np.maximum(1 - sum_std**2 / away**2, 0.0)
+        shrunk = np.maximum(expected + np.where(away == 0, 0.0, kept) * away, _LEAST / k)
+        shrunk *= total / shrunk.sum(axis=0)
+        least = _LEAST / n
         shares = np.maximum(counts, 1.0)
-        return cls(shares / shares.sum(), np.array(means))
-
-
-def _means(sums: np.ndarray, size: float, noise_std: float) -> np.ndarray:
-    low = sums < _OUT_OF_NOISE * noise_std
-    pooled = max(float(sums[low].mean()), 0.5) if low.any() else 0.5
-    return np.clip(np.where(low, pooled, sums) / size, 0.5 / max(size, 1.0), 1 - 0.5 / max(size, 1.0))
+        return cls(shares / shares.sum(), np.clip(shrunk / sizes[:, None], least, 1 - least))

@@ -197,7 +197,7 @@ class DPGM(Synthesizer):
             PROFILES,
             lambda: noisy_sum(reduce(statistic, fit.data), stage=PROFILES, ledger=fit.ledger, noise=fit.noise),
         )
-        profiles = Profiles.of(bought, statistic.weights, norm)
+        profiles = statistic.read(bought)
         networks, own = self._networks(fit, vectors, assign, profiles)
         arrays |= {**networks.to_arrays(), "component_shares": profiles.shares}
         arrays |= calibrated(networks, vectors, profiles)
