@@ -84,18 +84,12 @@ class ClusterProfiles:
     def read(self, noisy: Noisy) -> Profiles:
         """Return what a release of it says. Free."""
         w0, w1, w2 = self.weights
-        count_std, sum_std, whole_std = (
-            noisy.noise_std / w0, noisy.noise_std * self.clip_norm / w1, noisy.noise_std * self.clip_norm / w2
-        )  # fmt: skip
+        sum_unit, whole_unit = self.clip_norm / w1, self.clip_norm / w2
         return Profiles.of(
             noisy.value[:-1, 0] / w0,
-            noisy.value[:-1, 1:] * (self.clip_norm / w1),
-            noisy.value[-1, 1:] * (self.clip_norm / w2),
-            noise_stds=(
-                noisy.noise_std / w0,
-                noisy.noise_std * self.clip_norm / w1,
-                noisy.noise_std * self.clip_norm / w2,
-            ),
+            noisy.value[:-1, 1:] * sum_unit,
+            noisy.value[-1, 1:] * whole_unit,
+            noise_stds=(noisy.noise_std / w0, noisy.noise_std * sum_unit, noisy.noise_std * whole_unit),
         )
 
 
