@@ -2,9 +2,9 @@
 
     python papers/dpgm/figure_4.py --data FOLDER [--epsilon 1.74] [--component vae] [--validate]
 
-δ = 1e-5. The label is a one-hot part of each record. The network is that of P3GM's Table VII, 10 epochs, as many samples
-as rows were fitted. With --validate two thirds of the training images are fitted and the rest scored: settings were chosen
-so. Without, all training images are fitted, and the test images are scored.
+δ = 1e-5. The label is a one-hot part of each record. The network is that of P3GM's Table VII, 10 epochs, with as many
+samples as rows were fitted. With --validate two thirds of the training images are fitted and the rest scored: settings
+were chosen so. Without, all training images are fitted, and the test images are scored.
 """
 
 from __future__ import annotations
