@@ -23,7 +23,8 @@ from sfumato.mechanisms.queries import Noisy
 _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096
 _OUT_OF_NOISE = 2.0
-_WHOLE, _HARDLY = 0.5, 1e-6  # share of the sums' squared weight that the sum over all records has
+_HARDLY = 1e-6  # what the sum over all records weighs beside that of the only cluster, which is the same
+_SMALL, _PER_STD, _ROUNDS = 12, 4, 60  # sums below 12 standard deviations of noise are denoised, on steps of a quarter
 _LEAST = 0.5  # records, that an entry stands for at least
 
 
@@ -40,19 +41,21 @@ class ClusterProfiles:
         assign: vectors (n, m) → clusters (n,), row by row.
         n_clusters: k.
         clip_norm: B.
+        whole: share of the sums' squared weight that the sum over all records has, in (0, 1).
     """
 
     encoder: VectorEncoder
     assign: Callable[[np.ndarray], np.ndarray]
     n_clusters: int
     clip_norm: float
+    whole: float = 0.5
     name: str = "profiles of clusters"
 
     @property
     def weights(self) -> tuple[float, float, float]:
-        """w₀, w₁ and w₂: as of k-means, the sums' share in halves; with one cluster w₂ is next to nothing."""
+        """w₀, w₁ and w₂: as of k-means, the sums' share divided; with one cluster w₂ is next to nothing."""
         both = Weights.of(self.encoder.dimension)
-        whole = _WHOLE if self.n_clusters > 1 else _HARDLY
+        whole = self.whole if self.n_clusters > 1 else _HARDLY
         return both.count, both.sum * float(np.sqrt(1 - whole)), both.sum * float(np.sqrt(whole))
 
     @property
@@ -112,10 +115,9 @@ class Profiles:
     ) -> Profiles:
         """Read them off noisy sizes (k,), sums by cluster (k, m) and sums over all records (m,).
 
-        The two kinds of sums are made to agree, by least squares. Of all records, entries below two standard deviations
-        of their noise are taken for the mean of such entries: most of the rarest items differ by noise alone. A
-        cluster's sum is drawn to its part of that over all records, by as much as their difference may be noise
-        (James and Stein, entry by entry).
+        The two kinds of sums are made to agree, by least squares, and those over all records denoised. A cluster's sum is
+        drawn to its part of that over all records, by as much as their difference may be noise (James and Stein, entry
+        by entry).
         """
         count_std, sum_std, whole_std = noise_stds
         k = len(counts)
@@ -124,8 +126,7 @@ class Profiles:
         sums = sums + apart * (sum_std**2 / max(k * sum_std**2 + whole_std**2, 1e-300))
         total, n = sums.sum(axis=0), float(sizes.sum())
         total_std = np.sqrt(k) * sum_std * whole_std / np.sqrt(max(k * sum_std**2 + whole_std**2, 1e-300))
-        low = total < _OUT_OF_NOISE * total_std
-        total = np.maximum(np.where(low, total[low].mean() if low.any() else 0.0, total), _LEAST)
+        total = np.maximum(denoised(total, float(total_std)), _LEAST)
         expected = np.outer(sizes / n, total)
         away = sums - expected
         with np.errstate(all="ignore"):
@@ -135,3 +136,30 @@ class Profiles:
         least = _LEAST / n
         shares = np.maximum(counts, 1.0)
         return cls(shares / shares.sum(), np.clip(shrunk / sizes[:, None], least, 1 - least))
+
+
+def denoised(sums: np.ndarray, noise_std: float) -> np.ndarray:
+    """Return the expected values of sums given noisy ones, where noise is not far below them. Free.
+
+    Most items are rare, and rare ones are alike: the law of small sums is read off all of them together, as the mixture
+    of points on a grid that makes the noisy ones likeliest, and each is drawn to it (empirical Bayes; Kiefer and
+    Wolfowitz 1956).
+
+    Args:
+        sums: noisy, shape (m,), of what is never below 0.
+        noise_std: of each.
+    """
+    small = sums < _SMALL * noise_std
+    if not small.any() or noise_std <= 0:
+        return sums
+    grid = noise_std / _PER_STD * np.arange(_SMALL * _PER_STD + 1)
+    likelihood = np.exp(-0.5 * ((np.maximum(sums[small], -_SMALL * noise_std)[:, None] - grid) / noise_std) ** 2)
+    law = np.full(grid.size, 1 / grid.size)
+    posterior = likelihood
+    for _ in range(_ROUNDS):
+        posterior = likelihood * law
+        posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
+        law = np.maximum(posterior.mean(axis=0), 1e-12)
+    result = sums.copy()
+    result[small] = posterior @ grid
+    return result

@@ -189,7 +189,7 @@ class DPGM(Synthesizer):
         vectors, settings, arrays, measured = self._mapped(fit)
         assign, clustered = self._clusters(fit, vectors)
         norm = self._record_norm(vectors)
-        statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm)
+        statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self.shares.whole)
         bought = once(
             fit,
             PROFILES,

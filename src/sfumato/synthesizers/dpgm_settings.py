@@ -70,15 +70,17 @@ class MixtureShares:
         lengths: of the mean length of sets, which sets the kernel's width; others have none.
         clusters: of the clusters' centres; one cluster has none.
         profiles: of the clusters' sizes and mean vectors.
+        whole: share of the profiles that the mean over all records has, beside those of clusters.
     """
 
     marginals: float = 0.1
     lengths: float = 0.005
     clusters: float = 0.15
     profiles: float = 0.2
+    whole: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("marginals", "lengths", "clusters", "profiles"):
+        for name in ("marginals", "lengths", "clusters", "profiles", "whole"):
             require_open_unit(**{name: getattr(self, name)})
         left = 1 - self.marginals - self.lengths - self.clusters - self.profiles
         require_open_unit("Leave some for the networks.", shares=1 - left)
