@@ -115,9 +115,9 @@ class Profiles:
     ) -> Profiles:
         """Read them off noisy sizes (k,), sums by cluster (k, m) and sums over all records (m,).
 
-        The two kinds of sums are made to agree, by least squares, and those over all records denoised. A cluster's sum is
-        drawn to its part of that over all records, by as much as their difference may be noise (James and Stein, entry
-        by entry).
+        The two kinds of sums are made to agree, by least squares, and those over all records denoised. A cluster's sum
+        is drawn to its part of that over all records, by as much as their difference may be noise (James and Stein,
+        entry by entry).
         """
         count_std, sum_std, whole_std = noise_stds
         k = len(counts)
