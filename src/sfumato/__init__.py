@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from sfumato.data.schema import Schema
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
+from sfumato.synthesizers.dpgm import DPGM
 from sfumato.synthesizers.dpmix import AutoDegree, DPMix
 from sfumato.synthesizers.dpvae import DPVAE
 from sfumato.synthesizers.gaussian import ConditionalGaussian
@@ -23,6 +24,7 @@ except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "DPGM",
     "DPVAE",
     "P3GM",
     "AutoDegree",

@@ -27,7 +27,11 @@ from sfumato.learners.kmeans import ClusterSums, GridCounts
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
 from sfumato.learners.moments import ClassSecondMoments
 from sfumato.learners.priors import ClassLatents, unit_mixture
+from sfumato.learners.profiles import ClusterProfiles
+from sfumato.learners.set_lengths import TotalLength
 from sfumato.learners.teacher import Standardised, TeacherGradient
+from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.models.centres import CentreGrid
 from sfumato.models.columns import uncalibrated_column
@@ -121,9 +125,44 @@ def feature_rows(n: int, dimension: int = 4, seed: int = 0):
     return [{"z": vector[None]} for vector in [*drawn, *axes, *-axes, *(1e-3 * axes), *odd]]
 
 
+def apart_rows():
+    """Vectors of one part, opposite but for the entry that says the part, in different bins above the clip norm."""
+    return [{"z": length * np.array([[1e-6, sign, 0.0, 0.0]])} for length in (0.4, 0.9, 1.5, 5.0) for sign in (1, -1)]
+
+
+def first_item(vectors):
+    """Clusters of sets: by the first item, of none the first."""
+    return vectors.argmax(axis=1) % 3
+
+
 def cluster_sums(n_clusters: int, dimension: int = 4) -> FeatureSums:
     centres = np.random.default_rng(5).standard_normal((n_clusters, dimension)) / 4
     return FeatureSums(operator.itemgetter("z"), centres)
+
+
+class NormsAndSum:
+    """The joint statistic of `noisy_norms_and_sum`, with vectors for gradients and their signs for parts."""
+
+    name = "norms and clipped sum"
+    edges = np.array([0.5, 1.0, 2.0])
+    clip_norms = np.array([0.3, 0.7])
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.norm_bound, self.replace_bound = 1.0, joint_exact(np.zeros(1), np.zeros(1), share).replace_distance
+
+    def zero(self):
+        return np.zeros(2 * 3 + 2 * 4)
+
+    def add(self, total, rows):
+        counts, sums = np.zeros((2, 3)), np.zeros((2, 4))
+        parts = (rows["z"][:, 0] > 0).astype(int)
+        with np.errstate(all="ignore"):
+            norms = np.linalg.norm(rows["z"], axis=1)
+        np.add.at(counts, (parts, norm_bins(norms, self.edges)), 1)
+        for part, clip_norm in enumerate(self.clip_norms):
+            sums[part] += clip_rows(rows["z"][parts == part], clip_norm).sum(axis=0) / clip_norm
+        total += joint_exact(counts, sums.ravel(), self.share).open_in_mechanism()
 
 
 def table_layout() -> TableLayout:
@@ -285,6 +324,13 @@ def _cases() -> dict[str, StatisticCase]:
             "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
         ),
         StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
+        StatisticCase("items in all sets", TotalLength(BASKETS), set_rows(30)),
+        StatisticCase("profiles of clusters", ClusterProfiles(BASKETS, first_item, 3, 2.0), set_rows(30)),
+        StatisticCase("profiles of clusters, clipped", ClusterProfiles(BASKETS, first_item, 3, 1.0), set_rows(30)),
+        *(
+            StatisticCase(f"norms and clipped sum, {share}", NormsAndSum(share), [*feature_rows(60), *apart_rows()])
+            for share in (0.02, 0.5)
+        ),
         StatisticCase("feature sums", cluster_sums(3), feature_rows(60)),
         StatisticCase("feature sums, one cluster", cluster_sums(1), feature_rows(60)),
         *_image_cases(),
@@ -304,6 +350,8 @@ MECHANISMS = {
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
         MechanismCase("noisy_histogram, items", noisy_histogram, STATISTICS["item counts"]),
+        MechanismCase("noisy_sum, profiles of clusters", noisy_sum, STATISTICS["profiles of clusters"]),
+        MechanismCase("noisy_sum, norms and clipped sum", noisy_sum, STATISTICS["norms and clipped sum, 0.5"]),
         MechanismCase("noisy_sum, clusters", noisy_sum, STATISTICS["feature sums"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
         MechanismCase("noisy_sum, latents by class", noisy_sum, STATISTICS["latents by class"]),

@@ -1,4 +1,4 @@
-"""Any records as flat vectors in [0, 1], and back: images with their label, and tables under released marginals.
+"""Any records as flat vectors in [0, 1], and back: images with their label, tables under released marginals, sets.
 
 Images are their values scaled to [0, 1], line by line, then the label one-hot.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from sfumato.encoders.grid import ColumnGrid, Grid
 from sfumato.encoders.images import ImageLayout
+from sfumato.encoders.sets import SetEncoder
 
 _MISSING_ABOVE = 0.5
 TYPICAL_SHARE = 1 / 3  # norm of a typical image ÷ the largest norm an image may have
@@ -184,6 +185,51 @@ class RankVectors:
         return np.array(means)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class SetVectors:
+    """Sets of items as vectors of 0 and 1.
+
+    Attributes:
+        encoder: the column of sets.
+        typical_length: items of a typical set, public or bought.
+    """
+
+    encoder: SetEncoder
+    typical_length: float = 1.0
+
+    @property
+    def dimension(self) -> int:
+        """Number of items."""
+        return self.encoder.dimension
+
+    @property
+    def norm_bound(self) -> float:
+        """Largest ℓ2 norm of a vector."""
+        return self.encoder.norm_bound
+
+    @property
+    def typical_norm(self) -> float:
+        """The norm of a set of typical length."""
+        return float(np.sqrt(self.typical_length))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All items, each on its own."""
+        return (Part(slice(0, self.dimension), levels=False),)
+
+    def encode(self, rows: Mapping[str, Any]) -> np.ndarray:
+        """Return coded sets as vectors, shape (n, dimension), float32; total, and row by row."""
+        return self.encoder.encode(rows)
+
+    def decode(self, vectors: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+        """Return coded sets drawn from the probabilities of items; too long ones lose random items."""
+        drawn = rng.random(vectors.shape, dtype=np.float32) < np.nan_to_num(vectors)
+        # of a set that is too long, the encoder keeps the largest entries
+        kept = np.where(drawn, 0.75 + 0.25 * rng.random(vectors.shape, dtype=np.float32), 0.0)
+        return self.encoder.decode(kept)
+
+
 def _ranks(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:
     """Return the rank of each cell of a numeric column, shape (cells,)."""
     present = shares[:-1] if column.kind.nullable else shares
@@ -193,3 +239,4 @@ def _ranks(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:
 
 
 Vectors: TypeAlias = ImageVectors | RankVectors
+AnyVectors: TypeAlias = ImageVectors | RankVectors | SetVectors

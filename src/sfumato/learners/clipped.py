@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from sfumato.errors import ConfigError
+from sfumato.learners.stacked import StackedLinear, stacked_sum
 from sfumato.mechanisms.clip import SAFETY
 
 _FREE = (
@@ -31,6 +33,9 @@ _FREE = (
     nn.Upsample,
     nn.Identity,
 )
+
+
+_Layer: TypeAlias = nn.Linear | nn.Conv2d | StackedLinear
 
 
 @dataclass
@@ -53,7 +58,7 @@ class ClippedGradients:
     """
 
     network: nn.Module
-    _layers: list[nn.Linear | nn.Conv2d] = field(init=False)
+    _layers: list[_Layer] = field(init=False)
     _uses: dict[nn.Module, _Use] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -87,6 +92,15 @@ class ClippedGradients:
             The sums, in the order of `parameters`, each record's part of joint norm at most C; and the losses. Both
             are exact, and sums 64-bit: they may leave through a mechanism only.
         """
+        found = self.per_record(losses)
+        return found.weighted(clip_factors(found.norms, clip_norm)), found.losses
+
+    def per_record(self, losses: Callable[[nn.Module], Tensor]) -> RecordGradients:
+        """Return the gradients of records' losses, not yet summed: their norms, and a way to any weighted sum.
+
+        Args:
+            losses: given the network, runs it once and returns per-record losses, shape (b,).
+        """
         self._uses.clear()
         # whatever the caller has switched on: a sum rounded to 16 bits moves by more than one record's part
         device = next(iter(self._layers)).weight.device.type
@@ -104,9 +118,37 @@ class ClippedGradients:
             ]
             self._uses.clear()
             norms = torch.sqrt(torch.stack([part.squared_norms() for part in parts]).sum(0))
-            fine = torch.isfinite(norms)
-            factors = torch.where(fine, (clip_norm * SAFETY / norms.clamp_min(1e-300)).clamp_max(SAFETY), 0.0)
-            return [total for part in parts for total in part.weighted(factors, fine)], loss.detach()
+        return RecordGradients(tuple(parts), norms, loss.detach())
+
+
+@dataclass(frozen=True)
+class RecordGradients:
+    """Gradients of records' losses. Exact: what is made of them may leave through a mechanism only.
+
+    Attributes:
+        norms: joint over all parameters, shape (b,), 64-bit; not finite for a record that is no good.
+        losses: shape (b,).
+    """
+
+    _parts: tuple[_LinearPart | _StackedPart | _ConvPart, ...]
+    norms: Tensor
+    losses: Tensor
+
+    def weighted(self, factors: Tensor) -> list[Tensor]:
+        """Return Σ fᵢ gᵢ per parameter, 64-bit; records whose norm is not finite are left out.
+
+        Args:
+            factors: shape (b,), 64-bit.
+        """
+        fine = torch.isfinite(self.norms)
+        with torch.autocast(self.norms.device.type, enabled=False):
+            return [total for part in self._parts for total in part.weighted(factors, fine)]
+
+
+def clip_factors(norms: Tensor, clip_norms: float | Tensor) -> Tensor:
+    """Return min(1, C/‖g‖) per record, less a margin for rounding; 0 where the norm is not finite."""
+    factors = (clip_norms * SAFETY / norms.clamp_min(1e-300)).clamp_max(SAFETY)
+    return torch.where(torch.isfinite(norms), factors, 0.0)
 
 
 @dataclass(frozen=True)
@@ -129,6 +171,25 @@ class _LinearPart:
 
 
 @dataclass(frozen=True)
+class _StackedPart:
+    """A stacked layer's share: inputs a (b, i), output gradients g (b, o), records sorted by network."""
+
+    inputs: Tensor
+    grads: Tensor
+    slices: tuple[slice, ...]
+
+    def squared_norms(self) -> Tensor:
+        squares = torch.linalg.vector_norm(self.inputs, dim=1) ** 2 + 1
+        return squares * torch.linalg.vector_norm(self.grads, dim=1) ** 2
+
+    def weighted(self, factors: Tensor, fine: Tensor) -> Iterator[Tensor]:
+        grads = torch.where(fine[:, None], self.grads, 0.0)
+        yield stacked_sum(factors, grads, torch.where(fine[:, None], self.inputs, 0.0), self.slices)
+        weighted = grads * factors[:, None]
+        yield torch.stack([weighted[s].sum(0) for s in self.slices])
+
+
+@dataclass(frozen=True)
 class _ConvPart:
     """A convolution's share: one gradient per record, shape (b, o, i·k·k + 1)."""
 
@@ -147,7 +208,9 @@ class _ConvPart:
             yield total[:, -1]
 
 
-def _part(layer: nn.Linear | nn.Conv2d, inputs: Tensor, grads: Tensor) -> _LinearPart | _ConvPart:
+def _part(layer: _Layer, inputs: Tensor, grads: Tensor) -> _LinearPart | _StackedPart | _ConvPart:
+    if isinstance(layer, StackedLinear):
+        return _StackedPart(inputs, grads, layer.groups.slices())
     if isinstance(layer, nn.Linear):
         if inputs.dim() != 2:
             raise ConfigError(f"Expected linear layers of inputs (records, features), got {inputs.dim()} axes.")
@@ -166,7 +229,7 @@ def _part(layer: nn.Linear | nn.Conv2d, inputs: Tensor, grads: Tensor) -> _Linea
     return _ConvPart(per_record, layer.weight.shape, layer.bias is not None)
 
 
-def _layers(network: nn.Module) -> Iterator[nn.Linear | nn.Conv2d]:
+def _layers(network: nn.Module) -> Iterator[_Layer]:
     """Yield the layers with parameters; refuse what this module cannot clip."""
     seen: set[int] = set()
     for module in network.modules():
@@ -176,7 +239,7 @@ def _layers(network: nn.Module) -> Iterator[nn.Linear | nn.Conv2d]:
         seen.update(map(id, own))
         if isinstance(module, nn.Flatten | nn.Unflatten) and _first_axis(module) == 0:
             raise ConfigError(f"Expected {type(module).__name__} to leave the axis of records alone, got axis 0.")
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear | StackedLinear):
             yield module
         elif isinstance(module, nn.Conv2d):
             if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):

@@ -4,12 +4,12 @@
     θₜ₊₁ = optimiser(θₜ, g̃ₜ/(q n)),   n public
 
  Every step is one `PoissonSampled(q, Gaussian(σ))` event, with its own sample; an empty sample still gets
-its noise, and a large one is worked off in chunks, never cut. Proof: docs/proofs/sampled_gradients.md.
+its noise, and a large one is worked off in chunks, never cut. With `AdaptiveClip` the event also holds a histogram of
+the gradients' norms. Proofs: docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,14 +19,16 @@ from torch import Tensor, nn
 from sfumato.data.engine import Exact, Records
 from sfumato.errors import TrainingError, require_integer, require_positive
 from sfumato.learners.batches import VectorEncoder, poisson_batches
-from sfumato.learners.clipped import ClippedGradients
+from sfumato.learners.clip_norms import AdaptiveClip, ClipNorms
+from sfumato.learners.clipped import clip_factors
+from sfumato.learners.gradients import Gradients, Task, TaskGradients
 from sfumato.learners.progress import Progress
 from sfumato.learners.schedules import Constant, Schedule
 from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import noisy_sum
 from sfumato.privacy.ledger import Ledger
 
-Losses = Callable[[Tensor, Tensor], Tensor]
 _CHUNK = 1024  # records at a time; a public constant
 
 
@@ -35,43 +37,27 @@ class Descent:
     """Public settings of a private descent.
 
     Attributes:
-        clip_norm: C, bound on the norm of one record's gradient.
+        clip_norm: C, bound on the norm of one record's gradient; or how it follows the gradients' norms.
         learning_rate: of Adam.
         schedule: factor of the learning rate over the steps.
         averaging: weight of the past in a running mean of the weights, in [0, 1); 0 keeps the last.
         device: where the network is: "cpu" or "cuda". Noise is drawn on the CPU, in float64, wherever it is.
     """
 
-    clip_norm: float = 1.0
+    clip_norm: float | AdaptiveClip = 1.0
     learning_rate: float = 1e-3
     schedule: Schedule = field(default_factory=Constant)
     averaging: float = 0.0
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        require_positive(clip_norm=self.clip_norm)
+        if not isinstance(self.clip_norm, AdaptiveClip):
+            require_positive(clip_norm=self.clip_norm)
         require_positive(learning_rate=self.learning_rate)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What is learned.
-
-    Attributes:
-        network: its parameters, all of them, are trained.
-        losses: (vectors (b, d), standard normals (b, q)) → per-record losses (b,). Record i's loss may depend on row i
-            of both alone.
-        n_normals: q, random numbers that a record's loss takes. They come from the secret door too: whoever could
-            predict them would know, of all later records, by whose presence they were shifted.
-    """
-
-    network: nn.Module
-    losses: Losses
-    n_normals: int = 0
-
-
 def descend(
-    task: Task,
+    task: Task | Gradients,
     records: Records,
     encoder: VectorEncoder,
     settings: Descent,
@@ -85,8 +71,10 @@ def descend(
     """Train the task's network in place, as many steps as the stage has, charging each.
 
     Privacy: per step one `PoissonSampled(q, Gaussian(σ))` event. The statistic is the sum of a Poisson sample's
-        clipped gradients: sensitivity C under add/remove, 2C under replace-one. Adam, schedule and averaging work on
-        noisy gradients alone. Proof: docs/proofs/sampled_gradients.md.
+        clipped gradients: sensitivity C under add/remove, 2C under replace-one; of k networks side by side too, as a
+        record feeds one of them. With `AdaptiveClip` it is that sum and a histogram of norms, jointly of norm 1 in
+        units of noise. Adam, schedule and averaging work on noisy gradients alone. Proofs:
+        docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
 
     Args:
         task: what is learned.
@@ -106,9 +94,9 @@ def descend(
     planned = ledger.plan[stage]
     n_steps = require_integer(at_least=1, n_steps=planned.count)
     divisor = max(float(planned.sampling_probability or 1.0) * n_public, 1e-12)
-    task.network.to(settings.device)
-    clipped = ClippedGradients(task.network)
-    state = _State(clipped.parameters(), settings)
+    gradients: Gradients = TaskGradients(task) if isinstance(task, Task) else task
+    gradients.network.to(settings.device)
+    state = _State(gradients, settings)
     progress = progress or Progress()
     first, kept = progress.start()
     if first:
@@ -118,20 +106,56 @@ def descend(
         records, encoder, n_steps - first, stage=stage, ledger=ledger, noise=noise, n_public=n_public
     )
     for step, batch in enumerate(batches, start=first):
-        total = _guarded_sum(task, clipped, batch, settings, noise)
-        exact = Exact(total, name=stage, norm_bound=settings.clip_norm, replace_distance=2.0)
-        gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=noise).value
+        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)
+        if state.clip.following is None:
+            exact = Exact(total, name=stage, norm_bound=state.clip.fixed, replace_distance=2.0)
+            gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=noise).value
+        else:
+            share = state.clip.following.share
+            norms, noisy = noisy_norms_and_sum(counts, total, share=share, stage=stage, ledger=ledger, noise=noise)
+            gradient = state.clip.scaled(noisy.value, gradients.parameters())
+            state.clip.norms.update(norms.value, norms.noise_std)
         state.step(gradient, divisor, settings.schedule.factor(step, n_steps))
+        gradients.stepped(step)
         progress.done(step + 1, step + 1 == n_steps, state.keep)
     state.finish()
 
 
+class _Clip:
+    """The clip norms of a descent: one for all parts, or one per part that follows released histograms."""
+
+    def __init__(self, clip_norm: float | AdaptiveClip, n_parts: int) -> None:
+        self.following = clip_norm if isinstance(clip_norm, AdaptiveClip) else None
+        self.fixed = 1.0 if isinstance(clip_norm, AdaptiveClip) else clip_norm
+        self.norms = ClipNorms(self.following or AdaptiveClip(), n_parts)
+
+    def factors(self, norms: Tensor, parts: Tensor) -> Tensor:
+        """Return what gradients are multiplied with: following, their sum is in units of the clip norms."""
+        if self.following is None:
+            return clip_factors(norms, self.fixed)
+        clip_norms = torch.from_numpy(self.norms.norms).to(norms.device)[parts]
+        return clip_factors(norms, clip_norms) / clip_norms
+
+    def count(self, counts: np.ndarray, norms: Tensor, parts: Tensor) -> None:
+        """Add a 1 per record in its part and the bin of its norm."""
+        np.add.at(counts, (parts.cpu().numpy(), norm_bins(norms.cpu().numpy(), self.norms.edges)), 1.0)
+
+    def scaled(self, total: np.ndarray, parameters: list[nn.Parameter]) -> np.ndarray:
+        """Return a sum in units of clip norms as one of gradients."""
+        result, place, k = np.empty_like(total), 0, len(self.norms.norms)
+        for p in parameters:
+            part = slice(place, place + p.numel())
+            result[part] = (total[part].reshape(k, -1) * self.norms.norms[:, None]).ravel()
+            place += p.numel()
+        return result
+
+
 def _guarded_sum(
-    task: Task, clipped: ClippedGradients, batch: np.ndarray, settings: Descent, noise: NoiseSource
-) -> np.ndarray:
-    """Return the clipped sum; errors of libraries state shapes, and with them how many records are in a batch."""
+    gradients: Gradients, batch: np.ndarray, clip: _Clip, device: str, noise: NoiseSource
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the clipped sum and counts of norms; errors of libraries state shapes, and with them a batch's size."""
     try:
-        return _clipped_sum(task, clipped, batch, settings, noise)
+        return _clipped_sum(gradients, batch, clip, device, noise)
     except (RuntimeError, MemoryError):
         pass
     raise TrainingError(
@@ -141,29 +165,33 @@ def _guarded_sum(
 
 
 def _clipped_sum(
-    task: Task, clipped: ClippedGradients, batch: np.ndarray, settings: Descent, noise: NoiseSource
-) -> np.ndarray:
-    """Return the sum of clipped gradients of a batch of any size as one vector, float64."""
-    total = np.zeros(sum(p.numel() for p in clipped.parameters()))
+    gradients: Gradients, batch: np.ndarray, clip: _Clip, device: str, noise: NoiseSource
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of clipped gradients of a batch of any size as one vector, and counts of norms, float64."""
+    total = np.zeros(sum(p.numel() for p in gradients.parameters()))
+    counts = np.zeros((gradients.n_parts, clip.norms.edges.size))
     for start in range(0, len(batch), _CHUNK):
         part = batch[start : start + _CHUNK]
-        normals = noise.normals((len(part), task.n_normals)).astype(np.float32)
-        vectors = torch.from_numpy(part).to(settings.device)
-        drawn = torch.from_numpy(normals).to(settings.device)
-        sums, _ = clipped.sum_of(lambda _, x=vectors, e=drawn: task.losses(x, e), settings.clip_norm)
+        normals = noise.normals((len(part), gradients.n_normals)).astype(np.float32)
+        vectors = torch.from_numpy(part).to(device)
+        found, parts = gradients.of(vectors, torch.from_numpy(normals).to(device))
+        sums = found.weighted(clip.factors(found.norms, parts))
+        clip.count(counts, found.norms, parts)
         place = 0
         for gradient in sums:
             flat = gradient.reshape(-1).cpu().numpy()
             total[place : place + flat.size] += flat
             place += flat.size
-    return total
+    return total, counts
 
 
 class _State:
     """Weights, optimiser and running mean: functions of noisy gradients."""
 
-    def __init__(self, parameters: list[nn.Parameter], settings: Descent) -> None:
-        self._parameters = parameters
+    def __init__(self, gradients: Gradients, settings: Descent) -> None:
+        self._gradients = gradients
+        self.clip = _Clip(settings.clip_norm, gradients.n_parts)
+        parameters = self._parameters = gradients.parameters()
         self._rate = settings.learning_rate
         self._averaging = settings.averaging
         self._mean = [p.detach().clone() for p in parameters] if settings.averaging else []
@@ -204,7 +232,9 @@ class _State:
             kept[f"second{i}"] = moments["exp_avg_sq"].cpu().numpy()
             if self._mean:
                 kept[f"mean{i}"] = self._mean[i].cpu().numpy()
-        return kept
+        if self.clip.following is not None:
+            kept |= {f"clip {name}": array for name, array in self.clip.norms.keep().items()}
+        return kept | {f"other {name}": array for name, array in self._gradients.keep().items()}
 
     def restore(self, kept: dict[str, np.ndarray]) -> None:
         """Go on from what `keep` returned."""
@@ -219,3 +249,6 @@ class _State:
                 }
                 if self._mean:
                     self._mean[i].copy_(torch.from_numpy(kept[f"mean{i}"]))
+        if self.clip.following is not None:
+            self.clip.norms.restore({n.removeprefix("clip "): a for n, a in kept.items() if n.startswith("clip ")})
+        self._gradients.restore({n.removeprefix("other "): a for n, a in kept.items() if n.startswith("other ")})

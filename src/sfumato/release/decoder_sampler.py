@@ -28,7 +28,7 @@ class LatentDecoder:
     name = "latent_decoder"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._vectors = _vectors(schema, settings, parameters)
+        self._vectors = flat_vectors(schema, settings, parameters)
         self._heads, self._draw = settings.get("heads"), settings.get("draw", False)
         if self._heads not in ("squared", "native") or not isinstance(self._draw, bool):
             raise ReleaseError("Expected heads to be squared or native, and draw true or false, in the release.")
@@ -78,7 +78,7 @@ class LatentDecoder:
         )
 
 
-def _vectors(schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> Vectors:
+def flat_vectors(schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> Vectors:
     """Return the map between records and vectors that a release was made with.
 
     Raises:

@@ -14,6 +14,7 @@ from sfumato.models.chain import ChainModel
 from sfumato.models.conditional import ConditionalChain, given_first
 from sfumato.release.decoder_sampler import LatentDecoder
 from sfumato.release.image_sampler import ImagePortrait
+from sfumato.release.mixture_sampler import NetworkMixture
 from sfumato.release.mixtures import MixtureSet
 from sfumato.release.normal_samplers import CentrePoints, FactorPoints, MixturePoints
 from sfumato.release.set_sampler import IndependentItems
@@ -130,6 +131,7 @@ SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
     MixturePoints.name: MixturePoints,
     FactorPoints.name: FactorPoints,
     CentrePoints.name: CentrePoints,
+    NetworkMixture.name: NetworkMixture,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.errors import ConfigError
 from sfumato.privacy.budget import NonPrivate
 from sfumato.synthesizers.base import Synthesizer
+from sfumato.synthesizers.dpgm import DPGM
 from sfumato.synthesizers.dpvae import DPVAE
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.independent_items import IndependentItems
@@ -44,6 +45,10 @@ METHODS: Mapping[str, Method] = {
     ),
     IndependentItems.method: Method(
         IndependentItems, "Sets of items: each item on its own, with its noisy frequency. A baseline."
+    ),
+    DPGM.method: Method(
+        DPGM,
+        "Private kernel k-means, and a network per cluster. Sets of items, images, tables. Minutes; needs torch.",
     ),
     DPVAE.method: Method(
         DPVAE, "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch."

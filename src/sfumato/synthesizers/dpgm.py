@@ -1,0 +1,325 @@
+"""DPGM: a mixture of generative networks, one per cluster of private kernel k-means.
+
+    marginals     G(σ)                → ranks of numbers; tables only
+    lengths       G(σ)                → the kernel's width; sets only
+    clusters      G(σ), T times       → centres in feature space, a(x) = the nearest; more than one cluster only
+    profiles      G(σ)                → sizes and mean vectors of clusters: weights of the mixture, output biases
+    networks      P(q, G(σ)), T times → k networks at once
+
+Acs, Melis, Castelluccia and De Cristofaro 2018, arXiv:1709.04514. Deviations: every step samples all records and every
+network gets noise, as the choice of one network per step hides nothing; features have norm 1; centres start from random
+directions; weights come from noisy sizes; outputs start at, and samples are brought to, the released mean vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from sfumato.data.engine import reduce
+from sfumato.data.schema import Schema
+from sfumato.data.set_kind import ItemSet
+from sfumato.encoders.flat import AnyVectors, SetVectors
+from sfumato.encoders.fourier import FourierFeatures
+from sfumato.encoders.sets import SetEncoder
+from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.learners.batches import require_single_records
+from sfumato.learners.clip_norms import AdaptiveClip
+from sfumato.learners.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
+from sfumato.learners.flat import flat_dimension, is_table
+from sfumato.learners.profiles import ClusterProfiles, Profiles
+from sfumato.learners.set_lengths import TotalLength
+from sfumato.mechanisms.queries import Noisy, noisy_sum
+from sfumato.models.streams import public_stream
+from sfumato.privacy.plan import Stage
+from sfumato.privacy.shares import one_shot, sampled
+from sfumato.release.mixture_sampler import Decoders, Machines, NetworkMixture
+from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
+from sfumato.synthesizers.decoding import (
+    arrays_of,
+    map_records,
+    marginal_stages,
+    noisy_of,
+    nominal_budget,
+    once,
+    require_networks,
+    schedule,
+)
+from sfumato.synthesizers.dpgm_calibration import calibrated, links
+from sfumato.synthesizers.dpgm_settings import RBM, VAE, Component, MixtureShares
+
+LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "networks"
+_SQRT2 = float(np.sqrt(2))
+_FEATURE_SEED, _START_SEED = 0, 1
+_MOST_ENTRIES = 20_000
+Assign = Callable[[np.ndarray], np.ndarray]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DPGM(Synthesizer):
+    """A mixture of generative networks, for sets of items, images and tables. Needs the extra `nets`.
+
+    Attributes:
+        n_clusters: k.
+        component: the network of each cluster: `VAE(...)` or `RBM(...)`.
+        epochs: passes over the public number of records, in expectation.
+        batch_size: expected members of a batch of all records.
+        clip_norm: bound on one record's gradient, or `AdaptiveClip(...)`.
+        record_norm: bound on a record's vector in the profiles; by default the longest a set's can be, and the typical
+            norm of others.
+        shares: of the budget.
+        n_features: random Fourier features of the kernel.
+        iterations: of k-means.
+        distance: a typical squared distance s of two records' vectors, from public facts: the kernel is
+            exp(−‖x − y‖²/s). By default twice the squared norm of a typical record: a third of the largest of images;
+            what released marginals say of rows; what a bought mean length says of sets.
+        centres: vectors of *public* records to start clusters from, shape (k, m); by default random directions.
+        binary: whether samples of numbers are drawn, 0 or 1, or their means are taken. Sets are always drawn.
+        device: where networks are trained: "cpu" or "cuda".
+
+    Example:
+        >>> sfumato.DPGM(epsilon=1.0, n_clusters=4, component=VAE(latent_dim=2)).fit(  # doctest: +SKIP
+        ...     "baskets.dat", schema="schema.yaml"
+        ... )
+    """
+
+    method: ClassVar[str] = "dpgm"
+    resumable: ClassVar[bool] = True
+    needs_declared_rows: ClassVar[bool] = True
+
+    n_clusters: int = 10
+    component: Component = field(default_factory=VAE)
+    epochs: float = 10.0
+    batch_size: int = 500
+    clip_norm: float | AdaptiveClip = 1.0
+    record_norm: float | None = None
+    shares: MixtureShares = field(default_factory=MixtureShares)
+    n_features: int = 200
+    iterations: int = 8
+    distance: float | None = None
+    centres: np.ndarray | None = field(default=None, compare=False)
+    binary: bool = False
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name in ("n_clusters", "batch_size", "iterations"):
+            require_integer(at_least=1, **{name: getattr(self, name)})
+        if require_integer(at_least=2, n_features=self.n_features) % 2:
+            raise ConfigError(f"Expected n_features to be even, got n_features={self.n_features!r}.")
+        require_positive(epochs=self.epochs)
+        if not isinstance(self.clip_norm, AdaptiveClip):
+            require_positive(clip_norm=self.clip_norm)
+        for name in ("record_norm", "distance"):
+            if getattr(self, name) is not None:
+                require_positive(**{name: getattr(self, name)})
+        if not isinstance(self.component, VAE | RBM):
+            raise ConfigError(f"Expected component to be VAE(...) or RBM(...), got component={self.component!r}.")
+        if not isinstance(self.shares, MixtureShares):
+            raise ConfigError(f"Expected shares to be MixtureShares(...), got shares={self.shares!r}.")
+        if self.centres is not None and np.ndim(self.centres) != 2:
+            raise ConfigError(f"Expected centres of shape (k, m), got {np.ndim(self.centres)} axes.")
+
+    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+        """Return the stages; see the module's docstring."""
+        require_networks()
+        require_single_records(1 if schema.unit is None else schema.unit.max_rows)
+        assert n_public is not None  # needs_declared_rows
+        sets = _holds_sets(schema)
+        tables = not sets and is_table(schema)
+        if sets:
+            _check_sets(schema, target)
+        dimension = SetEncoder.of(schema).dimension if sets else flat_dimension(schema)
+        if self.centres is not None and np.shape(self.centres) != (self.n_clusters, dimension):
+            expected = (self.n_clusters, dimension)
+            raise ConfigError(f"Expected centres of shape {expected}, got {np.shape(self.centres)}.")
+        probability, n_steps = schedule(n_public, self.batch_size, self.epochs)
+        budget = nominal_budget(self.epsilon, self.delta, n_public)
+        shares, left = self.shares, 1 - self.shares.profiles
+        stages = marginal_stages(schema, one_shot(shares.marginals, budget)) if tables else []
+        left -= shares.marginals if tables else 0
+        if sets and self._needs_width:
+            stages.append(
+                Stage(
+                    name=LENGTHS,
+                    noise_multiplier=one_shot(shares.lengths, budget),
+                    replace_distance=1.0,
+                    measures="how many items there are in all sets",
+                )
+            )
+            left -= shares.lengths
+        if self.n_clusters > 1:
+            multiplier = one_shot(shares.clusters, budget, self.iterations)
+            stages.append(
+                kmeans_stage(
+                    CLUSTERS, dimension=self.n_features, n_iterations=self.iterations, noise_multiplier=multiplier
+                )
+            )
+            left -= shares.clusters
+        stages.append(
+            Stage(
+                name=PROFILES,
+                noise_multiplier=one_shot(shares.profiles, budget),
+                replace_distance=_SQRT2,
+                measures="how large clusters are, and their mean records",
+            )
+        )
+        networks = Stage(
+            name=NETWORKS,
+            noise_multiplier=sampled(left, budget, probability=probability, count=n_steps),
+            sampling_probability=probability,
+            count=n_steps,
+            measures=f"how the networks of {self.n_clusters} clusters should change",
+        )
+        return [*stages, networks]
+
+    @property
+    def _needs_width(self) -> bool:
+        return self.n_clusters > 1 and self.distance is None
+
+    def sampling(self) -> str:
+        """Say how records enter a stage."""
+        return "Poisson samples of all records for the networks; every record in every pass of the other stages"
+
+    def run(self, fit: Fit) -> Fitted:
+        """Fit clusters, profiles and networks; of a table, marginals first."""
+        vectors, settings, arrays, measured = self._mapped(fit)
+        assign, clustered = self._clusters(fit, vectors)
+        norm = self._record_norm(vectors)
+        statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self.shares.whole)
+        bought = once(
+            fit,
+            PROFILES,
+            lambda: noisy_sum(reduce(statistic, fit.data), stage=PROFILES, ledger=fit.ledger, noise=fit.noise),
+        )
+        profiles = statistic.read(bought)
+        networks, own = self._networks(fit, vectors, assign, profiles)
+        arrays |= {**networks.to_arrays(), "component_shares": profiles.shares}
+        arrays |= calibrated(networks, vectors, profiles)
+        return Fitted(
+            {"name": NetworkMixture.name, "binary": self.binary, **own, **settings},
+            arrays,
+            (*measured, *clustered, (PROFILES, bought)),
+        )
+
+    def _record_norm(self, vectors: AnyVectors) -> float:
+        if self.record_norm is not None:
+            return self.record_norm
+        return vectors.norm_bound if isinstance(vectors, SetVectors) else vectors.typical_norm
+
+    def _mapped(
+        self, fit: Fit
+    ) -> tuple[AnyVectors, Mapping[str, Any], dict[str, np.ndarray], tuple[tuple[str, Noisy], ...]]:
+        """Return the map between records and vectors, the sampler's settings and arrays for it, and what was bought."""
+        if not _holds_sets(fit.data.schema):
+            mapped = map_records(fit)
+            return mapped.vectors, mapped.settings, dict(mapped.arrays), mapped.measured
+        encoder = SetEncoder.of(fit.data.schema)
+        if not self._needs_width:
+            return SetVectors(encoder), {}, {}, ()
+        total = once(
+            fit,
+            LENGTHS,
+            lambda: noisy_sum(
+                reduce(TotalLength(encoder), fit.data), stage=LENGTHS, ledger=fit.ledger, noise=fit.noise
+            ),
+        )
+        length = float(np.clip(total.value / fit.n_public, 1.0, encoder.kind.longest))
+        return SetVectors(encoder, length), {}, {}, ((LENGTHS, total),)
+
+    def _clusters(self, fit: Fit, vectors: AnyVectors) -> tuple[Assign, tuple[tuple[str, Noisy], ...]]:
+        """Return the rule that gives a vector its cluster, and what was bought for it."""
+        if self.n_clusters == 1:
+            return lambda rows: np.zeros(len(rows), dtype=np.int64), ()
+        distance = 2 * vectors.typical_norm**2 if self.distance is None else self.distance
+        features = FourierFeatures.of(
+            vectors.dimension, n_features=self.n_features, gamma=1 / distance, seed=_FEATURE_SEED
+        )
+        start = random_centres(self.n_clusters, self.n_features, public_stream(_START_SEED))
+        if self.centres is not None:
+            given = np.asarray(self.centres, dtype=np.float64)
+            start = features.encode(given)
+
+        def make() -> dict[str, np.ndarray]:
+            found = fit_kmeans(
+                fit.data,
+                lambda rows: features.encode(vectors.encode(rows)),
+                start,
+                stage=CLUSTERS,
+                ledger=fit.ledger,
+                noise=fit.noise,
+                rng=public_stream(_START_SEED, 1),
+            )
+            released = Noisy(np.stack([noisy.value for noisy in found.releases]), found.releases[0].noise_std)
+            return {"centres": found.centres, **arrays_of(released)}
+
+        kept = fit.journal.once(CLUSTERS, fit.ledger, make)
+        centres = kept["centres"]
+        return lambda rows: nearest_centre(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept)),)
+
+    def _networks(
+        self, fit: Fit, vectors: AnyVectors, assign: Assign, profiles: Profiles
+    ) -> tuple[Decoders | Machines, Mapping[str, Any]]:
+        """Train the networks and return them, with their settings for the sampler."""
+        from sfumato.learners.autoencoder import Heads, Output, level_slices
+        from sfumato.learners.components import (
+            AutoencoderGradients,
+            MachineGradients,
+            StackedAutoencoders,
+            StackedMachines,
+        )
+        from sfumato.learners.gradients import Gradients
+        from sfumato.learners.sgd import Descent, descend
+        from sfumato.learners.stacked import Groups
+
+        biases = np.stack([links(means, vectors) for means in profiles.means])
+        chosen, k, m = self.component, self.n_clusters, vectors.dimension
+
+        def train(gradients: Gradients) -> None:
+            descend(
+                gradients,
+                fit.data,
+                vectors,
+                Descent(clip_norm=self.clip_norm, learning_rate=chosen.learning_rate, device=self.device),
+                stage=NETWORKS,
+                ledger=fit.ledger,
+                noise=fit.noise,
+                n_public=fit.n_public,
+                progress=fit.journal.descent(NETWORKS),
+            )
+
+        if isinstance(chosen, VAE):
+            output = Output(Heads.NATIVE, level_slices(vectors.parts))
+            stack = StackedAutoencoders(Groups(k), m, chosen.latent_dim, chosen.hidden, output, biases)
+            encoders = AutoencoderGradients(stack, assign)
+            train(encoders)
+            layers = encoders.layers()
+            return Decoders(layers), {"component": "vae", "layers": len(layers[0].weights)}
+        machines = MachineGradients(
+            StackedMachines(m, chosen.hidden, biases),
+            vectors.parts,
+            n_chains=chosen.n_chains,
+            gibbs_steps=chosen.gibbs_steps,
+            assign=assign,
+        )
+        train(machines)
+        released = Machines(machines.machines(), machines.chains, chosen.burn_in)
+        return released, {"component": "rbm", "steps": chosen.burn_in}
+
+
+def _holds_sets(schema: Schema) -> bool:
+    return any(isinstance(schema.columns[name], ItemSet) for name in schema.released)
+
+
+def _check_sets(schema: Schema, target: str | None) -> None:
+    encoder = SetEncoder.of(schema)
+    if target is not None:
+        raise ConfigError(f"Expected no target for sets, got {target=}. Leave it out.")
+    if encoder.dimension > _MOST_ENTRIES:
+        raise ConfigError(
+            f"Expected at most {_MOST_ENTRIES} items for the method dpgm, got {encoder.dimension}. Declare the items "
+            "that matter and `other` for the rest."
+        )
