@@ -105,7 +105,7 @@ class DPMix(Synthesizer):
         if schema.unit is not None and schema.unit.max_rows > 1:
             raise ConfigError(
                 f"Expected a unit of one row for dpmix, got unit {schema.unit.column!r} of up to "
-                f"{schema.unit.max_rows} rows. Set max_rows to 1, or use another method."
+                f"{schema.unit.max_rows} rows. Declare max_rows: 1, or use another method."
             )
         shape = _Shape.of(schema, target, self.clip_norm)
         return [self._stage(self._degree(shape, n_public), n_public)]
