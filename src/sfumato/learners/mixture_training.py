@@ -8,6 +8,7 @@ trained on mixtures of images classifies single images.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, final
@@ -127,7 +128,9 @@ def _inputs(features: np.ndarray, training: MixtureTraining) -> Tensor:
     if not np.isfinite(features).all():
         raise ConfigError("Expected finite features, got others. Train on a release as `sample` gives it.")
     if training.network == "fc":
-        return torch.from_numpy(np.ascontiguousarray(features.reshape(len(features), -1), dtype=np.float32))
+        return torch.from_numpy(
+            np.ascontiguousarray(features.reshape(len(features), math.prod(features.shape[1:])), np.float32)
+        )
     images = features[:, None] if features.ndim == 3 else features
     if images.ndim != 4 or not all(_SMALLEST_SIDE <= side <= _SIDE for side in images.shape[2:]):
         raise ConfigError(
