@@ -72,7 +72,8 @@ class TestAccount:
         (ledger,) = ledgers
         assert ledger.plan == plan
         assert ledger.charged == tuple((stage.name, stage.count) for stage in plan.stages)
-        assert shown == [stage.name for stage in plan.stages for _ in range(stage.count)]
+        at_once = method in DATA_SETS  # charges all mixtures before the first is drawn
+        assert shown == [stage.name for stage in plan.stages for _ in range(1 if at_once else stage.count)]
         assert [event["noise_multiplier"] for event in release.certificate.content["events"]] == [
             stage.noise_multiplier for stage in plan.stages
         ]
