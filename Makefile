@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint bench docs adult tables images p3gm paper-dp-em clean help
+.PHONY: demo test test-slow lint bench docs adult tables images p3gm paper-dp-em paper-dpmix clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -37,6 +37,7 @@ bench: .venv/.installed-bench  ## speed and memory, as ratios against named peer
 	$(ONE_THREAD) $(BIN)/python benchmarks/noise.py
 	$(ONE_THREAD) $(BIN)/python benchmarks/large_table.py --rows 1000000
 	$(ONE_THREAD) $(BIN)/python benchmarks/em.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/mixing.py
 
 adult: .venv/.installed-bench  ## the acceptance protocol on Adult: SFUMATO_DATA=folder of adult.parquet
 	$(ONE_THREAD) $(BIN)/python benchmarks/adult.py
@@ -51,6 +52,13 @@ images: .venv/.installed-papers  ## the same on MNIST and Fashion-MNIST, scored 
 paper-dp-em: .venv/.installed-papers  ## the figures of DP-EM (papers/dp_em): SFUMATO_DATA=folder
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/compositions.py --picture papers/dp_em/out/compositions.png
 	for figure in 3 4 5; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_$$figure.py --data $(SFUMATO_DATA) || exit 1; done
+
+paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers/dpmix): SFUMATO_DATA=folder
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_3.py
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA)
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --images fashion_mnist
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --network cnn --degrees 64 --cells published:inf published:10 ours:10
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_1.py --data $(SFUMATO_DATA)
 
 p3gm: .venv/.installed-papers  ## P3GM on the data sets of its paper: SFUMATO_DATA=folder; goes on where it stopped
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm.py $(SFUMATO_DATA) --validate --out p3gm.json

@@ -112,6 +112,7 @@ def our_mixtures(
 
 def our_multiplier(stage: Stage, epsilon: float, delta: float) -> float:
     """A noise multiplier that meets the budget, within 1 % of the least: on a coarse grid, which is pessimistic."""
+    assert stage.inclusion is not None
     rough = sampled(1.0, PrivacyBudget(epsilon, delta), probability=stage.inclusion, count=stage.count)
 
     def meets(z: float) -> bool:

@@ -47,8 +47,8 @@ def test_images(shape):
 def test_the_seed():
     x = blobs(100)[0]
     data = mixed(200, 2)
-    scores = [train_on_mixtures(*data, training=QUICK, seed=seed).predict(x) for seed in (1, 1)]
-    assert np.array_equal(*scores)
+    one, two = (train_on_mixtures(*data, training=QUICK, seed=seed).predict(x) for seed in (1, 1))
+    assert np.array_equal(one, two)
 
 
 @pytest.mark.parametrize(

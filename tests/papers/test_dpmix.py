@@ -22,6 +22,8 @@ FIGURE_3 = [
 def published():
     pytest.importorskip("mpmath")
     spec = importlib.util.spec_from_file_location("dpmix_published", _PATH)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -253,7 +253,7 @@ def _draw(
 
 def _member_sums(members: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
     """Return members @ rows in float64, (b, d); of the 32-bit rows only some columns are widened at a time."""
-    sums = np.empty((members.shape[0], rows.shape[1]))
+    sums = np.empty((members.indptr.size - 1, rows.shape[1]))
     for start in range(0, rows.shape[1], _COLUMNS_AT_ONCE):
         columns = slice(start, start + _COLUMNS_AT_ONCE)
         sums[:, columns] = members @ rows[:, columns].astype(np.float64)
