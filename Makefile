@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint bench docs adult tables images p3gm paper-dp-em paper-dpgm clean help
+.PHONY: demo test test-slow lint bench docs adult tables images p3gm paper-dp-em paper-dpgm paper-dpmix clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -38,6 +38,7 @@ bench: .venv/.installed-bench  ## speed and memory, as ratios against named peer
 	$(ONE_THREAD) $(BIN)/python benchmarks/large_table.py --rows 1000000
 	$(ONE_THREAD) $(BIN)/python benchmarks/em.py
 	$(ONE_THREAD) $(BIN)/python benchmarks/dpgm.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/mixing.py
 
 adult: .venv/.installed-bench  ## the acceptance protocol on Adult: SFUMATO_DATA=folder of adult.parquet
 	$(ONE_THREAD) $(BIN)/python benchmarks/adult.py
@@ -57,6 +58,13 @@ paper-dpgm: .venv/.installed-papers  ## the figures of DPGM (papers/dpgm): SFUMA
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/accounts.py
 	for figure in figure_3 clipping figure_5; do $(ONE_THREAD) $(BIN)/python papers/dpgm/$$figure.py --data $(SFUMATO_DATA) || exit 1; done
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_4.py --data $(SFUMATO_DATA) --components vae "two layers" "no clusters" rbm --validate
+
+paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers/dpmix): SFUMATO_DATA=folder
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_3.py
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA)
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --images fashion_mnist
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --network cnn --degrees 64 --cells published:inf published:10 ours:10
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_1.py --data $(SFUMATO_DATA)
 
 p3gm: .venv/.installed-papers  ## P3GM on the data sets of its paper: SFUMATO_DATA=folder; goes on where it stopped
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm.py $(SFUMATO_DATA) --validate --out p3gm.json

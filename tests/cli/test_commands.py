@@ -423,6 +423,29 @@ class TestMethods:
         assert all(entry["about"] for entry in listed)
 
 
+class TestMixtures:
+    def test_whole_or_in_part(self, folder, call):
+        options = ("--method", "dpmix", "--mixture-degree", "4", "--n-mixtures", "30", "--target", "income")
+        result = call("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", "1", "--out", "m", *options)
+        assert result.code == 0
+        for n, rows in (((), 30), (("-n", "7"), 7)):
+            assert call("sample", "m", "--out", "m.csv", *n, "--overwrite").code == 0
+            assert len(pd.read_csv("m.csv")) == rows
+        result = call("sample", "m", "--out", "more.csv", "-n", "31")
+        assert result.code == 2
+        assert "at most 30" in result.err
+        assert not Path("more.csv").exists()
+
+    @pytest.mark.parametrize(
+        ("options", "named"),
+        [(("--method", "dpmix", "--mixing", "other"), "--mixing"), (("--n-mixtures", "5"), "--n-mixtures")],
+    )
+    def test_wrong_options(self, folder, call, options, named):
+        result = call("plan", "--schema", "schema.yaml", "--epsilon", "1", *options)
+        assert result.code == 2
+        assert named in result.err
+
+
 class TestExistingOutputs:
     """An output that exists is refused before any work is done, and replaced with --overwrite."""
 

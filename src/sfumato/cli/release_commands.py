@@ -22,6 +22,7 @@ from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.sources import Source, open_source
 from sfumato.errors import ConfigError
+from sfumato.mechanisms.mixing import FixedDegreeMixing, Mixing, PoissonMixing, SubsetMixing
 from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
 from sfumato.synthesizers.base import Synthesizer
@@ -31,6 +32,9 @@ from sfumato.synthesizers.methods import METHODS, make_synthesizer
 from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
 
 _PURPOSES: dict[str, Callable[[], Purpose]] = {"fidelity": Fidelity, "training": Training}
+_MIXINGS: dict[str, Callable[[], Mixing]] = {
+    "poisson": PoissonMixing, "subset": SubsetMixing, "fixed-degree": FixedDegreeMixing,
+}  # fmt: skip
 
 SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
@@ -46,6 +50,24 @@ PurposeOption = Annotated[
 PoseOption = Annotated[
     str | None,
     typer.Option("--pose", metavar="P", help="Of images: auto (default), affine (centre and straighten), or none."),
+]
+MixtureDegreeOption = Annotated[
+    int | None,
+    typer.Option("--mixture-degree", metavar="L", help="Of dpmix: records in a mixture, on average. Default: chosen."),
+]
+NMixturesOption = Annotated[
+    int | None, typer.Option("--n-mixtures", metavar="T", help="Of dpmix: how many mixtures. Default: rows.")
+]
+MixingOption = Annotated[
+    str | None,
+    typer.Option("--mixing", metavar="X", help="Of dpmix: poisson (default), subset (replace-one), or fixed-degree."),
+]
+ClipNormOption = Annotated[
+    float | None,
+    typer.Option("--clip-norm", metavar="C", help="Of dpmix: norm of a record's features, each in [0, 1]."),
+]
+DenoiseOption = Annotated[
+    float | None, typer.Option("--denoise", metavar="S", help="Of dpmix: Gaussian filter of S pixels on its images.")
 ]
 DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
 RowsOption = Annotated[
@@ -83,13 +105,14 @@ def register(app: typer.Typer) -> None:
         app.command(name)(command)
 
 
-def _synthesizer(
-    method: str, epsilon: float | None, delta: float | None, purpose: str | None, pose: str | None
-) -> Synthesizer:
-    if purpose is not None and purpose not in _PURPOSES:
-        raise ConfigError(f"Expected --purpose to be one of {', '.join(_PURPOSES)}, got {purpose!r}.")
-    chosen = None if purpose is None else _PURPOSES[purpose]()
-    return make_synthesizer(method, epsilon, delta, purpose=chosen, pose=pose)
+def _synthesizer(method: str, epsilon: float | None, delta: float | None, **options: Any) -> Synthesizer:  # noqa: ANN401
+    """Return the synthesizer; options that are chosen by a word are what the word stands for."""
+    for name, words in (("purpose", _PURPOSES), ("mixing", _MIXINGS)):
+        word = options[name]
+        if word is not None and word not in words:
+            raise ConfigError(f"Expected --{name} to be one of {', '.join(words)}, got {word!r}.")
+        options[name] = None if word is None else words[word]()
+    return make_synthesizer(method, epsilon, delta, **options)
 
 
 def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
@@ -108,6 +131,11 @@ def plan_command(
     method: MethodOption = ConditionalGaussian.method,
     purpose: PurposeOption = None,
     pose: PoseOption = None,
+    mixture_degree: MixtureDegreeOption = None,
+    n_mixtures: NMixturesOption = None,
+    mixing: MixingOption = None,
+    clip_norm: ClipNormOption = None,
+    denoise: DenoiseOption = None,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     buy_rows: BuyRowsOption = False,
@@ -115,6 +143,10 @@ def plan_command(
     json_output: JsonOption = False,
 ) -> None:
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
+    options = {
+        "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
+        "clip_norm": clip_norm, "denoise": denoise,
+    }  # fmt: skip
     private = method not in METHODS or METHODS[method].private
     if private and (epsilon is None) == (target_error is None):
         raise ConfigError(
@@ -126,9 +158,9 @@ def plan_command(
     if target_error is not None:
         if isinstance(n_public, BuyCount):
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
-        chooser = _synthesizer(method, 1.0, delta, purpose, pose)
+        chooser = _synthesizer(method, 1.0, delta, **options)
         epsilon = chooser.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
-    synthesizer = _synthesizer(method, epsilon, delta, purpose, pose)
+    synthesizer = _synthesizer(method, epsilon, delta, **options)
     plan = synthesizer.describe_plan(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan)
@@ -144,6 +176,11 @@ def fit_command(
     method: MethodOption = ConditionalGaussian.method,
     purpose: PurposeOption = None,
     pose: PoseOption = None,
+    mixture_degree: MixtureDegreeOption = None,
+    n_mixtures: NMixturesOption = None,
+    mixing: MixingOption = None,
+    clip_norm: ClipNormOption = None,
+    denoise: DenoiseOption = None,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     buy_rows: BuyRowsOption = False,
@@ -153,7 +190,11 @@ def fit_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a release to private data."""
-    synthesizer = _synthesizer(method, epsilon, delta, purpose, pose)
+    options = {
+        "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
+        "clip_norm": clip_norm, "denoise": denoise,
+    }  # fmt: skip
+    synthesizer = _synthesizer(method, epsilon, delta, **options)
     refuse_existing(out, overwrite=overwrite, marker="manifest.json")
     known = Schema.load(schema)
     source = open_source(data)

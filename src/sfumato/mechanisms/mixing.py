@@ -10,7 +10,7 @@ of members. Proofs: docs/proofs/mixing.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, final
 
@@ -24,7 +24,8 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, Subset
 
 NON_NEGATIVE_DISTANCE = math.sqrt(2)  # of two vectors without negative entries ÷ their norm bound
-_BLOCK_NUMBERS = 1 << 21
+_BLOCK_NUMBERS = 1 << 22
+_COLUMNS_AT_ONCE = 64
 
 
 @final
@@ -133,11 +134,29 @@ class MixableRecords:
         self.feature_norm = require_positive(feature_norm=feature_norm)
         self.label_norm = require_positive(label_norm=label_norm)
         self.n_features, self.n_labels = features.shape[1], labels.shape[1]
-        rows = np.empty((len(features), self.n_features + self.n_labels))
-        # the replace distance of √2 rests on it: no entry is negative
+        rows = np.empty((len(features), self.n_features + self.n_labels), dtype=np.float32)
+        # the replace distance of √2 rests on it: no entry is negative. Rounding to 32 bits, which lengthens a row by at
+        # most 1 + 2^-24, stays within the margin of clipping.
         rows[:, : self.n_features] = np.maximum(clip_rows(features, feature_norm), 0.0)
         rows[:, self.n_features :] = np.maximum(clip_rows(labels, label_norm), 0.0)
         self.__rows = rows
+
+    @classmethod
+    def of_chunks(
+        cls,
+        chunks: Iterable[tuple[np.ndarray, np.ndarray]],
+        *,
+        n_features: int,
+        n_labels: int,
+        feature_norm: float,
+        label_norm: float,
+    ) -> MixableRecords:
+        """Return the records of chunks of features and labels, of which one is held in 64 bits at a time."""
+        norms = {"feature_norm": feature_norm, "label_norm": label_norm}
+        records = cls(np.zeros((0, n_features)), np.zeros((0, n_labels)), **norms)
+        parts = [cls(features, labels, **norms).__rows for features, labels in chunks]
+        records.__rows = np.concatenate([records.__rows, *parts])
+        return records
 
     def open_in_mechanism(self) -> np.ndarray:
         """Hand the rows to a mechanism that has charged the ledger. Nothing else may call this."""
@@ -223,13 +242,22 @@ def _draw(
     # blocks by public sizes: members and numbers of a block both stay small
     size = max(1, _BLOCK_NUMBERS // max(rows.shape[1], 4 * settings.degree))
     for members in _members(len(rows), settings, stage, noise, size):
-        sums = members @ rows
+        sums = _member_sums(members, rows)
         sums /= settings.degree
         features, labels = sums[:, :d], sums[:, d:]
         for block, noise_std in ((features, stds[0]), (labels, stds[1])):
             if block.shape[1] and not noise.silent:
                 block += noise.gaussian(block.shape, noise_std)
         yield MixtureBlock(features, labels)
+
+
+def _member_sums(members: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
+    """Return members @ rows in float64, (b, d); of the 32-bit rows only some columns are widened at a time."""
+    sums = np.empty((members.indptr.size - 1, rows.shape[1]))
+    for start in range(0, rows.shape[1], _COLUMNS_AT_ONCE):
+        columns = slice(start, start + _COLUMNS_AT_ONCE)
+        sums[:, columns] = members @ rows[:, columns].astype(np.float64)
+    return sums
 
 
 def _members(

@@ -102,9 +102,10 @@ class MixtureSet:
                 "not a model: more cannot be drawn from it. Sample fewer, or fit with more n_mixtures."
             )
         order = public_stream(seed).permutation(self.n_mixtures)[:n]
-        return (self._table(order[start : start + size]) for start in range(0, max(n, 1), size))
+        return (self.table(order[start : start + size]) for start in range(0, max(n, 1), size))
 
-    def _table(self, chosen: np.ndarray) -> pa.Table:
+    def table(self, chosen: np.ndarray) -> pa.Table:
+        """Return the mixtures of these numbers, as `sample` shows them."""
         features, labels = self._features[chosen], self._labels[chosen]
         if self._layout is not None:
             columns = {self._layout.image: self._pictures(features)}

@@ -184,7 +184,7 @@ class Release:
             An iterator of at least one table, each of at most 16,384 rows.
         """
         if isinstance(self._sampler, MixtureSet):
-            if given is not None or class_counts is not None:
+            if given or class_counts:
                 raise ConfigError(
                     "Expected no given values and no class_counts for a release of mixtures, got some. It is a data "
                     "set, not a model: select its rows yourself."

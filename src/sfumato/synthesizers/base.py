@@ -208,6 +208,22 @@ class Synthesizer(ABC):
             SchemaError: the schema does not describe the data.
             DataError: the data cannot be read.
         """
+        return self._fit(self.run, data, schema, target, n_public, seed, progress=progress, checkpoint=checkpoint)
+
+    @final
+    def _fit(
+        self,
+        run: Callable[[Fit], Fitted],
+        data: object,
+        schema: Schema | str | os.PathLike[str],
+        target: str | None,
+        n_public: int | BuyCount | None,
+        seed: int | None,
+        *,
+        progress: Callable[[str], None] | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> Release:
+        """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
         schema = schema if isinstance(schema, Schema) else Schema.load(os.fspath(schema))
         rows = _row_count(schema, n_public)
         if rows is None:
@@ -226,7 +242,7 @@ class Synthesizer(ABC):
             n = max(1, round(float(count.value)))
         else:
             n = rows
-        fitted = self.run(Fit(records, ledger, noise, n, target, journal))
+        fitted = run(Fit(records, ledger, noise, n, target, journal))
         ledger.close()
         description = self._describe(plan, budget, schema, n, declared=rows is not None)
         return Release(

@@ -10,6 +10,7 @@ from sfumato.errors import ConfigError
 from sfumato.privacy.budget import NonPrivate
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.dpgm import DPGM
+from sfumato.synthesizers.dpmix import DPMix
 from sfumato.synthesizers.dpvae import DPVAE
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.independent_items import IndependentItems
@@ -23,7 +24,7 @@ class Method:
     Attributes:
         make: builds the synthesizer.
         about: what it is, in a sentence or two.
-        options: settings that only some methods have, among "purpose" and "pose".
+        options: settings that only some methods have, as the command line names them.
         private: whether it spends a budget; if not, it takes no ε and its releases say that they are not private.
     """
 
@@ -53,6 +54,11 @@ METHODS: Mapping[str, Method] = {
     DPVAE.method: Method(
         DPVAE, "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch."
     ),
+    DPMix.method: Method(
+        DPMix,
+        "A data set, not a model: noisy averages of few random records with soft labels, to train classifiers on.",
+        frozenset({"mixture_degree", "n_mixtures", "mixing", "clip_norm", "denoise"}),
+    ),
     "pgm": Method(P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
     "vae": Method(DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False),
 }
@@ -80,5 +86,6 @@ def make_synthesizer(method: str, epsilon: float | None, delta: float | None, **
     given = {name: value for name, value in options.items() if value is not None}
     foreign = sorted(given.keys() - chosen.options)
     if foreign:
-        raise ConfigError(f"Expected no --{foreign[0]} for the method {method}, which has none. Leave it out.")
+        option = foreign[0].replace("_", "-")
+        raise ConfigError(f"Expected no --{option} for the method {method}, which has none. Leave it out.")
     return chosen.make(epsilon=NonPrivate() if epsilon is None else epsilon, delta=delta, **given)

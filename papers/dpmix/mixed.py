@@ -1,0 +1,185 @@
+"""What the scripts share: images, mixtures as published and as the package makes them, training, results on disk."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from published import noise_by_theorem_1
+from scipy import sparse
+
+from sfumato.learners.mixture_training import MixtureTraining, train_on_mixtures
+from sfumato.mechanisms.mixing import MixableRecords, MixtureSettings, PoissonMixing, label_share, noisy_mixtures
+from sfumato.mechanisms.noise import NoNoise, SeededNoise
+from sfumato.privacy.accounting import account, interval_for
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Plan, Stage
+from sfumato.privacy.shares import sampled
+
+FEATURES, CLASSES = 784, 10
+# Chosen on the held-out tenth of MNIST's training images, before a test image was read.
+FAST = MixtureTraining(epochs=4, batch_size=64, learning_rate=1e-3, halve_every=2)
+PUBLISHED = MixtureTraining()
+
+
+def arguments(text: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=os.environ.get("SFUMATO_DATA"), help="folder of the .npz files")
+    parser.add_argument("--out", type=Path, default=Path("papers/dpmix/out"), help="folder of results and pictures")
+    parser.add_argument(
+        "--validate", action="store_true", help="train on nine tenths of the training images, score on the other"
+    )
+    return parser
+
+
+class Images:
+    """Images in [0, 1] to train on, and others to score on; with `validate` no test image is read."""
+
+    def __init__(self, folder: Path | None, name: str, *, validate: bool) -> None:
+        if folder is None:
+            raise SystemExit("Expected the folder of the data: --data FOLDER, or SFUMATO_DATA=FOLDER.")
+        with np.load(Path(folder) / f"{name}.npz") as file:
+            x, y = file["x_train"], file["y_train"].astype(np.int64)
+            if validate:
+                order = np.random.default_rng(2019).permutation(len(x))
+                held, kept = order[: len(x) // 10], order[len(x) // 10 :]
+                self.x, self.y, self.test_x, self.test_y = x[kept], y[kept], x[held], y[held]
+            else:
+                self.x, self.y, self.test_x, self.test_y = x, y, file["x_test"], file["y_test"].astype(np.int64)
+
+    def accuracy(self, classifier: Any) -> float:
+        return float((classifier.predict(self.test_x.astype(np.float32) / 255) == self.test_y).mean())
+
+
+def published_mixtures(
+    images: Images, degree: int, epsilon: float | None, seed: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """T = n mixtures of ℓ images, drawn without replacement, with the noise of Theorem 1 at δ = 1/n, and that noise."""
+    n, rng = len(images.x), np.random.default_rng(seed)
+    sigma = 0.0
+    if epsilon is not None:
+        sigma = noise_by_theorem_1(epsilon, degree, n, n, 1 / n, n_features=FEATURES, n_labels=CLASSES)
+    x, y = np.empty((n, FEATURES), np.float32), np.empty((n, CLASSES), np.float32)
+    records = images.x.reshape(n, -1).astype(np.float32) / 255
+    for start in range(0, n, 5000):
+        stop = min(start + 5000, n)
+        members = np.concatenate([_subset(rng, n, degree) for _ in range(stop - start)])
+        rows = np.arange(stop - start + 1) * degree
+        matrix = sparse.csr_array((np.full(len(members), 1 / degree, np.float32), members, rows), (stop - start, n))
+        x[start:stop] = matrix @ records + sigma * rng.standard_normal((stop - start, FEATURES), np.float32)
+        y[start:stop] = matrix @ np.eye(CLASSES, dtype=np.float32)[images.y]
+        y[start:stop] += sigma * rng.standard_normal((stop - start, CLASSES), np.float32)
+    return x.reshape(n, 28, 28), y, sigma
+
+
+def _subset(rng: np.random.Generator, n: int, degree: int) -> np.ndarray:
+    while True:
+        found = np.unique(rng.integers(n, size=degree + 8))
+        if len(found) >= degree:
+            return rng.permutation(found)[:degree]
+
+
+def our_mixtures(
+    images: Images, degree: int, epsilon: float | None, seed: int, *, delta: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """T = n Poisson mixtures of images clipped to norm 28/3 as the package makes them, and σ_X."""
+    n, norm = len(images.x), math.sqrt(FEATURES) / 3
+    stage = PoissonMixing().stage("mixtures", degree=degree, n_mixtures=n, n_public=n)
+    noise = NoNoise(seed) if epsilon is None else SeededNoise(seed)
+    if epsilon is not None:
+        stage = replace(stage, noise_multiplier=our_multiplier(stage, epsilon, delta))
+    share = label_share(multiplier=stage.noise_multiplier, degree=degree, n_features=FEATURES, n_labels=CLASSES)
+    settings = MixtureSettings(mixing=PoissonMixing(), degree=degree, n_mixtures=n, n_public=n, label_share=share)
+    x, y = images.x.reshape(n, -1), np.eye(CLASSES)[images.y]
+    records = MixableRecords.of_chunks(
+        ((x[start : start + 5000] / 255, y[start : start + 5000]) for start in range(0, n, 5000)),
+        n_features=FEATURES, n_labels=CLASSES, feature_norm=norm, label_norm=1.0,
+    )  # fmt: skip
+    ledger = Ledger(Plan([stage]), None)
+    blocks = list(noisy_mixtures(records, settings, stage="mixtures", ledger=ledger, noise=noise))
+    made = np.concatenate([b.features.astype(np.float32) for b in blocks])
+    labels = np.concatenate([b.labels.astype(np.float32) for b in blocks])
+    return made.reshape(-1, 28, 28), labels, 0.0 if epsilon is None else settings.noise_stds(stage, norm, 1.0)[0]
+
+
+def our_multiplier(stage: Stage, epsilon: float, delta: float) -> float:
+    """A noise multiplier that meets the budget, within 1 % of the least: on a coarse grid, which is pessimistic."""
+    assert stage.inclusion is not None
+    rough = sampled(1.0, PrivacyBudget(epsilon, delta), probability=stage.inclusion, count=stage.count)
+
+    def meets(z: float) -> bool:
+        trial = Plan([replace(stage, noise_multiplier=z)])
+        return account(trial, delta, interval=max(1e-3, interval_for(trial))).epsilon <= epsilon
+
+    low, high = 0.9 * rough, 1.05 * rough
+    while not meets(high):
+        low, high = high, 1.1 * high
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    return high
+
+
+class Linear:
+    """Least squares on moments of mixtures from which the noise's part is taken away: it needs σ and nothing else."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, sigma: float) -> None:
+        rows = x.reshape(len(x), -1)
+        self._mean, self._label = rows.mean(0), y.mean(0)
+        centred = rows - self._mean
+        values, vectors = np.linalg.eigh((centred.T @ centred / len(rows)).astype(np.float64))
+        values = np.maximum(values - sigma**2, 0)
+        # how far noise moves an eigenvalue; chosen on the held-out tenth among 0.1, 0.3, 1 and 3 times this
+        least = sigma**2 * math.sqrt(rows.shape[1] / len(rows)) + 1e-5
+        inverse = values / (values**2 + least**2)
+        self._weights = vectors @ (inverse[:, None] * (vectors.T @ (centred.T @ (y - self._label) / len(rows))))
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return ((x.reshape(len(x), -1) - self._mean) @ self._weights + self._label).argmax(1)
+
+
+class Results:
+    """Figures by key, one JSON line each; what is there is not computed again."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self.found = path, {}
+        if path.exists():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            self.found = {e["key"]: e["value"] for e in map(json.loads, lines)}
+
+    def get(self, key: str, compute: Callable[[], Any]) -> Any:
+        if key not in self.found:
+            self.found[key] = compute()
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key, "value": self.found[key]}) + "\n")
+        return self.found[key]
+
+
+def score(
+    images: Images,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    training: MixtureTraining = FAST,
+    seed: int = 0,
+    watch: bool = False,
+) -> list[float]:
+    """Accuracy on single images after the last epoch; with `watch` after each, for validation."""
+    seen: list[float] = []
+
+    def each(epoch: int, classifier: Any) -> None:
+        if watch or epoch == training.epochs:
+            seen.append(images.accuracy(classifier))
+            print(f"  epoch {epoch}: {seen[-1]:.4f}", flush=True)
+
+    train_on_mixtures(x, y, training=training, seed=seed, progress=each)
+    return seen
