@@ -211,6 +211,11 @@ def test_pictures(tmp_path):
     found = Page((tmp_path / "p.html").read_text(encoding="utf-8")).all("img")
     assert [a["alt"] for a in found] == [f"8 samples of class {i}, drawn from the release" for i in range(3)]
     assert all(a["src"].startswith("data:image/png;base64,") for a in found)
+    pytest.importorskip("torch", reason="networks need the extra nets")
+    write_report(release, tmp_path / "p.html", real=arrays, overwrite=True)
+    assert (
+        "A network that learns from synthetic pictures" in Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
+    )
 
 
 class TestCommand:

@@ -13,6 +13,7 @@ from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate.fidelity import read_bins
+from sfumato.evaluate.pictures import image_names, read_pictures
 from sfumato.evaluate.scores import evaluate
 from sfumato.release import Release, load
 from sfumato.release.mixtures import MixtureSet
@@ -21,6 +22,14 @@ from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 
+_WORDS = {
+    "tvd_1way": "total variation of one column, mean",
+    "tvd_2way": "total variation of two columns, mean",
+    "tvd_3way": "total variation of three columns, mean",
+    "k_marginal": "NIST k-marginal score, 1000 is best",
+    "classes": "total variation of the classes",
+    "mean_image": "difference of the mean images, of 1",
+}
 MOST_ROWS = 50_000
 """Rows that are drawn for a page made from the release alone."""
 
@@ -93,6 +102,7 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
             (m.name, " × ".join(map(str, m.value.shape)) or "1", m.noise_std) for m in release.measurements
         ],
         "sheets": sheets(release, seed=seed),
+        "measured": {**_WORDS},
         **dict.fromkeys(("columns", "pairs", "n_pairs", "scores", "target", "drawn")),
     }
     if _is_table(release):
@@ -135,5 +145,14 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
 
 
 def _images(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
-    what = "images" if image_column(release) is not None else "sets or mixtures"
-    raise ConfigError(f"Expected a release of a table to compare with real rows, got one of {what}. Leave real out.")
+    names = None if release.sampler["name"] == MixtureSet.name else image_names(release.schema)
+    if names is None:
+        raise ConfigError(
+            "Expected a release of a table or of images to compare with real rows, got one of sets or mixtures. Leave "
+            "the real rows out."
+        )
+    target = names[1] if target is None else target
+    rows = len(read_pictures(real, release.schema).pixels)
+    sample = release.sample(rows, seed=seed)
+    scores = evaluate(real, sample, schema=release.schema, test=test, target=target, seed=seed)
+    return {"scores": scores, "target": target}
