@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint bench docs adult tables images p3gm paper-dp-em paper-dpgm paper-dpmix clean help
+.PHONY: demo test test-slow test-report lint bench docs adult tables images p3gm paper-dp-em paper-dpgm paper-dpmix clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -22,10 +22,13 @@ demo: .venv/.installed-demo  ## release a real table at epsilon = 1 and score it
 	$(BIN)/sfumato demo --out demo --overwrite
 
 test: lint .venv/.installed-test  ## lint, then the default tests (under 10 minutes on 2 cores)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m 'not slow and not browser'
 
 test-slow: .venv/.installed-test  ## the large statistical tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
+
+test-report: .venv/.installed-test  ## the report in Chromium, where there is one
+	$(ONE_THREAD) $(BIN)/python -m pytest -m browser tests/report
 
 lint: .venv/.installed-lint .venv/.installed-test  ## ruff, pyright, import contracts
 	$(BIN)/ruff check .

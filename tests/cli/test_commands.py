@@ -33,6 +33,7 @@ CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost
 COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "import"), ("validate",), ("plan",),
     ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
+    ("report",),
 ]  # fmt: skip
 
 
@@ -380,16 +381,26 @@ class TestEvaluate:
     def test_json(self, sampled, call):
         options = ("--test", "test.csv", "--target", "income", "--schema", "schema.yaml", "--json")
         scores = call("evaluate", "people.csv", "s.csv", *options).json
-        assert set(scores) == {"private", "rows", "utility", "fidelity"}
+        assert set(scores) == {"private", "rows", "utility", "fidelity", "neighbours"}
         assert scores["private"] is False
         assert scores["rows"] == {"real": 240, "synthetic": 240, "test": 120}
-        assert set(scores["fidelity"]) == {"tvd_1way", "tvd_2way"}
+        assert set(scores["fidelity"]) == {"tvd_1way", "tvd_2way", "tvd_3way", "k_marginal", "correlations"}
+        assert "prove nothing" in scores["neighbours"]["caveat"]
         utility = scores["utility"]
         # `scored_on` says which rows, beside the keys of the agreed form
-        assert set(utility) == {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on"}
+        assert set(utility) == {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on", "clustering"}
         assert utility["scored_on"] == "test"
         assert set(utility["per_classifier"]) == set(utility["real"]["per_classifier"]) == CLASSIFIERS
         assert utility["real"]["auroc"] > 0.8
+
+    def test_runs_of_a_release(self, sampled, call):
+        scores = call("evaluate", "people.csv", "r", "--runs", 2, "--json").json
+        found = scores["fidelity"]["tvd_1way"]
+        assert (scores["runs"], len(found["values"])) == (2, 2)
+        assert found["low"] <= found["mean"] <= found["high"]
+        result = call("evaluate", "people.csv", "r", "--runs", 2)
+        assert (result.code, "2 runs" in result.out) == (0, True)
+        assert call("evaluate", "people.csv", "r", "--runs", 0).code == 2
 
     def test_without_a_schema_it_reads_the_real_rows(self, sampled, call):
         # the real table has a column that is not released

@@ -251,13 +251,13 @@ class TestEvaluate:
         assert json.loads(json.dumps(result)) == result
         assert result["private"] is False
         assert result["rows"] == {"real": 1200, "synthetic": 900, "test": 600}
-        assert set(result["fidelity"]) == {"tvd_1way", "tvd_2way"}
+        assert set(result["fidelity"]) == {"tvd_1way", "tvd_2way", "tvd_3way", "k_marginal", "correlations"}
         assert 0 < result["fidelity"]["tvd_1way"] < result["fidelity"]["tvd_2way"] < 1
         scores = result["utility"]
-        assert set(scores) == {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on"}
+        assert set(scores) == {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on", "clustering"}
         assert scores["scored_on"] == "test"
         assert scores["real"] == classifier_scores(TRAIN, TEST, schema=SCHEMA, target="income")
-        del scores["real"], scores["scored_on"]
+        del scores["real"], scores["scored_on"], scores["clustering"]
         assert scores == classifier_scores(synthetic, TEST, schema=SCHEMA, target="income")
         assert scores["auroc"] < 0.65  # labels were shuffled
 

@@ -86,24 +86,59 @@ def _event(event: Mapping[str, Any]) -> str:
     return f"{times}Gaussian of a Poisson sample, q = {event['sampling_probability']:.4g}"
 
 
-def print_scores(scores: Mapping[str, Any], names: Mapping[str, str] | None = None) -> None:
-    """Print the scores of `evaluate`, beside those of the real data."""
-    utility = scores.get("utility")
+_SCORES = (("auroc", "AUROC"), ("auprc", "AUPRC"), ("accuracy", "accuracy"))
+_DISTANCES = (
+    ("tvd_1way", "total variation, 1 column, mean", "0"),
+    ("tvd_2way", "total variation, 2 columns, mean", "0"),
+    ("tvd_3way", "total variation, 3 columns, mean", "0"),
+    ("k_marginal", "NIST k-marginal score, k = 2", "1000"),
+    ("classes", "total variation of the classes", "0"),
+    ("mean_image", "difference of the mean images", "0"),
+)
+
+
+def print_scores(scores: Mapping[str, Any]) -> None:
+    """Print the scores of `evaluate`, of one run or of several, beside those of the real data."""
     rows: list[list[str]] = []
+    utility, fidelity, near = scores.get("utility"), scores["fidelity"], scores.get("neighbours")
     if utility is not None:
-        real = utility["real"]
-        for key, label in (("auroc", "AUROC"), ("auprc", "AUPRC"), ("accuracy", "accuracy")):
-            rows.append([f"{label}, mean of the classifiers", number(utility[key]), number(real[key])])
-        for name, figures in utility["per_classifier"].items():
-            other = real["per_classifier"][name]
-            rows.append(
-                [
-                    f"  {name}: AUROC / AUPRC",
-                    f"{number(figures['auroc'])} / {number(figures['auprc'])}",
-                    f"{number(other['auroc'])} / {number(other['auprc'])}",
-                ]
-            )
-    fidelity = scores["fidelity"]
-    for key, label in (("tvd_1way", "total variation, 1 column"), ("tvd_2way", "total variation, 2 columns")):
-        rows.append([f"{label}, mean", number(fidelity[key]), "0"])
+        rows += _utility_rows(utility)
+    rows += [[label, _score(fidelity[key]), best] for key, label, best in _DISTANCES if key in fidelity]
+    for key, label in (("pearson", "correlation"), ("cramers_v", "Cramér's V")):
+        found = fidelity.get("correlations", {}).get(key)
+        if found is not None:
+            rows.append([f"difference of {label}, mean", _score(found["mean"]), "0"])
+    if near is not None and near["coverage"] is not None:
+        rows.append(["coverage of real rows *", number(near["coverage"]), "1"])
+        rows.append(["median distance to a real row *", number(near["median_distance"]), _real(near)])
     print_table("Scores (made from real records: NOT private)", ["", "synthetic", "real"], rows)
+    if near is not None and near["coverage"] is not None:
+        say(f"* {near['caveat']}")
+    if "runs" in scores:
+        say(f"{scores['runs']} runs; in brackets the {scores['confidence']:.0%} interval of the mean over seeds. It")
+        say("says nothing of the noise of the release, of which there is one.")
+
+
+def _real(near: Mapping[str, Any]) -> str:
+    return number(near["real_median_distance"])
+
+
+def _utility_rows(utility: Mapping[str, Any]) -> list[list[str]]:
+    real = utility["real"]
+    if "per_classifier" not in utility:
+        what = utility.get("missing", "network taught by the images")
+        return [[f"accuracy: {what}", _score(utility["accuracy"]), _score(real["accuracy"])]]
+    rows = [[f"{label}, mean of the classifiers", _score(utility[key]), _score(real[key])] for key, label in _SCORES]
+    for name, figures in utility["per_classifier"].items():
+        other = real["per_classifier"][name]
+        pairs = (f"{_score(found['auroc'])} / {_score(found['auprc'])}" for found in (figures, other))
+        rows.append([f"  {name}: AUROC / AUPRC", *pairs])
+    clusters = utility["clustering"]
+    rows.append(["clustering accuracy of k-means", _score(clusters["synthetic"]), _score(clusters["real"])])
+    return rows
+
+
+def _score(value: Any) -> str:  # noqa: ANN401 - a figure, or what `over_runs` makes of it
+    if isinstance(value, Mapping):
+        return f"{number(value['mean'])} [{number(value['low'])}, {number(value['high'])}]"
+    return number(value)

@@ -21,10 +21,11 @@ from sfumato.data.drafting import draft_schema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.sources import Source, open_source
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, require_integer
 from sfumato.mechanisms.mixing import FixedDegreeMixing, Mixing, PoissonMixing, SubsetMixing
 from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
+from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.journal import remove as remove_checkpoint
@@ -313,7 +314,9 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
 
 def evaluate_command(
     real: Annotated[Path, typer.Argument(metavar="REAL", help="The real rows that were released.")],
-    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows.")],
+    synthetic: Annotated[
+        Path, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
+    ],
     test: Annotated[
         Path | None,
         typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
@@ -324,19 +327,43 @@ def evaluate_command(
     schema: Annotated[
         Path | None, typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else read off REAL.")
     ] = None,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", help="Score with N seeds, and give means with intervals.")
+    ] = 1,
     json_output: JsonOption = False,
 ) -> None:
     """Score synthetic rows against real ones. Reads real records: the scores are NOT private."""
-    from sfumato.evaluate import evaluate
+    from sfumato.evaluate import evaluate, over_runs
 
-    known = Schema.load(schema) if schema is not None else _read_off(real, synthetic, target)
-    scores = evaluate(real, synthetic, schema=known, test=test, target=target)
+    require_integer(at_least=1, runs=runs)
+    release = load(synthetic) if _is_release(synthetic) else None
+    if schema is not None:
+        known = Schema.load(schema)
+    else:
+        known = _read_off(real, synthetic, target) if release is None else release.schema
+    n_rows = None if release is None else _count_rows(real)
+
+    def score(seed: int) -> dict[str, Any]:
+        rows = synthetic if release is None else release.sample(n_rows, seed=seed)
+        return evaluate(real, rows, schema=known, test=test, target=target, seed=seed)
+
+    scores = score(0) if runs == 1 else over_runs(score, runs=runs)
     if json_output:
         print_json(scores)
         return
     if target is not None and test is None:
         say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
     print_scores(scores)
+
+
+def _is_release(path: Path) -> bool:
+    return path.suffix == ARCHIVE_SUFFIX or (path / MANIFEST).is_file()
+
+
+def _count_rows(path: Path) -> int:
+    """Exact, as the scores are: they are not private."""
+    source = open_source(path)
+    return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
 
 
 def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:

@@ -4,9 +4,22 @@ Everything here reads real records without noise. No figure it returns is privat
 only if the real data may be published.
 """
 
+from sfumato.evaluate.clusters import clustering_accuracy
+from sfumato.evaluate.correlations import correlation_differences
 from sfumato.evaluate.counting_queries import counting_query_errors
 from sfumato.evaluate.fidelity import total_variation
+from sfumato.evaluate.neighbours import nearest_rows
+from sfumato.evaluate.runs import over_runs
 from sfumato.evaluate.scores import evaluate
 from sfumato.evaluate.utility import classifier_scores
 
-__all__ = ["classifier_scores", "counting_query_errors", "evaluate", "total_variation"]
+__all__ = [
+    "classifier_scores",
+    "clustering_accuracy",
+    "correlation_differences",
+    "counting_query_errors",
+    "evaluate",
+    "nearest_rows",
+    "over_runs",
+    "total_variation",
+]

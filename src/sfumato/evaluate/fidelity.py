@@ -84,11 +84,13 @@ def n_bins(kind: ColumnKind) -> int:
 def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k: int) -> float:
     """As `total_variation`, from tables that were read with `read_bins`."""
     names = schema.released
-    sizes = {name: n_bins(schema.columns[name]) for name in names}
-    distances = [
-        _distance(real, synthetic, [names[i] for i in columns], sizes) for columns in column_sets(len(names), k)
-    ]
-    return math.fsum(distances) / len(distances)
+    sets = list(column_sets(len(names), k))
+    return math.fsum(set_distance(real, synthetic, [names[i] for i in columns], schema) for columns in sets) / len(sets)
+
+
+def set_distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], schema: Schema) -> float:
+    """Total variation between two tables of some columns, from tables that were read with `read_bins`."""
+    return _distance(real, synthetic, names, {name: n_bins(schema.columns[name]) for name in names})
 
 
 def column_sets(d: int, k: int) -> Iterable[tuple[int, ...]]:

@@ -5,12 +5,17 @@ Reads real records without noise: the figures are NOT private.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
+from sfumato.data.sources import Source, open_source
+from sfumato.evaluate.clusters import clustering
+from sfumato.evaluate.correlations import table_correlations
 from sfumato.evaluate.fidelity import mean_distance, read_bins
-from sfumato.evaluate.tables import read_codes
+from sfumato.evaluate.neighbours import table_neighbours
+from sfumato.evaluate.pictures import evaluate_pictures, image_names
+from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.utility import Task, train_and_score
 
 
@@ -42,9 +47,16 @@ def evaluate(
     Returns:
         `private`: false. `rows`: rows read of `real`, `synthetic` and `test`. `utility`: null, or
         the scores of `classifier_scores` trained on `synthetic`, with `real`, the same
-        classifiers trained on the real rows, and `scored_on`, `test` or `real`. `fidelity`:
-        `tvd_1way` and `tvd_2way`, the mean total variation of one and of two columns (null if
-        there is only one). JSON-ready.
+        classifiers trained on the real rows, `clustering`, the clustering accuracy of k-means
+        fitted to `synthetic` and to `real`, and `scored_on`, `test` or `real`. `fidelity`:
+        `tvd_1way`, `tvd_2way` and `tvd_3way`, the mean total variation of one, two and three
+        columns (null if there are fewer), `k_marginal`, NIST's k-marginal score for k = 2,
+        1000·(1 − tvd_2way), over all pairs of columns and with our bins, and `correlations`, as
+        `correlation_differences`. `neighbours`: as `nearest_rows`. JSON-ready.
+
+        Of images: `utility` with `accuracy` of a network (needs torch) and `real.accuracy`, or
+        null and `missing`, the reason why; `fidelity` with `classes`, the total variation of the
+        labels, and `mean_image`, the root mean square difference of the mean images in [0, 1].
 
     Raises:
         ConfigError: the target is no released level column, or `positive` is none of its labels.
@@ -55,24 +67,40 @@ def evaluate(
         >>> evaluate(frame, synthetic, schema=schema)["fidelity"]["tvd_1way"]  # doctest: +SKIP
         0.021
     """
+    if image_names(schema) is not None:
+        return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)
     task = None if target is None else Task.of(schema, target, positive)
     sources = {"real": open_source(real), "synthetic": open_source(synthetic)}
+    fidelity, rows = _fidelity(sources, schema)
+    tables = {name: read_codes(source, schema) for name, source in sources.items()}
+    held_out = None if test is None else read_codes(open_source(test), schema)
+    if held_out is not None:
+        rows["test"] = held_out.n_rows
+    fidelity["correlations"] = table_correlations(tables["real"], tables["synthetic"], schema=schema)
+    kinds = table_kinds(schema)
+    nearest = table_neighbours(tables["real"], tables["synthetic"], held_out, kinds=kinds, seed=seed)
+    scores = None if task is None else _utility(tables, held_out, task, seed)
+    return {"private": False, "rows": rows, "utility": scores, "fidelity": fidelity, "neighbours": nearest}
+
+
+def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, Any], dict[str, int]]:
+    """Total variations, of tables as bins, which take less memory than codes; and numbers of rows."""
     bins = {name: read_bins(source, schema) for name, source in sources.items()}
-    orders = {"tvd_1way": 1, "tvd_2way": 2}
-    several = len(schema.released) > 1
-    fidelity = {
-        key: mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k) if k == 1 or several else None
-        for key, k in orders.items()
+    found: dict[str, Any] = {
+        f"tvd_{k}way": mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k)
+        if k <= len(schema.released)
+        else None
+        for k in (1, 2, 3)
     }
-    rows = {name: table.n_rows for name, table in bins.items()}
-    del bins
-    scores = None
-    if task is not None:
-        tables = {name: read_codes(source, schema) for name, source in sources.items()}
-        held_out = tables["real"] if test is None else read_codes(open_source(test), schema)
-        if test is not None:
-            rows["test"] = held_out.n_rows
-        scores = train_and_score(tables["synthetic"], held_out, task=task, seed=seed)
-        scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed)
-        scores["scored_on"] = "real" if test is None else "test"
-    return {"private": False, "rows": rows, "utility": scores, "fidelity": fidelity}
+    found["k_marginal"] = None if found["tvd_2way"] is None else 1000 * (1 - found["tvd_2way"])
+    return found, {name: table.n_rows for name, table in bins.items()}
+
+
+def _utility(tables: dict[str, CodedTable], test: CodedTable | None, task: Task, seed: int) -> dict[str, Any]:
+    """Scores of the classifiers trained on synthetic and on real rows, and of k-means."""
+    held_out = tables["real"] if test is None else test
+    scores = train_and_score(tables["synthetic"], held_out, task=task, seed=seed)
+    scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed)
+    scores["clustering"] = clustering(tables, held_out, task=task, seed=seed)
+    scores["scored_on"] = "real" if test is None else "test"
+    return scores

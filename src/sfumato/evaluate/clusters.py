@@ -1,0 +1,67 @@
+"""Clustering accuracy: how well clusters name the classes.
+
+Reads real records without noise: the figures are NOT private.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from sfumato.errors import ConfigError
+from sfumato.evaluate.features import Features
+from sfumato.evaluate.tables import CodedTable
+from sfumato.evaluate.utility import Task
+
+
+def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
+    """Share of records whose cluster stands for their label, under the best one-to-one map of clusters to labels.
+
+        max over one-to-one u of (1/n)·#{i: labels[i] = u(clusters[i])}
+
+    Privacy: none. It reads the records without noise.
+
+    Args:
+        labels: true classes, shape (n,), n at least 1.
+        clusters: clusters, shape (n,).
+
+    Returns:
+        A number in (0, 1]; clusters beyond the number of labels match nothing.
+
+    Raises:
+        ConfigError: the shapes differ, or there is nothing to compare.
+    Reference: Kuhn 1955, through `scipy.optimize.linear_sum_assignment`.
+    """
+    labels, clusters = np.asarray(labels), np.asarray(clusters)
+    if labels.ndim != 1 or labels.shape != clusters.shape or not len(labels):
+        raise ConfigError("Expected labels and clusters of the same shape (n,), with n at least 1.")
+    _, rows = np.unique(labels, return_inverse=True)
+    _, columns = np.unique(clusters, return_inverse=True)
+    table = np.zeros((rows.max() + 1, columns.max() + 1), dtype=np.int64)
+    np.add.at(table, (rows, columns), 1)
+    best = linear_sum_assignment(table, maximize=True)
+    return float(table[best].sum() / len(labels))
+
+
+def cluster_and_score(train: CodedTable, test: CodedTable, *, task: Task, seed: int) -> float | None:
+    """Clustering accuracy on `test` of k-means with one centre per class, fitted to the features of `train`.
+
+    Null where there are no other columns, or fewer rows than classes.
+    """
+    from sklearn.cluster import KMeans
+
+    train, test = task.labelled(train), task.labelled(test)
+    features = Features.of(train, task.features)
+    classes = task.n_labels
+    if not features.width or train.n_rows < classes:
+        return None
+    model = KMeans(classes, n_init=4, random_state=seed)  # type: ignore[arg-type] - its stubs know only "auto"
+    clusters = np.asarray(model.fit(features.matrix(train)).predict(features.matrix(test)))
+    return clustering_accuracy(test.columns[task.target], clusters)
+
+
+def clustering(tables: dict[str, CodedTable], held_out: CodedTable, *, task: Task, seed: int) -> dict[str, Any]:
+    """Scores of `synthetic` and `real` of `tables`."""
+    return {name: cluster_and_score(table, held_out, task=task, seed=seed) for name, table in tables.items()}

@@ -1,0 +1,111 @@
+"""How far synthetic rows lie from real ones, and how much of the real rows they cover.
+
+These figures prove nothing about privacy: a release can copy a record with every distance large, and a private one can
+come close to records by chance. They are there because people ask for them. Reads real records without noise: the
+figures are NOT private.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sfumato.data.kinds import LevelKind, NumericKind
+from sfumato.data.schema import Schema
+from sfumato.data.sources import open_source
+from sfumato.errors import require_integer
+from sfumato.evaluate.features import Features
+from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
+from sfumato.models.streams import public_stream
+
+CAVEAT = "Distances prove nothing about privacy; the certificate does."
+MOST_ROWS = 2_000
+MOST_FEATURES = 5_000
+NEIGHBOURS = 5
+_FIGURES = ("median_distance", "tenth_distance", "real_median_distance", "coverage", "identical", "nearer_to_real")
+
+
+def nearest_rows(
+    real: object, synthetic: object, *, schema: Schema, test: object = None, k: int = NEIGHBOURS, seed: int = 0
+) -> dict[str, Any]:
+    """Distances from synthetic rows to the nearest real ones, and the coverage of the real rows.
+
+    Rows are vectors: levels one-hot, numbers standardised by the real rows. At most 2,000 rows of each table are used,
+    drawn by `seed`; distances depend on how many there are. Neighbours are scikit-learn's.
+
+    Privacy: none. It reads the real records without noise. **The figures prove nothing about privacy.**
+
+    Args:
+        real: the real rows that were released, anything `open_source` reads.
+        synthetic: synthetic rows.
+        schema: the columns that are compared are its released ones.
+        test: real rows that were not released.
+        k: neighbours of a real row that make its ball, at least 1.
+        seed: which rows are used.
+
+    Returns:
+        `median_distance` and `tenth_distance` (the 10 % quantile) from a synthetic row to the nearest real one;
+        `real_median_distance`, from a real row to the nearest other one; `coverage`, the share of real rows with a
+        synthetic row in their ball (its radius: the distance to the k-th other real row), null with k real rows or
+        fewer; `identical`, the share of synthetic rows that equal a real one; `nearer_to_real`, with `test`: the share
+        of synthetic rows nearer to a released row than to one of as many others, 0.5 if neither is favoured, ties
+        counting half; `caveat`. All figures are null with more than 5,000 features.
+
+    Raises:
+        ConfigError: k is no whole number of at least 1.
+    Reference: coverage: Naeem et al. 2020, https://arxiv.org/abs/2002.09797, equation 6.
+    """
+    first, second = (read_codes(open_source(source), schema) for source in (real, synthetic))
+    held_out = None if test is None else read_codes(open_source(test), schema)
+    return table_neighbours(first, second, held_out, kinds=table_kinds(schema), k=k, seed=seed)
+
+
+def table_neighbours(
+    real: CodedTable,
+    synthetic: CodedTable,
+    test: CodedTable | None,
+    *,
+    kinds: dict[str, LevelKind | NumericKind],
+    k: int = NEIGHBOURS,
+    seed: int,
+) -> dict[str, Any]:
+    """As `nearest_rows`, from tables that were read with `read_codes`."""
+    require_integer(at_least=1, k=k)
+    features = Features.of(real, kinds)
+    if not 0 < features.width <= MOST_FEATURES:
+        return {**dict.fromkeys(_FIGURES), "caveat": CAVEAT}
+    most = MOST_ROWS if test is None else min(MOST_ROWS, real.n_rows, test.n_rows)
+    x, y = (_some(features, table, min(MOST_ROWS, most) if table is real else MOST_ROWS, seed)
+            for table in (real, synthetic))  # fmt: skip
+    nearest = _distances(x, y, 1)[:, 0]
+    among = _distances(x, x, min(k, len(x) - 1) + 1)
+    found: dict[str, Any] = {
+        "median_distance": float(np.median(nearest)),
+        "tenth_distance": float(np.quantile(nearest, 0.1)),
+        "real_median_distance": float(np.median(among[:, 1])) if len(x) > 1 else None,
+        "coverage": float(np.mean(_distances(y, x, 1)[:, 0] <= among[:, k])) if len(x) > k else None,
+        "identical": float(np.mean(nearest == 0)),
+        "nearer_to_real": None,
+        "caveat": CAVEAT,
+    }
+    if test is not None:
+        other = _distances(_some(features, test, most, seed), y, 1)[:, 0]
+        found["nearer_to_real"] = float(np.mean(nearest < other) + 0.5 * np.mean(nearest == other))
+    return found
+
+
+def _some(features: Features, table: CodedTable, most: int, seed: int) -> np.ndarray:
+    if table.n_rows > most:
+        keep = np.zeros(table.n_rows, dtype=bool)
+        keep[public_stream(seed).choice(table.n_rows, most, replace=False)] = True
+        table = table.keep(keep)
+    return features.matrix(table).toarray()
+
+
+def _distances(to: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
+    """Distances from each row to its k nearest in `to`, ascending, shape (len(rows), k)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    # by the tree, distances of equal rows are exactly 0; by products they are not
+    return NearestNeighbors(n_neighbors=k, algorithm="kd_tree").fit(to).kneighbors(rows)[0]

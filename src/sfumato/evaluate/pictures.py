@@ -1,0 +1,117 @@
+"""Scores of synthetic images: a network taught by them, and how near their means and classes are.
+
+Reads real records without noise: the figures are NOT private.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from sfumato.data.kinds import Image, LevelKind, n_levels
+from sfumato.data.private import PrivateData
+from sfumato.data.schema import Schema
+from sfumato.data.sources import open_source
+from sfumato.errors import ConfigError, DataError
+from sfumato.evaluate.cnn import cnn_accuracy, has_torch
+
+_SMALLEST_SIDE = 4
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Pictures:
+    """Images in memory, shape (n, height, width, channels) in [0, 1], and their labels (n,), None without."""
+
+    pixels: np.ndarray
+    labels: np.ndarray | None
+
+    def __repr__(self) -> str:
+        return "Pictures()"
+
+
+def image_names(schema: Schema) -> tuple[str, str | None] | None:
+    """Return the image column and the label column beside it, or None for a table."""
+    images = [name for name in schema.released if isinstance(schema.columns[name], Image)]
+    if not images:
+        return None
+    labels = [name for name in schema.released if isinstance(schema.columns[name], LevelKind)]
+    return images[0], labels[0] if labels else None
+
+
+def evaluate_pictures(
+    real: object, synthetic: object, *, schema: Schema, test: object, target: str | None, seed: int
+) -> dict[str, Any]:
+    """As `evaluate`, of images; see there."""
+    image, label = image_names(schema) or ("", None)
+    if target is not None and target != label:
+        raise ConfigError(f"Expected target to be the label column of the images, {label!r}, got target={target!r}.")
+    tables = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
+    read = {name: read_pictures(source, schema) for name, source in tables.items()}
+    distance = None
+    if label is not None:
+        size = n_levels(schema.columns[label])  # type: ignore[arg-type]
+        shares = [_shares(read[name], size) for name in ("real", "synthetic")]
+        distance = 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+    means = [read[name].pixels.mean(axis=0) for name in ("real", "synthetic")]
+    return {
+        "private": False,
+        "rows": {name: len(pictures.pixels) for name, pictures in read.items()},
+        "utility": None if target is None else _utility(read, schema, image, target, seed),
+        "fidelity": {
+            "classes": distance,
+            "mean_image": float(np.sqrt(np.mean((means[0] - means[1]) ** 2))),
+        },
+    }
+
+
+def read_pictures(source: object, schema: Schema) -> Pictures:
+    """Read images and labels whole.
+
+    Raises:
+        SchemaError: a column is not in the source, or of another shape.
+        DataError: the source cannot be read, or has no rows.
+    """
+    image, label = image_names(schema) or ("", None)
+    kind = schema.columns[image]
+    records = PrivateData(open_source(source), dataclasses.replace(schema, unit=None))
+    chunks = list(records.coded())
+    if not sum(len(chunk[image]) for chunk in chunks):
+        raise DataError("Expected images to evaluate, got none.")
+    pixels = np.concatenate([np.asarray(chunk[image], dtype=np.float32) for chunk in chunks])
+    if isinstance(kind, Image):
+        pixels = np.clip(np.nan_to_num((pixels - kind.lower) / (kind.upper - kind.lower)), 0, 1)
+        pixels = pixels.reshape(len(pixels), *kind.shape) if len(kind.shape) > 1 else pixels
+        pixels = pixels[..., None] if len(kind.shape) == 2 else pixels
+    labels = None if label is None else np.concatenate([np.asarray(chunk[label]) for chunk in chunks]).astype(np.int64)
+    return Pictures(pixels, labels)
+
+
+def _shares(pictures: Pictures, size: int) -> np.ndarray:
+    counts = np.bincount(np.zeros(0, np.int64) if pictures.labels is None else pictures.labels, minlength=size)
+    return counts / max(1, counts.sum())
+
+
+def _utility(read: dict[str, Pictures], schema: Schema, image: str, target: str, seed: int) -> dict[str, Any]:
+    """Accuracies of the network, or null with the reason why there is none."""
+    scored_on = "test" if "test" in read else "real"
+    missing = _why_not(read["real"].pixels)
+    found: dict[str, Any] = {"accuracy": None, "real": {"accuracy": None}, "classifier": "cnn", "scored_on": scored_on}
+    if missing is not None:
+        return {**found, "missing": missing}
+    classes = n_levels(schema.columns[target])  # type: ignore[arg-type]
+    test = (read[scored_on].pixels, read[scored_on].labels)
+    for name in ("synthetic", "real"):
+        train = (read[name].pixels, read[name].labels)
+        accuracy = cnn_accuracy(train, test, classes=classes, seed=seed)  # type: ignore[arg-type]
+        (found if name == "synthetic" else found["real"])["accuracy"] = accuracy
+    return found
+
+
+def _why_not(pixels: np.ndarray) -> str | None:
+    if pixels.ndim != 4 or min(pixels.shape[1:3]) < _SMALLEST_SIDE:
+        return f"the network needs images of at least {_SMALLEST_SIDE} by {_SMALLEST_SIDE} pixels"
+    return None if has_torch() else "the network needs torch: install sfumato[nets]"

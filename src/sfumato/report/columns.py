@@ -1,0 +1,133 @@
+"""Columns and pairs of columns as shares of cells: what the page's small pictures show.
+
+With real rows the figures are NOT private; of synthetic rows alone they are functions of the release.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+
+from sfumato.data.facts import EPOCH
+from sfumato.data.kinds import MICROSECONDS, DateTime, LevelKind, NumericKind, level_labels, tick_range
+from sfumato.data.schema import Schema
+from sfumato.evaluate.fidelity import BINS, column_sets, n_bins, set_distance
+from sfumato.evaluate.tables import CodedTable, table_kinds
+
+MOST_BINS = 21
+"""Columns of more levels show the commonest, and the rest together."""
+
+MOST_PAIRS = 100
+PICTURED_PAIRS = 9
+_OTHERS = "all others"
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A cell of a column: its label, and the share of rows in it (`real` is None without real rows)."""
+
+    label: str
+    synthetic: float
+    real: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFigure:
+    """A column: its kind in a word, the total variation to the real rows if there are any, and its cells."""
+
+    name: str
+    kind: str
+    distance: float | None
+    bins: tuple[Bin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairFigure:
+    """A pair of columns: total variation, and per cell how much larger the synthetic share is (None: not drawn)."""
+
+    names: tuple[str, str]
+    distance: float
+    labels: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    differences: np.ndarray | None = None
+
+
+def column_figures(synthetic: CodedTable, real: CodedTable | None, schema: Schema) -> list[ColumnFigure]:
+    """Return every released column, worst first if there are real rows, else in the schema's order."""
+    figures = []
+    for name, kind in table_kinds(schema).items():
+        tables = [synthetic] if real is None else [synthetic, real]
+        merge, labels = _shown_bins(kind, [table.columns[name] for table in tables])
+        shares = [np.bincount(merge[t.columns[name]], minlength=len(labels)) / t.n_rows for t in tables]
+        bins = tuple(
+            Bin(label, float(shares[0][i]), float(shares[1][i]) if real is not None else None)
+            for i, label in enumerate(labels)
+        )
+        distance = None if real is None else set_distance(real, synthetic, [name], schema)
+        figures.append(ColumnFigure(name, type(kind).__name__.lower(), distance, bins))
+    return figures if real is None else sorted(figures, key=lambda f: -(f.distance or 0.0))
+
+
+def pair_figures(synthetic: CodedTable, real: CodedTable, schema: Schema) -> tuple[list[PairFigure], int]:
+    """Return the worst pairs of columns, the first few with pictures, and how many pairs were compared."""
+    names, kinds = schema.released, table_kinds(schema)
+    if len(names) < 2:
+        return [], 0
+    sets = [(names[i], names[j]) for i, j in column_sets(len(names), 2)]
+    scored = sorted(((set_distance(real, synthetic, pair, schema), pair) for pair in sets), key=lambda s: -s[0])
+    figures = []
+    for rank, (distance, pair) in enumerate(scored[:MOST_PAIRS]):
+        if rank >= PICTURED_PAIRS:
+            figures.append(PairFigure(pair, distance))
+            continue
+        merged = [_shown_bins(kinds[name], [t.columns[name] for t in (synthetic, real)]) for name in pair]
+        shares = [_joint(table, pair, merged) for table in (synthetic, real)]
+        figures.append(PairFigure(pair, distance, (merged[0][1], merged[1][1]), shares[0] - shares[1]))
+    return figures, len(scored)
+
+
+def _joint(table: CodedTable, pair: Sequence[str], merged: Sequence[tuple[np.ndarray, tuple[str, ...]]]) -> np.ndarray:
+    (first, rows), (second, columns) = merged
+    cell = first[table.columns[pair[0]]] * len(columns) + second[table.columns[pair[1]]]
+    counts = np.bincount(cell, minlength=len(rows) * len(columns))
+    return (counts / table.n_rows).reshape(len(rows), len(columns))
+
+
+def _shown_bins(kind: LevelKind | NumericKind, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the map from bins to shown bins, shape (n_bins,), and the labels of these."""
+    labels = _labels(kind)
+    size = n_bins(kind)
+    if not getattr(kind, "nullable", False) and len(labels) > size:
+        labels = labels[:size]
+    if size <= MOST_BINS:
+        keep = len(labels)
+        return np.minimum(np.arange(size), keep - 1), tuple(labels)
+    counts = np.sum([np.bincount(column, minlength=size) / len(column) for column in columns], axis=0)
+    kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_BINS - 1])
+    merge = np.full(size, len(kept))
+    merge[kept] = np.arange(len(kept))
+    return merge, (*(labels[i] for i in kept), _OTHERS)
+
+
+def _labels(kind: LevelKind | NumericKind) -> list[str]:
+    """The labels of a kind's bins; that of missing cells only where there may be some."""
+    missing = ["missing"] if kind.nullable else []
+    if isinstance(kind, LevelKind):
+        return [*level_labels(kind), *missing]
+    edges = _edges(kind)
+    return [*(f"{low} to {high}" for low, high in itertools.pairwise(edges)), *missing]
+
+
+def _edges(kind: NumericKind) -> list[str]:
+    if isinstance(kind, DateTime):
+        first, last = tick_range(kind)
+        step = MICROSECONDS[kind.resolution]
+        moments = [EPOCH + timedelta(microseconds=(first + (last - first) * i // BINS) * step) for i in range(BINS + 1)]
+        return [moment.isoformat(" ")[: 10 if step >= MICROSECONDS["day"] else 19] for moment in moments]
+    span = kind.upper - kind.lower
+    digits = 4 + max(0, math.ceil(math.log10(max(abs(kind.lower), abs(kind.upper), 1.0) / span))) if span else 6
+    return [f"{kind.lower + span * i / BINS:.{digits}g}" for i in range(BINS + 1)]

@@ -1,0 +1,69 @@
+"""Sampled pictures as PNG sheets inside the page. Pictures of records are never shown."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.data.kinds import Image, LevelKind, level_labels
+from sfumato.data.pictures import channels_of, png_bytes, require_pillow
+from sfumato.release import Release
+
+PER_CLASS, MOST_CLASSES = 8, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Pictures side by side: a data URI, its size in pixels, and what it shows."""
+
+    uri: str
+    width: int
+    height: int
+    shows: str
+
+
+def image_column(release: Release) -> str | None:
+    """Return the name of the column of images, or None."""
+    schema = release.schema
+    return next((name for name in schema.released if isinstance(schema.columns[name], Image)), None)
+
+
+def sheets(release: Release, *, seed: int) -> list[Sheet]:
+    """Draw a few pictures per class, or a few if there are no classes; none of shapes that are no pictures.
+
+    Raises:
+        ConfigError: Pillow is not installed.
+    """
+    name = image_column(release)
+    kind = None if name is None else release.schema.columns[name]
+    if name is None or not isinstance(kind, Image) or len(kind.shape) not in {2, 3} or channels_of(kind.shape) > 3:
+        return []
+    if channels_of(kind.shape) == 2:
+        return []
+    require_pillow()
+    labels = next(
+        (k for k in map(release.schema.columns.get, release.schema.released) if isinstance(k, LevelKind)), None
+    )
+    if labels is None:
+        return [_sheet(_draw(release, name, PER_CLASS, None, seed), kind, "samples")]
+    return [
+        _sheet(_draw(release, name, PER_CLASS, label, seed), kind, f"samples of class {label}")
+        for label in level_labels(labels)[:MOST_CLASSES]
+    ]
+
+
+def _draw(release: Release, name: str, n: int, label: str | None, seed: int) -> np.ndarray:
+    counts = None if label is None else {label: n}
+    table = pa.concat_tables(release.batches(n if label is None else None, seed=seed, class_counts=counts))
+    return np.concatenate([chunk.to_numpy_ndarray() for chunk in table[name].chunks])
+
+
+def _sheet(images: np.ndarray, kind: Image, shows: str) -> Sheet:
+    scaled = (np.asarray(images, dtype=np.float64) - kind.lower) / (kind.upper - kind.lower)
+    pixels = np.round(255 * np.clip(scaled, 0, 1)).astype(np.uint8)
+    strip = np.concatenate(list(pixels), axis=1)
+    uri = "data:image/png;base64," + base64.b64encode(png_bytes(strip)).decode("ascii")
+    return Sheet(uri, strip.shape[1], strip.shape[0], f"{len(images)} {shows}")

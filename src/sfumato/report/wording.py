@@ -1,0 +1,81 @@
+"""What a certificate says, in words that need no course in privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+_RELATIONS = {"add_remove": "added or removed", "replace_one": "replaced by another"}
+_LARGEST_EXPONENT = 50.0  # beyond it nothing is promised, and the factor has no name
+
+
+def who(certificate: Mapping[str, Any]) -> str:
+    """Say who is protected: the unit, and how much of it."""
+    name, rows = certificate["unit"]["name"], certificate["unit"]["max_rows"]
+    if name == "row" and rows == 1:
+        return (
+            "Each single row of the table. Somebody who has several rows is protected for each, not for all together."
+        )
+    return f"Each {name}, with all of its rows that were used (at most {rows})."
+
+
+def relation(certificate: Mapping[str, Any]) -> str:
+    """Say which two tables the guarantee compares."""
+    unit = "row" if certificate["unit"]["name"] == "row" else f"{certificate['unit']['name']} with all its rows"
+    how = _RELATIONS[certificate["neighbours"]]
+    return f"It compares the table that was used with the same table in which one {unit} is {how}."
+
+
+def meaning(certificate: Mapping[str, Any]) -> list[str]:
+    """Say what the guarantee means, a paragraph each; nothing is promised without noise or with a seed."""
+    epsilon, delta = certificate["epsilon"], certificate["delta"]
+    if epsilon is None:
+        return ["This release was made without noise. It guarantees nothing."]
+    if not certificate["private"]:
+        return [
+            "The noise of this release came from a seed, so whoever knows the seed can take it off. It guarantees "
+            "nothing; the figures say what the same release with secret noise would cost."
+        ]
+    if epsilon > _LARGEST_EXPONENT:
+        return [f"Epsilon is {figure(epsilon)}: so large that the guarantee means nothing in practice."]
+    factor = math.exp(epsilon)
+    return [
+        "Whatever anybody does with this release, the outcome would have been nearly as likely without you: no outcome "
+        f"becomes more than {figure(factor)} times as likely, or as unlikely, because your data were used. This may "
+        f"fail with a probability of the order of {figure(delta)}, which is delta.",
+        f"Someone who gave it an even chance that your data were used, and who knows everything else, can be brought "
+        f"by this release to {_percent(factor / (1 + factor))} at the most, or down to {_percent(1 / (1 + factor))}, "
+        "but for delta. Whoever knows less learns less.",
+        "It holds against any attack, known or not, and whatever else becomes known later. It does not hide what is "
+        "true of people in general, and it does not protect against what follows from facts that are public anyway.",
+    ]
+
+
+def cost(certificate: Mapping[str, Any]) -> str:
+    """Say ε and δ in one line, or that there is no guarantee."""
+    if certificate["epsilon"] is None:
+        return "No guarantee: there is no noise"
+    return f"epsilon = {figure(certificate['epsilon'])}, delta = {figure(certificate['delta'])}"
+
+
+def event(entry: Mapping[str, Any]) -> str:
+    """Say how one stage was protected."""
+    times = "" if entry["count"] == 1 else f"{entry['count']} times "
+    if entry["type"] == "subset_gaussian":
+        return f"{times}Gaussian noise on {entry['subset_size']} of {entry['source_size']} records"
+    if entry["sampling_probability"] is None:
+        return f"{times}Gaussian noise, all records"
+    rate = figure(entry["sampling_probability"])
+    return f"{times}Gaussian noise on a random sample, each record with probability {rate}"
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """Return a figure for a person to read."""
+    if value is None:
+        return "–"
+    return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %" if share > 0.99 else f"{100 * share:.2g} %"

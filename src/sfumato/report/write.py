@@ -1,0 +1,158 @@
+"""From a release, and real rows if they are given, to the page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.data.set_kind import ItemSet
+from sfumato.data.sources import open_source
+from sfumato.errors import ConfigError, OutputError
+from sfumato.evaluate.fidelity import read_bins
+from sfumato.evaluate.pictures import image_names, read_pictures
+from sfumato.evaluate.scores import evaluate
+from sfumato.release import Release, load
+from sfumato.release.mixtures import MixtureSet
+from sfumato.report import charts, wording
+from sfumato.report.columns import column_figures, pair_figures
+from sfumato.report.page import render, require_templates
+from sfumato.report.samples import image_column, sheets
+
+_WORDS = {
+    "tvd_1way": "total variation of one column, mean",
+    "tvd_2way": "total variation of two columns, mean",
+    "tvd_3way": "total variation of three columns, mean",
+    "k_marginal": "NIST k-marginal score, 1000 is best",
+    "classes": "total variation of the classes",
+    "mean_image": "difference of the mean images, of 1",
+}
+MOST_ROWS = 50_000
+"""Rows that are drawn for a page made from the release alone."""
+
+
+def write_report(
+    release: Release | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    real: object = None,
+    test: object = None,
+    target: str | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> None:
+    """Write one self-contained HTML page about a release.
+
+    Privacy: without `real`, none is spent: the page is a function of the release and may be published with it. With
+        `real`, the page is made from real records without noise; it is NOT private, and says so at its top.
+
+    Args:
+        release: a release, or the path of one.
+        out: the page to write, `.html`.
+        real: the real rows that were released, anything `open_source` reads.
+        test: real rows that were not released, to score classifiers on. Needs `real`.
+        target: the column that classifiers predict; by default the release's own target. Needs `real`.
+        seed: of the rows that are drawn and of the classifiers.
+        overwrite: whether an existing page may be replaced.
+
+    Raises:
+        ConfigError: jinja2 is not installed; `test` or `target` without `real`; sets or mixtures with `real`.
+        OutputError: the page exists, or cannot be written.
+        ReleaseError: the release cannot be read, or its certificate does not hold.
+        SchemaError, DataError: the real rows cannot be read under the release's schema.
+    """
+    out = Path(out)
+    refuse_existing(out, overwrite=overwrite)
+    require_templates()
+    if real is None and (test is not None or target is not None):
+        raise ConfigError(
+            f"Expected real rows beside {'test' if test is not None else 'target'}, got none. Pass real=."
+        )
+    found = release if isinstance(release, Release) else load(release)
+    if found.certificate.epsilon is not None:
+        found.certificate.verify()
+    page = render(page_content(found, real=real, test=test, target=target, seed=seed))
+    with atomic_path(out, overwrite=overwrite) as partial:
+        failure = reason_of(lambda: _write(partial, page))
+        if failure:
+            raise OutputError(f"Cannot write {out}: {failure}.")
+
+
+def _write(path: Path, page: str) -> None:
+    path.write_text(page, encoding="utf-8", errors="replace")
+
+
+def page_content(release: Release, *, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
+    """Return what the template shows. With real rows it is not private; arguments as `write_report`."""
+    certificate = release.certificate.content
+    content: dict[str, Any] = {
+        "from_real": real is not None,
+        "certificate": certificate,
+        "cost": wording.cost(certificate),
+        "who": wording.who(certificate),
+        "relation": wording.relation(certificate),
+        "meaning": wording.meaning(certificate),
+        "stages": _stages(certificate),
+        "stage_bar": charts.stages(certificate["stages"]),
+        "schema_columns": [(n, type(release.schema.columns[n]).__name__.lower()) for n in release.schema.released],
+        "measurements": [
+            (m.name, " × ".join(map(str, m.value.shape)) or "1", m.noise_std) for m in release.measurements
+        ],
+        "sheets": sheets(release, seed=seed),
+        "measured": {**_WORDS},
+        **dict.fromkeys(("columns", "pairs", "n_pairs", "scores", "target", "drawn")),
+    }
+    if _is_table(release):
+        content |= _tables(release, real, test, target, seed)
+    elif real is not None:
+        content |= _images(release, real, test, target, seed)
+    return content
+
+
+def _stages(certificate: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
+    events = {event["stage"]: event for event in certificate["events"]}
+    return [
+        {**stage, "event": wording.event(events[stage["name"]]), **_multiplier(events[stage["name"]])}
+        for stage in certificate["stages"]
+    ]
+
+
+def _multiplier(event: Any) -> dict[str, float]:  # noqa: ANN401 - JSON
+    return {"noise_multiplier": event["noise_multiplier"]}
+
+
+def _is_table(release: Release) -> bool:
+    sets = any(isinstance(release.schema.columns[name], ItemSet) for name in release.schema.released)
+    return not sets and image_column(release) is None and release.sampler["name"] != MixtureSet.name
+
+
+def _tables(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
+    schema = release.schema
+    real_bins = None if real is None else read_bins(open_source(real), schema)
+    n = min(MOST_ROWS, release.certificate.content["n_public"]) if real_bins is None else real_bins.n_rows
+    table = pa.concat_tables(release.batches(n, seed=seed))
+    bins = read_bins(open_source(table), schema)
+    found: dict[str, Any] = {"columns": column_figures(bins, real_bins, schema), "drawn": n}
+    if real_bins is not None:
+        found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, schema)
+        target = release.sampler.get("target") if target is None else target
+        found["target"] = target
+        found["scores"] = evaluate(real, table, schema=schema, test=test, target=target, seed=seed)
+    return found
+
+
+def _images(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
+    names = None if release.sampler["name"] == MixtureSet.name else image_names(release.schema)
+    if names is None:
+        raise ConfigError(
+            "Expected a release of a table or of images to compare with real rows, got one of sets or mixtures. Leave "
+            "the real rows out."
+        )
+    target = names[1] if target is None else target
+    rows = len(read_pictures(real, release.schema).pixels)
+    sample = release.sample(rows, seed=seed)
+    scores = evaluate(real, sample, schema=release.schema, test=test, target=target, seed=seed)
+    return {"scores": scores, "target": target}

@@ -1,0 +1,206 @@
+"""Correlations, clusters, neighbours, runs and images, each against a computation that shares no code with it."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from fixtures import tables
+from sfumato.data.schema import Schema
+from sfumato.errors import ConfigError
+from sfumato.evaluate import (
+    clustering_accuracy,
+    cnn,
+    correlation_differences,
+    evaluate,
+    nearest_rows,
+    over_runs,
+    pictures,
+    total_variation,
+)
+
+SCHEMA = Schema.from_dict(
+    {
+        "columns": {
+            "a": {"kind": "continuous", "lower": -4, "upper": 4, "nullable": True},
+            "b": {"kind": "continuous", "lower": -4, "upper": 4},
+            "constant": {"kind": "continuous", "lower": 0, "upper": 1},
+            "c": {"kind": "categorical", "categories": ["x", "y", "z"], "nullable": True},
+            "d": {"kind": "boolean"},
+        }
+    }
+)
+
+
+def people(n, seed, strength):
+    rng = np.random.default_rng(seed)
+    a = np.clip(rng.normal(size=n), -4, 4)
+    b = np.clip(strength * a + rng.normal(size=n), -4, 4)
+    d = a > 0
+    c = np.where(rng.random(n) < strength, np.where(d, "x", "y"), "z").astype(object)
+    c[rng.random(n) < 0.1] = None
+    return pd.DataFrame({"a": np.where(rng.random(n) < 0.1, np.nan, a), "b": b, "constant": 0.1, "c": c, "d": d})
+
+
+REAL, SYNTHETIC, TEST = people(300, 1, 0.8), people(250, 2, 0.3), people(200, 3, 0.8)
+
+
+def cramers_v(first, second):
+    counts = pd.crosstab(first.fillna("none"), second).to_numpy(float)
+    expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
+    chi2 = ((counts - expected) ** 2 / expected).sum()
+    return math.sqrt(chi2 / counts.sum() / (min(counts.shape) - 1))
+
+
+def test_correlations():
+    found = correlation_differences(REAL, SYNTHETIC, schema=SCHEMA)
+    pearson = []
+    for frame in (REAL, SYNTHETIC):
+        known = frame.dropna(subset="a")
+        pearson.append(stats.pearsonr(known["a"], known["b"]).statistic)
+    difference = abs(pearson[0] - pearson[1])
+    assert found["pearson"]["largest"] == pytest.approx(difference, abs=1e-9)
+    assert found["pearson"]["mean"] == pytest.approx(difference / 3)  # pairs with the constant count as 0
+    assert found["pearson"]["worst"] == ["a", "b"]
+    expected = abs(cramers_v(REAL["c"], REAL["d"]) - cramers_v(SYNTHETIC["c"], SYNTHETIC["d"]))
+    assert found["cramers_v"] == {
+        "mean": pytest.approx(expected),
+        "largest": pytest.approx(expected),
+        "worst": ["c", "d"],
+    }
+    assert correlation_differences(REAL, REAL, schema=SCHEMA)["pearson"]["largest"] == 0
+
+
+def test_correlations_of_too_few_columns():
+    schema = Schema.from_dict({"columns": {"a": {"kind": "boolean"}}})
+    frame = pd.DataFrame({"a": [True, False]})
+    assert correlation_differences(frame, frame, schema=schema) == {"pearson": None, "cramers_v": None}
+
+
+def test_clustering_accuracy():
+    rng = np.random.default_rng(0)
+    labels, clusters = rng.integers(0, 3, 40), rng.integers(0, 4, 40)
+    best = max(
+        np.mean([names[c] == label for c, label in zip(clusters, labels, strict=True)])
+        for names in itertools.permutations([0, 1, 2, -1])
+    )
+    assert clustering_accuracy(labels, clusters) == pytest.approx(best)
+    assert clustering_accuracy(np.array(["a", "b", "b"]), np.array([7, 1, 1])) == 1
+    for wrong in ((np.zeros(0), np.zeros(0)), (np.zeros(3), np.zeros(2))):
+        with pytest.raises(ConfigError, match="same shape"):
+            clustering_accuracy(*wrong)
+
+
+def features(frame):
+    known = REAL["a"].dropna()
+    return np.column_stack(
+        [
+            ((frame["a"] - known.mean()) / known.std(ddof=0)).fillna(0),
+            frame["a"].isna(),
+            (frame["b"] - REAL["b"].mean()) / REAL["b"].std(ddof=0),
+            np.zeros(len(frame)),
+            *((frame["c"] == label) for label in "xyz"),
+            frame["c"].isna(),
+            ~frame["d"],
+            frame["d"],
+        ]
+    ).astype(float)
+
+
+def distances(first, second):
+    return np.linalg.norm(first[:, None] - second[None], axis=2)
+
+
+def test_neighbours():
+    synthetic = pd.concat([SYNTHETIC, REAL.iloc[:5]])
+    found = nearest_rows(REAL, synthetic, schema=SCHEMA, k=3)
+    x, y = features(REAL), features(synthetic)
+    nearest = distances(y, x).min(axis=1)
+    among = np.sort(distances(x, x), axis=1)
+    assert found["median_distance"] == pytest.approx(np.median(nearest))
+    assert found["tenth_distance"] == pytest.approx(np.quantile(nearest, 0.1))
+    assert found["real_median_distance"] == pytest.approx(np.median(among[:, 1]))
+    assert found["coverage"] == pytest.approx(np.mean(distances(x, y).min(axis=1) <= among[:, 3]))
+    assert found["identical"] == pytest.approx(5 / len(synthetic))
+    assert found["nearer_to_real"] is None
+    assert "prove nothing" in found["caveat"]
+
+
+def test_nearer_to_real():
+    copied = nearest_rows(REAL, REAL, schema=SCHEMA, test=TEST)
+    assert copied["nearer_to_real"] > 0.6  # 200 of the 300 rows are compared with
+    other = nearest_rows(REAL, people(500, 9, 0.8), schema=SCHEMA, test=TEST)
+    assert abs(other["nearer_to_real"] - 0.5) < 6 * 0.5 / math.sqrt(200)
+
+
+def test_few_rows_have_no_balls():
+    found = nearest_rows(REAL.iloc[:4], SYNTHETIC, schema=SCHEMA, k=5)
+    assert found["coverage"] is None
+    assert nearest_rows(REAL.iloc[:1], SYNTHETIC, schema=SCHEMA)["real_median_distance"] is None
+
+
+def test_runs():
+    def score(seed):
+        return {"private": False, "fidelity": {"x": float(seed), "none": None}, "utility": None, "rows": {"real": 3}}
+
+    found = over_runs(score, runs=4)
+    low, high = stats.t.interval(0.95, 3, loc=1.5, scale=stats.sem([0, 1, 2, 3]))
+    values = [0.0, 1.0, 2.0, 3.0]
+    expected = {"mean": 1.5, "low": pytest.approx(low), "high": pytest.approx(high), "values": values}
+    assert found["fidelity"] == {"x": expected, "none": None}
+    assert (found["rows"], found["utility"], found["runs"]) == ({"real": 3}, None, 4)
+    with pytest.raises(ConfigError):
+        over_runs(score, runs=1)
+
+
+def test_all_scores_of_a_table():
+    found = evaluate(REAL, SYNTHETIC, schema=SCHEMA, test=TEST, target="d")
+    assert found["fidelity"]["tvd_3way"] == total_variation(REAL, SYNTHETIC, schema=SCHEMA, k=3)
+    # NIST's formula, from the sum of absolute differences, which is at most 2
+    l1 = 2 * total_variation(REAL, SYNTHETIC, schema=SCHEMA, k=2)
+    assert found["fidelity"]["k_marginal"] == pytest.approx((2 - l1) * 500)
+    assert 0.5 <= found["utility"]["clustering"]["real"] <= 1
+
+
+class TestImages:
+    SCHEMA = tables.image_schema()
+
+    def test_distances(self):
+        real, made = tables.images(200, 0), tables.images(100, 1)
+        found = evaluate(real, made, schema=self.SCHEMA)
+        shares = [np.bincount(y, minlength=3) / len(y) for _, y in (real, made)]
+        assert found["fidelity"]["classes"] == pytest.approx(0.5 * np.abs(shares[0] - shares[1]).sum())
+        gap = real[0].mean(axis=0) / 255 - made[0].mean(axis=0) / 255
+        assert found["fidelity"]["mean_image"] == pytest.approx(math.sqrt(np.mean(gap**2)), rel=1e-4)
+        assert (found["utility"], found["private"]) == (None, False)
+        assert found["rows"] == {"real": 200, "synthetic": 100}
+
+    def test_a_network_learns_what_there_is_to_learn(self):
+        pytest.importorskip("torch", reason="networks need the extra nets")
+        noise = np.random.default_rng(0).integers(0, 256, (200, 4, 4)).astype(np.uint8)
+        made = noise, np.random.default_rng(1).integers(0, 3, 200)
+        found = evaluate(tables.images(200, 0), made, schema=self.SCHEMA, test=tables.images(150, 2), target="y")
+        assert found["utility"]["real"]["accuracy"] > 0.7
+        assert found["utility"]["accuracy"] < 0.65
+        assert found["utility"]["scored_on"] == "test"
+
+    def test_without_torch_it_says_so(self, monkeypatch):
+        monkeypatch.setattr(pictures, "has_torch", lambda: False)
+        found = evaluate(tables.images(50, 0), tables.images(50, 1), schema=self.SCHEMA, target="y")
+        assert found["utility"]["accuracy"] is None
+        assert "sfumato[nets]" in found["utility"]["missing"]
+
+    def test_the_global_stream_of_torch_is_left_alone(self):
+        torch = pytest.importorskip("torch", reason="networks need the extra nets")
+        before = torch.random.get_rng_state()
+        x, y = np.zeros((4, 4, 4, 1), np.float32), np.array([0, 1, 0, 1])
+        accuracies = {cnn.cnn_accuracy((x, y), (x, y), classes=2, seed=0, epochs=1) for _ in range(2)}
+        assert len(accuracies) == 1
+        assert torch.equal(before, torch.random.get_rng_state())
+
+    def test_another_target(self):
+        with pytest.raises(ConfigError, match="'y', got target='x'"):
+            evaluate(tables.images(5), tables.images(5), schema=self.SCHEMA, target="x")

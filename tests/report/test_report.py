@@ -1,0 +1,269 @@
+"""The page: what it says, that nothing of a stranger's schema gets out of its place, and basics of accessibility."""
+
+import html.parser
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fixtures import tables
+from fixtures.sampling import small_simulations
+from sfumato import ConditionalGaussian
+from sfumato.data.schema import Schema
+from sfumato.errors import ConfigError, OutputError
+from sfumato.evaluate import total_variation
+from sfumato.report import write as writing
+from sfumato.report import write_report
+from sfumato.report.columns import column_figures, pair_figures
+from sfumato.report.page import shown
+
+__all__ = ["small_simulations"]
+
+HOSTILE = "<script>alert('x')</script>\"' onload=\"alert(1)\" </style> {{ 7 * 7 }} \u202eevil"
+VOID = {"meta", "rect", "img", "br", "link", "input"}
+
+
+class Page(html.parser.HTMLParser):
+    """Tags with attributes and text; unbalanced tags are an error."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags, self.open, self.texts = [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join("".join(self.texts).split())
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def release():
+    return ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), target="income")
+
+
+@pytest.fixture(scope="module")
+def pages(release, tmp_path_factory):
+    """The two variants: `public`, and `real` with scores."""
+    folder = tmp_path_factory.mktemp("pages")
+    write_report(release, folder / "public.html")
+    write_report(release, folder / "real.html", real=tables.frame(), test=tables.frame(120, seed=1))
+    return {name: (folder / f"{name}.html").read_text(encoding="utf-8") for name in ("public", "real")}
+
+
+@pytest.fixture(params=["public", "real"])
+def page(request, pages):
+    return Page(pages[request.param])
+
+
+def test_a_stranger_finds_the_answers(pages, release):
+    text = Page(pages["real"]).text
+    figures = column_figures(*_bins(release), tables.schema())
+    assert f"The column that is worst {figures[0].name}:" in text
+    for needed in ("What was released", "Who is protected Each single row", "epsilon = 1, delta = 1e-05", "AUROC",
+                   "How much accuracy is lost", "NOT PRIVATE", "marginals (40 %)", "is added or removed"):  # fmt: skip
+        assert needed in text, needed
+    assert "2.72 times as likely" in text
+    assert "73 %" in text
+    for name in tables.RELEASED:
+        assert name in text
+
+
+def _bins(release):
+    from sfumato.data.sources import open_source
+    from sfumato.evaluate.fidelity import read_bins
+
+    sample = release.sample(len(tables.frame()), seed=0)
+    return [read_bins(open_source(frame), tables.schema()) for frame in (sample, tables.frame())]
+
+
+def test_the_public_page_is_made_from_the_release_alone(pages, release, tmp_path):
+    text = Page(pages["public"]).text
+    assert "may be published" in text
+    assert "made from real records" not in text
+    release.save(tmp_path / "r.sfm")
+    write_report(tmp_path / "r.sfm", tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == pages["public"]
+
+
+def test_a_seeded_release_is_called_not_private(tmp_path):
+    seeded = ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), seed=0)
+    write_report(seeded, tmp_path / "p.html")
+    text = Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
+    assert "The release itself is NOT PRIVATE" in text
+    assert "may be published" not in text
+    assert "2.72 times" not in text
+
+
+def test_figures_are_total_variations(release):
+    bins = _bins(release)
+    schema = tables.schema()
+    frames = release.sample(240, seed=0), tables.frame()
+    columns = column_figures(*bins, schema)
+    mean = np.mean([c.distance for c in columns])
+    assert mean == pytest.approx(total_variation(frames[1], frames[0], schema=schema, k=1))
+    assert [c.distance for c in columns] == sorted((c.distance for c in columns), reverse=True)
+    for column in columns:
+        assert sum(b.synthetic for b in column.bins) == pytest.approx(1)
+        assert 0.5 * sum(abs(b.synthetic - b.real) for b in column.bins) == pytest.approx(column.distance)
+    pairs, n = pair_figures(*bins, schema)
+    assert n == len(pairs) == 21
+    assert np.mean([p.distance for p in pairs]) == pytest.approx(total_variation(*frames, schema=schema, k=2))
+    for pair in pairs[:3]:
+        assert pair.differences.shape == tuple(map(len, pair.labels))
+        assert 0.5 * np.abs(pair.differences).sum() == pytest.approx(pair.distance)
+
+
+def test_many_levels_are_merged(tmp_path):
+    kinds = {"x": {"kind": "categorical", "categories": [f"c{i}" for i in range(300)]}, "b": {"kind": "boolean"}}
+    schema = Schema.from_dict({"columns": kinds, "rows": 200})
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": [f"c{i}" for i in rng.integers(0, 300, 200)], "b": rng.random(200) < 0.5})
+    release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema)
+    write_report(release, tmp_path / "p.html", real=frame)
+    assert "all others" in (tmp_path / "p.html").read_text(encoding="utf-8")
+
+
+def test_nothing_of_a_hostile_schema_leaves_its_place(tmp_path, pages):
+    kinds = {
+        HOSTILE: {"kind": "categorical", "categories": [HOSTILE, "b"]},
+        "</bdi></main><img src=x onerror=alert(1)>": {"kind": "boolean"},
+    }
+    schema = Schema.from_dict({"columns": kinds, "rows": 100})
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {HOSTILE: np.array([HOSTILE, "b"])[rng.integers(0, 2, 100)], list(kinds)[1]: rng.random(100) < 0.5}
+    )
+    release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, target=HOSTILE)
+    for real in (None, frame):
+        write_report(release, tmp_path / "p.html", real=real, overwrite=True)
+        text = (tmp_path / "p.html").read_text(encoding="utf-8")
+        page = Page(text)
+        assert not page.all("script")
+        assert not page.all("img")
+        assert not [key for _, attributes in page.tags for key in attributes if key.startswith("on")]
+        assert {tag for tag, _ in page.tags} <= {tag for tag, _ in Page(pages["real"]).tags}
+        assert text.count("</style>") == 1
+        assert "\u202e" not in text
+        assert "{{ 7 * 7 }}" in page.text  # shown as it is, not worked out
+        assert "<script>alert('x')</script>" in page.text
+
+
+def test_text_for_a_page():
+    assert shown("a\x00b\u202e\n") == "a�b��"
+    assert len(shown("x" * 500)) == 80
+
+
+def test_it_needs_no_network_and_runs_nothing(page, pages):
+    for tag, attributes in page.tags:
+        for key in ("src", "href", "xlink:href", "action", "data"):
+            assert attributes.get(key, "#").startswith(("#", "data:")), (tag, key)
+    for text in pages.values():
+        assert not re.search(r"https?:|url\(|@import|javascript:", text)
+    assert not page.all("script")
+    assert "default-src 'none'" in page.all("meta")[1]["content"]
+
+
+def test_basics_of_accessibility(page):
+    assert page.all("html") == [{"lang": "en"}]
+    for landmark in ("header", "nav", "main", "footer", "h1", "title"):
+        assert len(page.all(landmark)) == 1, landmark
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    for attributes in page.all("svg"):
+        assert attributes.get("aria-label") or "viewbox" in attributes
+    assert all(a.get("scope") in {"col", "row"} for a in page.all("th"))
+    assert all(a.get("alt") for a in page.all("img"))
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    for _, a in page.tags:
+        assert a.get("href", "#main")[1:] in {*ids, "main"}
+        assert a.get("aria-labelledby", ids[0]) in ids
+    style = page.text
+    for rule in ("prefers-color-scheme: dark", "@media print", "focus-visible", "max-width: 30rem"):
+        assert rule in style
+
+
+def test_pictures(tmp_path):
+    arrays = tables.images()
+    release = ConditionalGaussian(epsilon=5.0).fit(arrays, schema=tables.image_schema())
+    write_report(release, tmp_path / "p.html")
+    found = Page((tmp_path / "p.html").read_text(encoding="utf-8")).all("img")
+    assert [a["alt"] for a in found] == [f"8 samples of class {i}, drawn from the release" for i in range(3)]
+    assert all(a["src"].startswith("data:image/png;base64,") for a in found)
+    pytest.importorskip("torch", reason="networks need the extra nets")
+    write_report(release, tmp_path / "p.html", real=arrays, overwrite=True)
+    assert (
+        "A network that learns from synthetic pictures" in Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
+    )
+
+
+class TestCommand:
+    @pytest.fixture
+    def saved(self, release, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        release.save("r")
+        tables.write_csv(tmp_path / "people.csv")
+        return tmp_path
+
+    def test_both_variants(self, saved, call):
+        result = call("report", "r", "--out", "p.html")
+        assert (result.code, "release alone" in result.out) == (0, True)
+        assert call("report", "r", "--out", "p.html").code == 2  # it exists
+        assert Page((saved / "p.html").read_text(encoding="utf-8")).all("main")
+
+    @pytest.mark.parametrize(
+        ("options", "named"),
+        [
+            (("--test", "people.csv"), "--real"),
+            (("--target", "income"), "--real"),
+            (("--out", "p.txt"), ".html"),
+            (("--real", "people.csv", "--target", "age"), "target='age'"),
+            (("--real", "nothing.csv"), "nothing.csv"),
+        ],
+    )
+    def test_wrong_calls(self, saved, call, options, named):
+        result = call("report", "r", "--out", "p.html", *options)
+        assert result.code in {1, 2}
+        assert named in result.err
+        assert not list(saved.glob("*p.*"))
+
+    def test_without_jinja2(self, saved, call, monkeypatch):
+        monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
+        result = call("report", "r", "--out", "p.html")
+        assert (result.code, "sfumato[report]" in result.err) == (2, True)
+
+
+def test_a_page_that_cannot_be_finished_leaves_what_was_there(release, tmp_path, monkeypatch):
+    (tmp_path / "p.html").write_text("mine", encoding="utf-8")
+    with pytest.raises(OutputError):
+        write_report(release, tmp_path / "p.html")
+
+    def fail(content):
+        raise ConfigError("no")
+
+    monkeypatch.setattr(writing, "render", fail)
+    with pytest.raises(ConfigError):
+        write_report(release, tmp_path / "p.html", overwrite=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["p.html"]
+    assert (tmp_path / "p.html").read_text(encoding="utf-8") == "mine"
