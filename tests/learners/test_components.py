@@ -15,6 +15,7 @@ from sfumato.learners.clip_norms import AdaptiveClip, ClipNorms  # noqa: E402
 from sfumato.learners.clipped import clip_factors  # noqa: E402
 from sfumato.learners.components import (  # noqa: E402
     AutoencoderGradients,
+    MachineFound,
     MachineGradients,
     StackedAutoencoders,
     StackedMachines,
@@ -301,3 +302,16 @@ def test_a_stopped_descent_goes_on_where_it_was(name):
     tolerance = 1e-5 if name == "machines" else 0.2
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
         np.testing.assert_allclose(one.detach(), other.detach(), atol=tolerance)
+
+
+def test_a_direction_whose_terms_cancel_is_not_called_too_short():
+    """A record that is nearly its machine's only chain: squares of 1e5 that leave next to nothing."""
+    rng = np.random.default_rng(0)
+    v = torch.from_numpy((rng.random((1, 1500)) < 0.5).astype(float))
+    chain_h = torch.from_numpy(rng.random((1, 1, 200)))
+    for away in (0.0, 1e-12, 1e-9, 1e-6):
+        h = chain_h[0] + away
+        found = MachineFound.of(v, h, v[None], chain_h, (slice(0, 1),))
+        true = away * np.sqrt(200) * np.sqrt(float((v**2).sum()) + 1)
+        assert float(found.norms[0]) >= true
+        assert float(found.norms[0]) <= 1.1 * true + 1e-2

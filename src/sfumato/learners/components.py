@@ -29,6 +29,7 @@ Assign = Callable[[np.ndarray], np.ndarray]
 _START_SEED = 0
 _LOG_VARIANCE = 10.0
 _SMALL_WEIGHTS = 0.01
+_ROUNDING = 1e-12  # of sums of at most some ten thousand products, relative, 64-bit
 
 
 class StackedAutoencoders(nn.Module):
@@ -234,8 +235,10 @@ class MachineFound:
         for c, s in enumerate(slices):
             crossed = ((h[s] @ chain_means[c].T) * (v[s] @ chains[c].T)).mean(1)
             apart = ((v[s] - chain_v[c]) ** 2).sum(1) + ((h[s] - chain_h[c]) ** 2).sum(1)
-            squares[s] += apart + (negative[c] ** 2).sum() - 2 * crossed
-        # rounding may leave a square just below 0; what is no number stays none
+            size = squares[s] + apart + (negative[c] ** 2).sum()
+            # terms that nearly cancel leave their rounding behind: never call a direction shorter than it is
+            squares[s] = size - 2 * crossed + _ROUNDING * size
+        # what is no number stays none
         norms = torch.sqrt(torch.where(squares < 0, 0.0, squares))
         return cls(v, h, norms, negative, chain_v, chain_h, slices)
 
