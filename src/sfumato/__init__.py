@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from sfumato.data.schema import Schema
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
+from sfumato.synthesizers.data_ledger import create_ledger, read_ledger
 from sfumato.synthesizers.dpmix import AutoDegree, DPMix
 from sfumato.synthesizers.dpvae import DPVAE
 from sfumato.synthesizers.gaussian import ConditionalGaussian
@@ -37,5 +38,7 @@ __all__ = [
     "Schema",
     "Training",
     "__version__",
+    "create_ledger",
     "load",
+    "read_ledger",
 ]

@@ -66,6 +66,10 @@ CheckpointOption = Annotated[
         help="For long fits: keeps what is released so far; the same command goes on from it after a stop.",
     ),
 ]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", metavar="FILE", help="The account of these data: charged before a record is read."),
+]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
 
 
@@ -150,6 +154,7 @@ def fit_command(
     target: TargetOption = None,
     seed: SeedOption = None,
     checkpoint: CheckpointOption = None,
+    ledger: LedgerOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a release to private data."""
@@ -167,6 +172,7 @@ def fit_command(
             seed=seed,
             progress=progress,
             checkpoint=checkpoint,
+            ledger=ledger,
         )
     release.save(out, overwrite=overwrite)
     if checkpoint is not None:

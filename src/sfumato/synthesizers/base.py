@@ -25,6 +25,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release import Measurement, Release, SourceForm
 from sfumato.release.arrow_types import write_type
+from sfumato.synthesizers.data_ledger import Charge, charge, settled
 from sfumato.synthesizers.journal import Journal
 from sfumato.synthesizers.target_error import epsilon_for_error
 
@@ -183,6 +184,7 @@ class Synthesizer(ABC):
         seed: int | None = None,
         progress: Callable[[str], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        ledger: str | os.PathLike[str] | None = None,
     ) -> Release:
         """Fit a release.
 
@@ -199,11 +201,14 @@ class Synthesizer(ABC):
             checkpoint: a file that keeps what has been released so far. If it is there, the fit goes on from it and
                 charges nothing twice: the call and the data have to be the same. It holds no record. Remove it when
                 the release is saved: a third call would give the same release again.
+            ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
+                record is read, and the charge stands whatever becomes of the fit.
 
         Returns:
             The release.
 
         Raises:
+            BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
             ConfigError: an argument is outside its domain.
             SchemaError: the schema does not describe the data.
             DataError: the data cannot be read.
@@ -218,25 +223,42 @@ class Synthesizer(ABC):
         form = _form(records)
         plan = calibrate(self._uncalibrated(schema, target, rows), budget or _nominal(rows))
         journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
-        ledger = Ledger(plan, budget, progress)
-        measured: list[tuple[str, Noisy]] = []
-        if rows is None:
-            count = noisy_count(reduce(RowCount(), records), stage=COUNT_STAGE, ledger=ledger, noise=noise)
-            measured.append((RowCount.name, count))
-            n = max(1, round(float(count.value)))
-        else:
-            n = rows
-        fitted = self.run(Fit(records, ledger, noise, n, target, journal))
-        ledger.close()
-        description = self._describe(plan, budget, schema, n, declared=rows is not None)
-        return Release(
-            schema=schema,
-            certificate=issue(description, private=noise.private),
-            sampler=fitted.sampler,
-            parameters=fitted.parameters,
-            measurements=_measurements((*measured, *fitted.measurements)),
-            form=form,
-        )
+        account = Ledger(plan, budget, progress)
+        with settled(self._charge(ledger, plan, schema, journal, private=noise.private)):
+            measured: list[tuple[str, Noisy]] = []
+            if rows is None:
+                count = noisy_count(reduce(RowCount(), records), stage=COUNT_STAGE, ledger=account, noise=noise)
+                measured.append((RowCount.name, count))
+                n = max(1, round(float(count.value)))
+            else:
+                n = rows
+            fitted = self.run(Fit(records, account, noise, n, target, journal))
+            account.close()
+            description = self._describe(plan, budget, schema, n, declared=rows is not None)
+            return Release(
+                schema=schema,
+                certificate=issue(description, private=noise.private),
+                sampler=fitted.sampler,
+                parameters=fitted.parameters,
+                measurements=_measurements((*measured, *fitted.measurements)),
+                form=form,
+            )
+
+    def _charge(
+        self, path: str | os.PathLike[str] | None, plan: Plan, schema: Schema, journal: Journal, *, private: bool
+    ) -> Charge | None:
+        """Charge the account of the data set, if there is one."""
+        if path is None:
+            return None
+        if not private:
+            raise ConfigError(
+                "Expected noise that nobody can predict with a ledger, got a seed, or no noise: no budget pays for "
+                "that. Leave the seed out, or the ledger."
+            )
+        unit = "row" if schema.unit is None else schema.unit.column
+        charged = charge(path, plan, method=self.method, unit=unit, resumes=journal.charge)
+        journal.charge = charged.id
+        return charged
 
     def _journal(
         self,
