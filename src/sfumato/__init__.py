@@ -7,6 +7,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from sfumato.data.open_schema import OpenSchema
 from sfumato.data.schema import Schema
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
@@ -33,6 +34,7 @@ __all__ = [
     "Fidelity",
     "IndependentItems",
     "NonPrivate",
+    "OpenSchema",
     "PrivacyBudget",
     "Release",
     "Schema",

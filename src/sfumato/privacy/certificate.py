@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -292,8 +292,12 @@ def describe(
     n_public: int | None,
     n_public_source: Literal["declared", "bought"],
     sampling: str = "none: every record is read in every pass",
+    discovered: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return what is known of a fit before it runs: every key of a certificate but `private`."""
+    """Return what is known of a fit before it runs: every key of a certificate but `private`.
+
+    `discovered` names the columns whose bounds, categories and missing cells were bought.
+    """
     if budget is None:
         cost: dict[str, Any] = {
             "epsilon": None, "delta": None, "neighbours": plan.neighbours.value, "replace_one": None,
@@ -315,8 +319,18 @@ def describe(
         "n_public": n_public,
         "n_public_source": n_public_source,
         "sampling": sampling,
-        "assumptions": [*ASSUMPTIONS, declared],
+        "assumptions": [*_assumptions(discovered), declared],
     }
+
+
+def _assumptions(discovered: Sequence[str]) -> list[str]:
+    if not discovered:
+        return list(ASSUMPTIONS)
+    fixed = (
+        f"What the schema says of {', '.join(map(repr, discovered))} was bought with part of the budget; all else in "
+        "it, and every setting, was fixed without looking at the records."
+    )
+    return [fixed, *ASSUMPTIONS[1:]]
 
 
 def issue(description: Mapping[str, Any], *, private: bool) -> Certificate:
