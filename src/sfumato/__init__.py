@@ -7,9 +7,11 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from sfumato.data.open_schema import OpenSchema
 from sfumato.data.schema import Schema
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
+from sfumato.synthesizers.data_ledger import create_ledger, read_ledger
 from sfumato.synthesizers.dpgm import DPGM
 from sfumato.synthesizers.dpmix import AutoDegree, DPMix
 from sfumato.synthesizers.dpvae import DPVAE
@@ -34,10 +36,13 @@ __all__ = [
     "Fidelity",
     "IndependentItems",
     "NonPrivate",
+    "OpenSchema",
     "PrivacyBudget",
     "Release",
     "Schema",
     "Training",
     "__version__",
+    "create_ledger",
     "load",
+    "read_ledger",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from harness.privacy import MechanismCase, StatisticCase
 from sfumato.data.kinds import Boolean, Categorical, Image, Integer
+from sfumato.data.open_schema import OpenKind
 from sfumato.data.schema import Schema
 from sfumato.data.set_codes import CodedSets
 from sfumato.data.set_kind import ItemSet
@@ -18,6 +19,7 @@ from sfumato.encoders.images import ImageEncoder, ImageLayout
 from sfumato.encoders.sets import SetEncoder
 from sfumato.learners.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.learners.counts import RowCount
+from sfumato.learners.discovery import DomainCounts, KindCounts
 from sfumato.learners.em_moments import EmMoments, PooledSquares, default_shares
 from sfumato.learners.feature_kmeans import ClusterSums as FeatureSums
 from sfumato.learners.flat import rank_grid
@@ -311,6 +313,58 @@ def _flat_cases() -> list[StatisticCase]:
     ]
 
 
+class DenseTally:
+    """Counts of open columns with the words of a public list: what discovery adds up, as an array."""
+
+    def __init__(self, counts: DomainCounts, words: dict[str, tuple[str, ...]]) -> None:
+        self.counts, self.words = counts, words
+        self.name, self.norm_bound, self.replace_bound = counts.name, counts.norm_bound, counts.replace_bound
+
+    def zero(self):
+        return np.zeros(self.counts.ends[-1] + sum(map(len, self.words.values())))
+
+    def add(self, total, rows):
+        tally = self.counts.zero()
+        self.counts.add(tally, rows)
+        assert all(set(tally.words[name]) <= set(words) for name, words in self.words.items())
+        total += np.concatenate(
+            [tally.listed, [tally.words[name][word] for name, words in self.words.items() for word in words]]
+        )
+
+
+def open_rows(n: int, seed: int = 0):
+    """Single records before their schema is known: numbers of every size, words, and what is missing or no number."""
+    rng = np.random.default_rng(seed)
+    ages = [0.0, -0.0, 1e-300, 1e300, -1e300, 2.0**53, np.nan, np.inf, -np.inf, *rng.standard_cauchy(n) * 100]
+    words = ["a", " a", "b", "", "  ", None]
+    codes = ["1", "2.5", "-3", "1e400", "nan", "x", None, "+7", "0x1"]
+    return [
+        {
+            "age": np.array([age]),
+            "city": np.array([words[i % len(words)]], dtype=object),
+            "code": np.array([codes[i % len(codes)]], dtype=object),
+            "member": np.array([["yes", None][i % 2]], dtype=object),
+        }
+        for i, age in enumerate(ages)
+    ]
+
+
+OPEN_KINDS: dict[str, OpenKind] = {
+    "age": "integer",
+    "city": "categorical",
+    "code": "continuous",
+    "member": "boolean",
+}
+
+
+def _discovery_cases() -> list[StatisticCase]:
+    counts = DomainCounts(OPEN_KINDS)
+    return [
+        StatisticCase("cells that parse", KindCounts(("city", "code")), open_rows(20)),
+        StatisticCase("open columns", DenseTally(counts, {"city": ("a", "b")}), open_rows(20)),
+    ]
+
+
 def _cases() -> dict[str, StatisticCase]:
     layout = table_layout()
     table = table_rows(60)
@@ -333,6 +387,7 @@ def _cases() -> dict[str, StatisticCase]:
         ),
         StatisticCase("feature sums", cluster_sums(3), feature_rows(60)),
         StatisticCase("feature sums, one cluster", cluster_sums(1), feature_rows(60)),
+        *_discovery_cases(),
         *_image_cases(),
         *_flat_cases(),
         *_em_cases(),
@@ -349,6 +404,7 @@ MECHANISMS = {
     for case in (
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
+        MechanismCase("noisy_histogram, cells that parse", noisy_histogram, STATISTICS["cells that parse"]),
         MechanismCase("noisy_histogram, items", noisy_histogram, STATISTICS["item counts"]),
         MechanismCase("noisy_sum, profiles of clusters", noisy_sum, STATISTICS["profiles of clusters"]),
         MechanismCase("noisy_sum, norms and clipped sum", noisy_sum, STATISTICS["norms and clipped sum, 0.5"]),

@@ -1,4 +1,4 @@
-"""Reading `COL=VALUE` and `LABEL=N` from the command line."""
+"""Reading `COL=VALUE`, `LABEL=N` and `COL=KIND` from the command line."""
 
 from __future__ import annotations
 
@@ -36,4 +36,17 @@ def class_counts(texts: Sequence[str] | None) -> dict[str, int] | None:
         if label in found:
             raise ConfigError(f"Expected --class-count once per label, got {label!r} twice.")
         found[label] = int(count)
+    return found
+
+
+def column_kinds(text: str | None) -> dict[str, str]:
+    """Read `--kinds COL=KIND,COL=KIND`; nothing without any."""
+    found: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        name, equals, kind = part.rpartition("=")
+        if not equals or not name:
+            raise ConfigError(f"Expected --kinds COL=KIND,COL=KIND, got {part!r}.")
+        if name in found:
+            raise ConfigError(f"Expected --kinds once per column, got {name!r} twice.")
+        found[name] = kind
     return found

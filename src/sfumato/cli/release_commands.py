@@ -13,11 +13,12 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
-from sfumato.cli.conditions import class_counts, given_values
+from sfumato.cli.conditions import class_counts, column_kinds, given_values
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say
 from sfumato.data.atomic import refuse_existing
 from sfumato.data.drafting import draft_schema
+from sfumato.data.open_schema import OpenSchema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.sources import Source, open_source
@@ -89,6 +90,10 @@ CheckpointOption = Annotated[
         help="For long fits: keeps what is released so far; the same command goes on from it after a stop.",
     ),
 ]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", metavar="FILE", help="The account of these data: charged before a record is read."),
+]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
 
 
@@ -155,14 +160,17 @@ def plan_command(
         )
     if not private and target_error is not None:
         raise ConfigError(f"Expected no --target-error for the method {method}, which has no noise.")
-    known, n_public = Schema.load(schema), _rows(rows, buy_rows)
+    opened, n_public = OpenSchema.load(schema), _rows(rows, buy_rows)
+    known = opened.nominal
     if target_error is not None:
+        if opened.open:
+            raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
         if isinstance(n_public, BuyCount):
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
         chooser = _synthesizer(method, 1.0, delta, **options)
         epsilon = chooser.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
     synthesizer = _synthesizer(method, epsilon, delta, **options)
-    plan = synthesizer.describe_plan(known, target=target, n_public=n_public)
+    plan = synthesizer.describe_plan(opened, target=target, n_public=n_public)
     if json_output:
         print_json(plan)
     else:
@@ -171,8 +179,17 @@ def plan_command(
 
 def fit_command(
     data: DataArgument,
-    schema: SchemaOption,
     out: Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")],
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema", metavar="SCHEMA", help="What is publicly known of the data; without it all is bought."
+        ),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option("--kinds", metavar="COL=KIND,...", help="Without a schema: public kinds of columns of a table."),
+    ] = None,
     epsilon: EpsilonOption = None,
     method: MethodOption = ConditionalGaussian.method,
     purpose: PurposeOption = None,
@@ -188,6 +205,7 @@ def fit_command(
     target: TargetOption = None,
     seed: SeedOption = None,
     checkpoint: CheckpointOption = None,
+    ledger: LedgerOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a release to private data."""
@@ -197,18 +215,27 @@ def fit_command(
     }  # fmt: skip
     synthesizer = _synthesizer(method, epsilon, delta, **options)
     refuse_existing(out, overwrite=overwrite, marker="manifest.json")
-    known = Schema.load(schema)
+    n_public = _rows(rows, buy_rows)
+    if schema is not None and kinds is not None:
+        raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")
+    known = None if schema is None else OpenSchema.load(schema)
     source = open_source(data)
-    _tell_what_is_left_out(source, known)
-    with _stages(synthesizer, known, target) as progress:
+    if known is None:
+        known = OpenSchema.of(source, column_kinds(kinds), target=target)
+        n_public = BuyCount() if n_public is None else n_public
+    else:
+        _tell_what_is_left_out(source, known.nominal)
+    _tell_what_is_public(source, known, n_public)
+    with _stages(synthesizer, known.nominal, target) as progress:
         release = synthesizer.fit(
             source,
             schema=known,
             target=target,
-            n_public=_rows(rows, buy_rows),
+            n_public=n_public,
             seed=seed,
             progress=progress,
             checkpoint=checkpoint,
+            ledger=ledger,
         )
     release.save(out, overwrite=overwrite)
     if checkpoint is not None:
@@ -228,6 +255,27 @@ def _tell_what_is_left_out(source: Source, schema: Schema) -> None:
         left_out.append(f"{others} column{'s' if others > 1 else ''} that the schema does not name")
     if left_out:
         notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
+
+
+def _tell_what_is_public(source: Source, known: OpenSchema, n_public: int | BuyCount | None) -> None:
+    """Say what discovery does not buy."""
+    if not known.open:
+        return
+    bought = [name for name, kind in known.open.items() if kind == "unknown"]
+    count = len(known.open)
+    facts = ["the names of all columns"]
+    if source.container != "csv":
+        facts.append(f"the storage types of {source.label}")
+    if len(bought) < count:
+        facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in bought)}")
+    rows = isinstance(n_public, BuyCount)
+    facts += [] if rows else [f"the number of rows, {n_public or known.nominal.rows}"]
+    left = [name for name in known.nominal.columns if name not in known.nominal.released]
+    say(f"Taken as public: {'; '.join(facts)}.")
+    kinds = f"the kinds of {len(bought)} columns, " if bought else ""
+    say(f"Bought: {'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns.")
+    if left:
+        say(f"Not released: {', '.join(map(repr, left))}.")
 
 
 @contextlib.contextmanager

@@ -74,7 +74,7 @@ class PrivateData:
         alone. A record without a unit is left out.
         """
         unit = self._schema.unit
-        limiter = None if unit is None else _UnitLimiter(unit.max_rows, (*self._schema.missing, ""))
+        limiter = None if unit is None else UnitLimiter(unit.max_rows, (*self._schema.missing, ""))
         columns = [*self._schema.released, *([] if unit is None else [unit.column])]
         for chunk in self._source.chunks(list(dict.fromkeys(columns))):
             rows = self._code(chunk)
@@ -171,7 +171,7 @@ def _listed(names: Sequence[str], most: int = 20) -> str:
     return text if len(names) <= most else f"{text}, … ({len(names)} in all)"
 
 
-class _UnitLimiter:
+class UnitLimiter:
     """Keeps the first `max_rows` records of every unit over all chunks; one small integer per unit in memory."""
 
     def __init__(self, max_rows: int, missing: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ class Noisy:
     symmetric: bool = False
 
 
-def _charge(exact: Exact, stage: str, ledger: Ledger, noise: NoiseSource) -> float:
+def charge_stage(exact: Exact, stage: str, ledger: Ledger, noise: NoiseSource) -> float:
     """Charge the stage and return the noise_std to use (0 with `NoNoise`)."""
     multiplier = ledger.plan[stage].noise_multiplier
     ledger.charge(stage, noise_multiplier=multiplier, replace_distance=exact.replace_distance)
@@ -62,7 +62,7 @@ def noisy_sum(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -
         LedgerError: the plan has another stage next, or a smaller replace distance. Nothing was released.
     Reference: Dwork and Roth 2014, Theorem A.1; accounted exactly, by privacy-loss distributions.
     """
-    noise_std = _charge(exact, stage, ledger, noise)
+    noise_std = charge_stage(exact, stage, ledger, noise)
     value = noise.gaussian(exact.open_in_mechanism().shape, noise_std)
     value += exact.open_in_mechanism()
     return Noisy(value, noise_std)
@@ -117,7 +117,7 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
     value = exact.open_in_mechanism()
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         raise ConfigError(f"Expected square matrices in {exact!r}, got shape {value.shape}.")
-    noise_std = _charge(exact, stage, ledger, noise)
+    noise_std = charge_stage(exact, stage, ledger, noise)
     if value.ndim == 2:  # one matrix may be large: it is not held twice
         result = noise.gaussian(value.shape, noise_std)
         _symmetrise(result)

@@ -93,14 +93,18 @@ def account_curve(
     *,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     interval: float = DEFAULT_INTERVAL,
+    extra_delta: float = 0.0,
 ) -> list[Account]:
     """Return the account of a sequence of events at each δ.
+
+    With an additive part p of δ the events have to meet δ − p, and ε grows by −log(1 − p): docs/proofs/discovery.md.
 
     Args:
         events: DP events for the given relation (see `Stage.event`).
         deltas: each in (0, 1).
         neighbours: relation of the guarantee.
         interval: grid step of the PLD, nats.
+        extra_delta: δ spent outside the events; at a δ that is no larger, ε is infinite.
 
     Raises:
         UnsupportedEventError: no accountant takes these events under this relation.
@@ -117,11 +121,17 @@ def account_curve(
     for delta in deltas:
         found = []
         if pld is not None:
-            found.append(Account(float(pld.get_epsilon(delta)), delta, "PLDAccountant", interval))
+            found.append(Account(_epsilon(pld, delta, extra_delta), delta, "PLDAccountant", interval))
         if rdp is not None:
-            found.append(Account(float(rdp.get_epsilon(delta)), delta, "RdpAccountant", None))
+            found.append(Account(_epsilon(rdp, delta, extra_delta), delta, "RdpAccountant", None))
         accounts.append(min(found, key=lambda account: account.epsilon))
     return accounts
+
+
+def _epsilon(accountant: PrivacyAccountant, delta: float, extra_delta: float) -> float:
+    if extra_delta >= delta:
+        return math.inf
+    return float(accountant.get_epsilon(delta - extra_delta)) - math.log1p(-extra_delta)
 
 
 def account(
@@ -134,7 +144,9 @@ def account(
     """Return ε of a whole plan at δ, under the plan's own relation with the step `interval_for(plan)` unless given."""
     neighbours = plan.neighbours if neighbours is None else neighbours
     step = interval_for(plan) if interval is None else interval
-    return account_curve(plan.events(neighbours), [delta], neighbours=neighbours, interval=step)[0]
+    return account_curve(
+        plan.events(neighbours), [delta], neighbours=neighbours, interval=step, extra_delta=plan.extra_delta
+    )[0]
 
 
 def rough_event(stage: Stage, neighbours: Neighbours) -> dp_event.DpEvent:
@@ -168,6 +180,7 @@ def recompute_epsilon(
     accountant: str,
     value_discretization_interval: float | None,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    extra_delta: float = 0.0,
 ) -> float:
     """Return ε by the accountant that a certificate names: what an outside verifier would run.
 
@@ -186,4 +199,4 @@ def recompute_epsilon(
         )
     if found is None:
         raise UnsupportedEventError(f"{accountant} does not take {list(map(repr, events))}.")
-    return float(found.get_epsilon(delta))
+    return _epsilon(found, delta, extra_delta)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dp_accounting import dp_event, gaussian_mechanism
 from dp_accounting.mechanism_calibration import ExplicitBracketInterval, calibrate_dp_mechanism
 from dp_accounting.privacy_accountant import PrivacyAccountant
@@ -32,6 +34,7 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     Raises:
         ConfigError: no noise level within 2^±40 of the Gaussian mechanism's meets the budget.
     """
+    whole, budget = budget, _for_events(plan, budget)
     start = _unsampled_root(plan, budget)
     if any(stage.inclusion is not None for stage in plan.stages):
         low, high = _bracket(plan, budget, start)
@@ -41,9 +44,23 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     interval = max(fine, min(COARSE_INTERVAL, 1e-4 * budget.epsilon))
     low, high = _widen(plan, budget, start, interval)
     factor = _root(plan, budget, low, high, interval, tolerance=_RELATIVE_TOLERANCE)
-    while account(plan.scaled(factor), budget.delta).epsilon > budget.epsilon:
+    while account(plan.scaled(factor), whole.delta).epsilon > whole.epsilon:
         factor *= 1 + _RELATIVE_TOLERANCE  # the grid step follows the factor: verify on the final plan
     return plan.scaled(factor)
+
+
+def _for_events(plan: Plan, budget: PrivacyBudget) -> PrivacyBudget:
+    """Return what is left for the events once the additive part p of δ is paid: (ε + log(1 − p), δ − p)."""
+    extra = plan.extra_delta
+    if extra == 0:
+        return budget
+    epsilon = budget.epsilon + math.log1p(-extra)
+    if extra >= budget.delta or epsilon <= 0:
+        raise ConfigError(
+            f"Expected a budget above what is spent outside the events, got delta={budget.delta!r} for an additive "
+            f"{extra!r}. Use a larger delta."
+        )
+    return PrivacyBudget(epsilon, budget.delta - extra)
 
 
 def _epsilon(plan: Plan, factor: float, delta: float, interval: float) -> float:

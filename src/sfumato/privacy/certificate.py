@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -58,12 +58,17 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
     the same events' ε under replace-one, the events, and per stage its ε alone and its share of the squared budget.
     """
     interval = interval_for(plan)
-    deltas = sorted({*_CURVE_DELTAS, delta}, reverse=True)
+    extra = plan.extra_delta
+    deltas = sorted((d for d in {*_CURVE_DELTAS, delta} if d > extra), reverse=True)
     own = plan.neighbours
-    curve = account_curve(plan.events(own), deltas, neighbours=own, interval=interval)
+    curve = account_curve(plan.events(own), deltas, neighbours=own, interval=interval, extra_delta=extra)
     here = next(entry for entry in curve if entry.delta == delta)
     replaced = account_curve(
-        plan.events(Neighbours.REPLACE_ONE), [delta], neighbours=Neighbours.REPLACE_ONE, interval=interval
+        plan.events(Neighbours.REPLACE_ONE),
+        [delta],
+        neighbours=Neighbours.REPLACE_ONE,
+        interval=interval,
+        extra_delta=extra,
     )[0]
     return {
         "epsilon": here.epsilon,
@@ -75,13 +80,14 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
             "value_discretization_interval": here.value_discretization_interval,
         },
         "curve": [{"delta": entry.delta, "epsilon": entry.epsilon} for entry in curve],
-        "extra_delta": 0.0,
-        "events": [_event_to_dict(stage) for stage in plan.stages],
+        "extra_delta": extra,
+        "events": [event_to_dict(stage) for stage in plan.stages],
         "stages": _stages(plan, delta, interval),
     }
 
 
-def _event_to_dict(stage: Stage) -> dict[str, Any]:
+def event_to_dict(stage: Stage) -> dict[str, Any]:
+    """Return a stage's event as plain values: one entry of a certificate's `events`."""
     event = {
         "stage": stage.name,
         "type": stage.type,
@@ -90,6 +96,8 @@ def _event_to_dict(stage: Stage) -> dict[str, Any]:
         "count": stage.count,
         "replace_distance": stage.replace_distance,
     }
+    if stage.extra_delta:
+        event["extra_delta"] = stage.extra_delta
     if stage.subset is not None:
         event |= {"subset_size": stage.subset.size, "source_size": stage.subset.source_size}
     return event
@@ -108,7 +116,11 @@ def _stages(plan: Plan, delta: float, interval: float) -> list[dict[str, Any]]:
         {
             "name": stage.name,
             "epsilon_alone": account_curve(
-                [stage.event(plan.neighbours)], [delta], neighbours=plan.neighbours, interval=interval
+                [stage.event(plan.neighbours)],
+                [delta],
+                neighbours=plan.neighbours,
+                interval=interval,
+                extra_delta=stage.extra_delta,
             )[0].epsilon,
             "share": _weight(stage) / total,
         }
@@ -141,6 +153,8 @@ class Certificate:
         stages = [stage_from_dict(event) for event in content["events"]]
         if stages and Plan(stages).neighbours.value != content["neighbours"]:
             raise ReleaseError("Expected a certificate whose events have an account under its neighbours.")
+        if stages and Plan(stages).extra_delta > content["extra_delta"] * (1 + 1e-12):
+            raise ReleaseError("Expected a certificate whose extra_delta is that of its events.")
         return cls(dict(content))
 
     @property
@@ -206,6 +220,7 @@ class Certificate:
             accountant=accountant,
             value_discretization_interval=interval,
             neighbours=neighbours,
+            extra_delta=content["extra_delta"],
         )
 
     def _refuse_long_work(self, interval: float) -> None:
@@ -256,6 +271,7 @@ def stage_from_dict(event: Mapping[str, Any]) -> Stage:
             sampling_probability=event["sampling_probability"],
             subset=Subset(event["subset_size"], event["source_size"]) if event["type"] == "subset_gaussian" else None,
             count=event["count"],
+            extra_delta=event.get("extra_delta", 0.0),
             replace_distance=event["replace_distance"],
         )
         if stage.type != event["type"]:
@@ -276,8 +292,12 @@ def describe(
     n_public: int | None,
     n_public_source: Literal["declared", "bought"],
     sampling: str = "none: every record is read in every pass",
+    discovered: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return what is known of a fit before it runs: every key of a certificate but `private`."""
+    """Return what is known of a fit before it runs: every key of a certificate but `private`.
+
+    `discovered` names the columns whose bounds, categories and missing cells were bought.
+    """
     if budget is None:
         cost: dict[str, Any] = {
             "epsilon": None, "delta": None, "neighbours": plan.neighbours.value, "replace_one": None,
@@ -299,8 +319,18 @@ def describe(
         "n_public": n_public,
         "n_public_source": n_public_source,
         "sampling": sampling,
-        "assumptions": [*ASSUMPTIONS, declared],
+        "assumptions": [*_assumptions(discovered), declared],
     }
+
+
+def _assumptions(discovered: Sequence[str]) -> list[str]:
+    if not discovered:
+        return list(ASSUMPTIONS)
+    fixed = (
+        f"What the schema says of {', '.join(map(repr, discovered))} was bought with part of the budget; all else in "
+        "it, and every setting, was fixed without looking at the records."
+    )
+    return [fixed, *ASSUMPTIONS[1:]]
 
 
 def issue(description: Mapping[str, Any], *, private: bool) -> Certificate:

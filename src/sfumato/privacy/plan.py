@@ -70,6 +70,8 @@ class Stage:
         sampling_probability: probability with which each unit is in the Poisson sample; None without sampling.
         subset: the subset without replacement that is drawn each time; None without.
         count: how many times the release is made, at least 1.
+        extra_delta: δ that the stage spends outside its event, in [0, 1): the probability that it shows what one unit
+            alone brought. All releases of the stage together.
         measures: what is measured, in words, for the printed plan.
         forecast: what the noise means at `n_public`, in words, for the printed plan.
     """
@@ -80,6 +82,7 @@ class Stage:
     sampling_probability: float | None = None
     subset: Subset | None = None
     count: int = 1
+    extra_delta: float = 0.0
     measures: str = ""
     forecast: str = ""
 
@@ -87,6 +90,8 @@ class Stage:
         require_positive(f"Stage {self.name!r}.", noise_multiplier=self.noise_multiplier)
         require_positive(f"Stage {self.name!r}.", replace_distance=self.replace_distance)
         require_integer(at_least=1, hint=f"Stage {self.name!r}.", count=self.count)
+        if self.extra_delta != 0:
+            require_open_unit(f"Stage {self.name!r}.", extra_delta=self.extra_delta)
         if not 1 <= self.replace_distance <= 2:
             raise ConfigError(
                 f"Expected replace_distance between 1 and 2, got replace_distance={self.replace_distance!r}. "
@@ -166,6 +171,11 @@ class Plan:
         """The relation of the plan's budget: add/remove, but replace-one where a stage draws subsets."""
         subsets = any(stage.subset is not None for stage in self.stages)
         return Neighbours.REPLACE_ONE if subsets else Neighbours.ADD_REMOVE
+
+    @property
+    def extra_delta(self) -> float:
+        """δ that the stages spend outside their events; it adds up (docs/proofs/discovery.md)."""
+        return math.fsum(stage.extra_delta for stage in self.stages)
 
     def scaled(self, factor: float) -> Plan:
         """Return the same plan with every noise multiplier times `factor`."""

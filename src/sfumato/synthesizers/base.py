@@ -10,9 +10,13 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sfumato.data.engine import reduce
+from sfumato.data.engine import Records, reduce
+from sfumato.data.kinds import Image
+from sfumato.data.open_data import OpenData
+from sfumato.data.open_schema import OpenSchema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, SchemaError, require_integer, require_open_unit
 from sfumato.learners.counts import RowCount
@@ -25,6 +29,8 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release import Measurement, Release, SourceForm
 from sfumato.release.arrow_types import write_type
+from sfumato.synthesizers.data_ledger import Charge, charge, settled
+from sfumato.synthesizers.discovery import discover, discovery_stages
 from sfumato.synthesizers.journal import Journal
 from sfumato.synthesizers.target_error import epsilon_for_error
 
@@ -66,6 +72,7 @@ class Synthesizer(ABC):
     method: ClassVar[str]
     resumable: ClassVar[bool] = False  # whether fits take long enough to keep a checkpoint
     needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
+    discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table
 
     epsilon: float | NonPrivate
     delta: float | None = field(default=None)
@@ -97,11 +104,13 @@ class Synthesizer(ABC):
         """Fit, charging every stage of the plan in order."""
 
     @final
-    def plan(self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None) -> Plan:
+    def plan(
+        self, schema: Schema | OpenSchema, *, target: str | None = None, n_public: int | BuyCount | None = None
+    ) -> Plan:
         """Return the calibrated plan: every stage with its noise multiplier. Reads no record.
 
         Args:
-            schema: public description of the table.
+            schema: public description of the table; what it leaves open is bought.
             target: column whose classes are modelled apart.
             n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
 
@@ -109,8 +118,10 @@ class Synthesizer(ABC):
             ConfigError: an argument is outside its domain, or no number of rows is declared.
             SchemaError: the target is not a released column, or has too many classes.
         """
-        rows = _row_count(schema, n_public)
-        return calibrate(self._uncalibrated(schema, target, rows), self._budget(rows) or _nominal(rows))
+        opened = _opened(schema)
+        rows = _row_count(opened.nominal, n_public)
+        budget = self._budget(rows) or _nominal(rows)
+        return calibrate(self._uncalibrated(opened, target, rows, budget.delta), budget)
 
     @final
     def epsilon_for(
@@ -137,20 +148,28 @@ class Synthesizer(ABC):
         rows = _row_count(schema, n_public)
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
-        plan = self._uncalibrated(schema, target, rows)
         delta = default_delta(rows) if self.delta is None else self.delta
+        plan = self._uncalibrated(_opened(schema), target, rows, delta)
 
         error = self.one_way_error(plan, schema, target=target, n_public=rows)
         return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
 
-    def _uncalibrated(self, schema: Schema, target: str | None, rows: int | None) -> Plan:
+    def _uncalibrated(self, opened: OpenSchema, target: str | None, rows: int | None, delta: float) -> Plan:
+        schema = opened.nominal
         _check_target(schema, target)
+        if opened.open and not self.discovers:
+            raise ConfigError(
+                f"Expected a schema that leaves nothing open for the method {self.method}, got "
+                f"{', '.join(map(repr, opened.open))} to discover. Declare them, or use the method gaussian."
+            )
+        if opened.open and any(isinstance(schema.columns[name], Image | ItemSet) for name in schema.released):
+            raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
         if rows is None and self.needs_declared_rows:
             raise ConfigError(
                 f"Expected a declared number of rows for the method {self.method}, got one to be bought: the rate at "
                 "which rows are sampled has to be public. Declare a round number."
             )
-        stages = self.stages(schema, target=target, n_public=rows)
+        stages = [*discovery_stages(opened, delta), *self.stages(schema, target=target, n_public=rows)]
         if rows is None:
             count = Stage(
                 name=COUNT_STAGE,
@@ -177,12 +196,13 @@ class Synthesizer(ABC):
         self,
         data: object,
         *,
-        schema: Schema | str | os.PathLike[str],
+        schema: Schema | OpenSchema | str | os.PathLike[str],
         target: str | None = None,
         n_public: int | BuyCount | None = None,
         seed: int | None = None,
         progress: Callable[[str], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        ledger: str | os.PathLike[str] | None = None,
     ) -> Release:
         """Fit a release.
 
@@ -191,7 +211,8 @@ class Synthesizer(ABC):
         Args:
             data: a path (.csv, .parquet, .npz, a folder of PNG images), a pandas or polars frame, a pyarrow table, or
                 arrays (x, y).
-            schema: public description of the data, or the path of one.
+            schema: public description of the data, or the path of one; what it leaves open (`discover: true`, or
+                `OpenSchema.of`) is bought.
             target: column whose classes are modelled apart; one class if not given.
             n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
             seed: for tests and papers only: reproducible noise, and a release that says it is not private.
@@ -199,60 +220,85 @@ class Synthesizer(ABC):
             checkpoint: a file that keeps what has been released so far. If it is there, the fit goes on from it and
                 charges nothing twice: the call and the data have to be the same. It holds no record. Remove it when
                 the release is saved: a third call would give the same release again.
+            ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
+                record is read, and the charge stands whatever becomes of the fit.
 
         Returns:
             The release.
 
         Raises:
+            BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
             ConfigError: an argument is outside its domain.
             SchemaError: the schema does not describe the data.
             DataError: the data cannot be read.
         """
-        return self._fit(self.run, data, schema, target, n_public, seed, progress=progress, checkpoint=checkpoint)
+        return self._fit(
+            self.run, data, schema, target, n_public, seed, progress=progress, checkpoint=checkpoint, ledger=ledger
+        )
 
     @final
     def _fit(
         self,
         run: Callable[[Fit], Fitted],
         data: object,
-        schema: Schema | str | os.PathLike[str],
+        schema: Schema | OpenSchema | str | os.PathLike[str],
         target: str | None,
         n_public: int | BuyCount | None,
         seed: int | None,
         *,
         progress: Callable[[str], None] | None,
         checkpoint: str | os.PathLike[str] | None,
+        ledger: str | os.PathLike[str] | None,
     ) -> Release:
         """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
-        schema = schema if isinstance(schema, Schema) else Schema.load(os.fspath(schema))
+        opened = _opened(schema)
+        schema = opened.nominal
         rows = _row_count(schema, n_public)
         if rows is None:
             schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
+            opened = replace(opened, nominal=schema)
         budget = self._budget(rows)
         noise = _noise(budget, seed)
-        records = PrivateData(open_source(data), schema)
+        source = open_source(data)
+        records = PrivateData(source, schema)
         form = _form(records)
-        plan = calibrate(self._uncalibrated(schema, target, rows), budget or _nominal(rows))
+        allowed = budget or _nominal(rows)
+        plan = calibrate(self._uncalibrated(opened, target, rows, allowed.delta), allowed)
         journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
-        ledger = Ledger(plan, budget, progress)
-        measured: list[tuple[str, Noisy]] = []
-        if rows is None:
-            count = noisy_count(reduce(RowCount(), records), stage=COUNT_STAGE, ledger=ledger, noise=noise)
-            measured.append((RowCount.name, count))
-            n = max(1, round(float(count.value)))
-        else:
-            n = rows
-        fitted = run(Fit(records, ledger, noise, n, target, journal))
-        ledger.close()
-        description = self._describe(plan, budget, schema, n, declared=rows is not None)
-        return Release(
-            schema=schema,
-            certificate=issue(description, private=noise.private),
-            sampler=fitted.sampler,
-            parameters=fitted.parameters,
-            measurements=_measurements((*measured, *fitted.measurements)),
-            form=form,
-        )
+        account = Ledger(plan, budget, progress)
+        with settled(self._charge(ledger, plan, schema, journal, private=noise.private)):
+            measured: list[tuple[str, Noisy]] = []
+            n = rows or _bought_rows(OpenData(source, opened) if opened.open else records, account, noise, measured)
+            if opened.open:
+                schema = discover(source, opened, n=n, ledger=account, noise=noise, measured=measured)
+                records = PrivateData(source, schema)
+            fitted = run(Fit(records, account, noise, n, target, journal))
+            account.close()
+            description = self._describe(plan, budget, schema, n, declared=rows is not None, discovered=opened.open)
+            return Release(
+                schema=schema,
+                certificate=issue(description, private=noise.private),
+                sampler=fitted.sampler,
+                parameters=fitted.parameters,
+                measurements=_measurements((*measured, *fitted.measurements)),
+                form=form,
+            )
+
+    def _charge(
+        self, path: str | os.PathLike[str] | None, plan: Plan, schema: Schema, journal: Journal, *, private: bool
+    ) -> Charge | None:
+        """Charge the account of the data set, if there is one."""
+        if path is None:
+            return None
+        if not private:
+            raise ConfigError(
+                "Expected noise that nobody can predict with a ledger, got a seed, or no noise: no budget pays for "
+                "that. Leave the seed out, or the ledger."
+            )
+        unit = "row" if schema.unit is None else schema.unit.column
+        charged = charge(path, plan, method=self.method, unit=unit, resumes=journal.charge)
+        journal.charge = charged.id
+        return charged
 
     def _journal(
         self,
@@ -283,23 +329,35 @@ class Synthesizer(ABC):
 
     @final
     def describe_plan(
-        self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
+        self, schema: Schema | OpenSchema, *, target: str | None = None, n_public: int | BuyCount | None = None
     ) -> dict[str, Any]:
         """Return the plan as `plan --json` prints it: a certificate's keys but `private`, and a forecast per stage.
 
         Reads no record. Arguments and errors as `plan`.
         """
+        opened = _opened(schema)
+        schema = opened.nominal
         rows = _row_count(schema, n_public)
-        plan = self.plan(schema, target=target, n_public=n_public)
-        description = self._describe(plan, self._budget(rows), schema, rows, declared=rows is not None)
-        forecast = {} if rows is None else self.forecast(plan, schema, target=target, n_public=rows)
+        plan = self.plan(opened, target=target, n_public=n_public)
+        description = self._describe(
+            plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=opened.open
+        )
+        # how large errors are depends on sizes that discovery finds
+        forecast = {} if rows is None or opened.open else self.forecast(plan, schema, target=target, n_public=rows)
         for stage in description["stages"]:
             stage["measures"] = plan[stage["name"]].measures
             stage["forecast"] = forecast.get(stage["name"], "")
         return description
 
     def _describe(
-        self, plan: Plan, budget: PrivacyBudget | None, schema: Schema, n: int | None, *, declared: bool
+        self,
+        plan: Plan,
+        budget: PrivacyBudget | None,
+        schema: Schema,
+        n: int | None,
+        *,
+        declared: bool,
+        discovered: Iterable[str] = (),
     ) -> dict[str, Any]:
         unit = schema.unit
         return describe(
@@ -310,7 +368,20 @@ class Synthesizer(ABC):
             n_public=n,
             n_public_source="declared" if declared else "bought",
             sampling=self.sampling(),
+            discovered=list(discovered),
         )
+
+
+def _bought_rows(records: Records, ledger: Ledger, noise: NoiseSource, measured: list[tuple[str, Noisy]]) -> int:
+    count = noisy_count(reduce(RowCount(), records), stage=COUNT_STAGE, ledger=ledger, noise=noise)
+    measured.append((RowCount.name, count))
+    return max(1, round(float(count.value)))
+
+
+def _opened(schema: Schema | OpenSchema | str | os.PathLike[str]) -> OpenSchema:
+    if isinstance(schema, OpenSchema):
+        return schema
+    return OpenSchema(schema) if isinstance(schema, Schema) else OpenSchema.load(os.fspath(schema))
 
 
 def _form(records: PrivateData) -> SourceForm:

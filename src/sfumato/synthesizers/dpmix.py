@@ -194,6 +194,7 @@ class DPMix(Synthesizer):
         target: str | None = None,
         n_public: int | None = None,
         seed: int | None = None,
+        ledger: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
     ) -> Certificate:
         """Fit, and write the mixtures as they are made: in memory are the clipped records and one block of mixtures.
@@ -210,6 +211,7 @@ class DPMix(Synthesizer):
             target: as `fit`.
             n_public: as `fit`.
             seed: as `fit`.
+            ledger: as `fit`.
             overwrite: whether such a directory may be replaced.
 
         Returns:
@@ -229,7 +231,7 @@ class DPMix(Synthesizer):
             partial.mkdir()
             release = self._fit(
                 lambda fit: self._write(fit, partial / MIXTURES_FILE),
-                data, schema, target, n_public, seed, progress=None, checkpoint=None,
+                data, schema, target, n_public, seed, progress=None, checkpoint=None, ledger=ledger,
             )  # fmt: skip
             text = json.dumps(release.certificate.to_dict(), indent=1, ensure_ascii=False)
             (partial / CERTIFICATE_FILE).write_text(text, encoding="utf-8")

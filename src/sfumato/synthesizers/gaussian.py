@@ -73,6 +73,7 @@ class ConditionalGaussian(Synthesizer):
     """
 
     method: ClassVar[str] = "gaussian"
+    discovers: ClassVar[bool] = True
 
     marginal_share: float = 0.4
     level_groups: int = 64

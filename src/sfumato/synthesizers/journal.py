@@ -44,6 +44,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any]) -> None:
         self._path = None if path is None else Path(path)
         self._identity = _digest(identity)
+        self.charge: str | None = None  # the charge in a data set's ledger under which the fit began
         self._stages: dict[str, Arrays] = {}
         self._descents: dict[str, tuple[int, Arrays]] = {}
         if self._path is None:
@@ -93,6 +94,8 @@ class Journal:
         arrays |= {f"descent/{s}/{name}": a for s, (_, kept) in self._descents.items() for name, a in kept.items()}
         steps = json.dumps({s: step for s, (step, _) in self._descents.items()})
         header = {"format": f"sfumato checkpoint {_FORMAT}", "identity": self._identity, "steps": steps}
+        if self.charge is not None:
+            header["charge"] = self.charge
         packed = safetensors.numpy.save({n: np.asarray(a, order="C") for n, a in arrays.items()}, header)
         with atomic_path(self._path, overwrite=True) as partial:
             partial.write_bytes(packed)
@@ -114,6 +117,7 @@ class Journal:
                 f"Expected {path} to be the checkpoint of this fit, got one of another schema, plan or settings. "
                 "Repeat the call it was made with, or name another file."
             )
+        self.charge = header.get("charge")
         sound = True
         try:
             steps = {str(stage): int(step) for stage, step in json.loads(header["steps"]).items()}

@@ -1,0 +1,63 @@
+"""Commands about the account of a data set: ledger create, ledger show."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.data_commands import JsonOption
+from sfumato.cli.output import number, print_json, print_table, say
+from sfumato.privacy.plan import Neighbours
+from sfumato.synthesizers.data_ledger import create_ledger, read_ledger
+
+ledger_app = typer.Typer(help="The account of a data set: what all fits of it cost together.", no_args_is_help=True)
+
+LedgerArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
+
+
+class Relation(StrEnum):
+    """Relations that a ledger can be kept under."""
+
+    add_remove = "add-remove"
+    replace_one = "replace-one"
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the program."""
+    app.add_typer(ledger_app, name="ledger")
+
+
+@ledger_app.command("create")
+def create_command(
+    file: LedgerArgument,
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What all fits together may cost, in nats.")],
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta of all fits together.")],
+    relation: Annotated[
+        Relation, typer.Option("--neighbours", help="The relation of the budget; add-remove fits most methods.")
+    ] = Relation.add_remove,
+) -> None:
+    """Open the account of a data set. Reads no record."""
+    create_ledger(file, epsilon=epsilon, delta=delta, neighbours=Neighbours[relation.name.upper()])
+    say(f"Wrote {file}. Name it in every fit of these data: sfumato fit DATA --ledger {file} ...")
+
+
+@ledger_app.command("show")
+def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
+    """Show what is spent, and on which fits. Reads no record."""
+    found = read_ledger(file).describe()
+    if json_output:
+        print_json(found)
+        return
+    budget, spent = found["budget"], found["spent"]
+    say(
+        f"Spent: epsilon = {number(spent['epsilon'])} of {budget['epsilon']:g} at delta = {budget['delta']:.3g}, under "
+        f"{found['neighbours']}, by {len(found['fits'])} fits. Epsilons do not simply add up."
+    )
+    print_table(
+        "Fits that charged it",
+        ["started", "method", "unit", "epsilon alone", "status"],
+        ([f["started"], f["method"], f["unit"], number(f["epsilon_alone"]), f["status"]] for f in found["fits"]),
+    )

@@ -1,0 +1,101 @@
+"""Records before their schema is known: every cell a number, a text, or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.data.cells import is_text, plain, read_text, without_tokens
+from sfumato.data.chunks import Source
+from sfumato.data.engine import Rows
+from sfumato.data.levels import canonical_text, has_canonical_text
+from sfumato.data.numbers import read_floats
+from sfumato.data.open_schema import OpenKind, OpenSchema
+from sfumato.data.private import PrivateData, UnitLimiter
+
+
+@final
+class OpenData:
+    """Records of a source as numbers and texts: of the open columns only, at most `max_rows` of each unit.
+
+    A column comes as float64, NaN where it holds no number (integer, continuous), or as objects: text, or None where it
+    is missing (all other kinds). What a cell becomes depends on that cell alone.
+
+    Args:
+        source: where the records lie.
+        schema: what is public of them.
+
+    Raises:
+        SchemaError: the source has not the columns of the schema.
+    """
+
+    def __init__(self, source: Source, schema: OpenSchema) -> None:
+        PrivateData(source, schema.nominal)
+        self._source, self._schema = source, schema
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        unit = self._schema.nominal.unit
+        return 1 if unit is None else unit.max_rows
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of the open columns; without any, of one released column, for counting records."""
+        nominal, unit = self._schema.nominal, self._schema.nominal.unit
+        names = list(self._schema.open) or [nominal.released[0]]
+        limiter = None if unit is None else UnitLimiter(unit.max_rows, (*nominal.missing, ""))
+        for chunk in self._source.chunks([*names, *([] if unit is None else [unit.column])]):
+            rows = {
+                name: _values_totally(self._schema.open.get(name, "categorical"), chunk.columns[name], nominal.missing)
+                for name in names
+            }
+            if limiter is not None and unit is not None:
+                keep = limiter.keep(chunk.columns[unit.column])
+                rows = {name: column[keep] for name, column in rows.items()}
+            yield rows
+
+    def __repr__(self) -> str:
+        return f"OpenData({', '.join(self._schema.open)})"
+
+
+def numbers_of(texts: np.ndarray) -> np.ndarray:
+    """Return texts as float64, NaN where one is no number or None; total."""
+    return _halved("continuous", pa.array(texts, pa.string()), ())
+
+
+def _values_totally(kind: OpenKind, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
+    cells = pa.array(column) if isinstance(column, np.ndarray) else column.combine_chunks()
+    return _halved(kind, pa.concat_arrays(cells.chunks) if isinstance(cells, pa.ChunkedArray) else cells, missing)
+
+
+def _halved(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    """Read cells; where Arrow refuses some, halve until they stand alone: those are missing."""
+    try:
+        return _values(kind, cells, missing)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  whatever the text of the exception, it may hold a cell
+        pass
+    if len(cells) <= 1:
+        numeric = kind in ("integer", "continuous")
+        return np.full(len(cells), np.nan if numeric else None, dtype=np.float64 if numeric else object)
+    middle = len(cells) // 2
+    return np.concatenate([_halved(kind, half, missing) for half in (cells.slice(0, middle), cells.slice(middle))])
+
+
+def _values(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    if kind in ("integer", "continuous"):
+        return read_floats(cells, missing)
+    cells = plain(cells)
+    if pa.types.is_dictionary(cells.type):
+        cells = plain(cells.dictionary_decode())
+    if is_text(cells.type):
+        text = without_tokens(read_text(cells), missing)
+    elif has_canonical_text(cells.type):
+        text = canonical_text(cells)
+    else:
+        text = pa.nulls(len(cells), pa.string())
+    return np.array(text.to_pylist(), dtype=object)
