@@ -33,7 +33,7 @@ from sfumato.evaluate.counting_queries import (
 from sfumato.models.streams import public_stream
 from sfumato.synthesizers.dpgm_settings import VAE, MixtureShares
 
-SAMPLES = 4  # synthetic sets per public set: sampling noise is free to shrink
+SAMPLES = 16  # synthetic sets per public set: sampling noise is free to shrink
 # most of what these sets let one learn is in the profiles of clusters: half an epoch of networks is left
 SHARED = {
     "epochs": 0.5,

@@ -225,8 +225,10 @@ class SetVectors:
     def decode(self, vectors: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
         """Return coded sets drawn from the probabilities of items; too long ones lose random items."""
         drawn = rng.random(vectors.shape, dtype=np.float32) < np.nan_to_num(vectors)
-        # of a set that is too long, the encoder keeps the largest entries
-        kept = np.where(drawn, 0.75 + 0.25 * rng.random(vectors.shape, dtype=np.float32), 0.0)
+        kept = drawn.astype(np.float32)
+        # of a set that is too long, the encoder keeps the largest entries: random ones
+        long = np.flatnonzero(drawn.sum(axis=1) > self.encoder.kind.longest)
+        kept[long] *= 0.75 + 0.25 * rng.random((long.size, self.dimension), dtype=np.float32)
         return self.encoder.decode(kept)
 
 

@@ -130,8 +130,9 @@ class Profiles:
         expected = np.outer(sizes / n, total)
         away = sums - expected
         with np.errstate(all="ignore"):
-            kept = np.maximum(1 - sum_std**2 / away**2, 0.0)
-        shrunk = np.maximum(expected + np.where(away == 0, 0.0, kept) * away, _LEAST / k)
+            kept = np.maximum(1 - (_OUT_OF_NOISE * sum_std / away) ** 2, 0.0)
+        # a cluster's sum is at most its size: the noise of small clusters would take what belongs to others
+        shrunk = np.clip(expected + np.where(away == 0, 0.0, kept) * away, _LEAST / k, sizes[:, None])
         shrunk *= total / shrunk.sum(axis=0)
         least = _LEAST / n
         shares = np.maximum(counts, 1.0)

@@ -139,11 +139,12 @@ class NetworkMixture:
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return n coded rows."""
         components = rng.choice(self._shares.size, size=n, p=self._shares)
-        outputs = np.empty((n, self._vectors.dimension))
+        precision = np.float32 if self._calibration is None else np.float64
+        outputs = np.empty((n, self._vectors.dimension), dtype=precision)
         with np.errstate(all="ignore"):  # a stranger's weights may overflow
             for c in range(self._shares.size):
                 mine = np.flatnonzero(components == c)
-                outputs[mine] = self._networks.outputs(c, mine.size, rng) + self._shifts[c]
+                outputs[mine] = self._networks.outputs(c, mine.size, rng) + self._shifts[c].astype(precision)
             vectors = self._drawn(np.clip(np.nan_to_num(outputs), -_LARGEST, _LARGEST), rng)
         return self._vectors.decode(vectors, rng)
 

@@ -55,6 +55,7 @@ LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "netw
 _SQRT2 = float(np.sqrt(2))
 _FEATURE_SEED, _START_SEED = 0, 1
 _MOST_ENTRIES = 20_000
+_EPOCHS, _EPOCHS_OF_SETS = 4.0, 0.5  # docs/decisions/0017-dpgm.md
 Assign = Callable[[np.ndarray], np.ndarray]
 
 
@@ -66,12 +67,13 @@ class DPGM(Synthesizer):
     Attributes:
         n_clusters: k.
         component: the network of each cluster: `VAE(...)` or `RBM(...)`.
-        epochs: passes over the public number of records, in expectation.
+        epochs: passes over the public number of records, in expectation; by default half a one for sets, whose networks
+            have little of the budget, and 4 for others.
         batch_size: expected members of a batch of all records.
         clip_norm: bound on one record's gradient, or `AdaptiveClip(...)`.
         record_norm: bound on a record's vector in the profiles; by default the longest a set's can be, and the typical
             norm of others.
-        shares: of the budget.
+        shares: of the budget; by default most of it is the profiles' for sets, and the networks' for others.
         n_features: random Fourier features of the kernel.
         iterations: of k-means.
         distance: a typical squared distance s of two records' vectors, from public facts: the kernel is
@@ -93,11 +95,11 @@ class DPGM(Synthesizer):
 
     n_clusters: int = 10
     component: Component = field(default_factory=VAE)
-    epochs: float = 10.0
+    epochs: float | None = None
     batch_size: int = 500
     clip_norm: float | AdaptiveClip = 1.0
     record_norm: float | None = None
-    shares: MixtureShares = field(default_factory=MixtureShares)
+    shares: MixtureShares | None = None
     n_features: int = 200
     iterations: int = 8
     distance: float | None = None
@@ -110,15 +112,14 @@ class DPGM(Synthesizer):
             require_integer(at_least=1, **{name: getattr(self, name)})
         if require_integer(at_least=2, n_features=self.n_features) % 2:
             raise ConfigError(f"Expected n_features to be even, got n_features={self.n_features!r}.")
-        require_positive(epochs=self.epochs)
         if not isinstance(self.clip_norm, AdaptiveClip):
             require_positive(clip_norm=self.clip_norm)
-        for name in ("record_norm", "distance"):
+        for name in ("epochs", "record_norm", "distance"):
             if getattr(self, name) is not None:
                 require_positive(**{name: getattr(self, name)})
         if not isinstance(self.component, VAE | RBM):
             raise ConfigError(f"Expected component to be VAE(...) or RBM(...), got component={self.component!r}.")
-        if not isinstance(self.shares, MixtureShares):
+        if not isinstance(self.shares, MixtureShares | None):
             raise ConfigError(f"Expected shares to be MixtureShares(...), got shares={self.shares!r}.")
         if self.centres is not None and np.ndim(self.centres) != 2:
             raise ConfigError(f"Expected centres of shape (k, m), got {np.ndim(self.centres)} axes.")
@@ -136,9 +137,11 @@ class DPGM(Synthesizer):
         if self.centres is not None and np.shape(self.centres) != (self.n_clusters, dimension):
             expected = (self.n_clusters, dimension)
             raise ConfigError(f"Expected centres of shape {expected}, got {np.shape(self.centres)}.")
-        probability, n_steps = schedule(n_public, self.batch_size, self.epochs)
+        epochs = (_EPOCHS_OF_SETS if sets else _EPOCHS) if self.epochs is None else self.epochs
+        probability, n_steps = schedule(n_public, self.batch_size, epochs)
         budget = nominal_budget(self.epsilon, self.delta, n_public)
-        shares, left = self.shares, 1 - self.shares.profiles
+        shares = self._shares(schema)
+        left = 1 - shares.profiles
         stages = marginal_stages(schema, one_shot(shares.marginals, budget)) if tables else []
         left -= shares.marginals if tables else 0
         if sets and self._needs_width:
@@ -176,6 +179,11 @@ class DPGM(Synthesizer):
         )
         return [*stages, networks]
 
+    def _shares(self, schema: Schema) -> MixtureShares:
+        if self.shares is not None:
+            return self.shares
+        return MixtureShares.for_sets() if _holds_sets(schema) else MixtureShares()
+
     @property
     def _needs_width(self) -> bool:
         return self.n_clusters > 1 and self.distance is None
@@ -189,7 +197,7 @@ class DPGM(Synthesizer):
         vectors, settings, arrays, measured = self._mapped(fit)
         assign, clustered = self._clusters(fit, vectors)
         norm = self._record_norm(vectors)
-        statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self.shares.whole)
+        statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self._shares(fit.data.schema).whole)
         bought = once(
             fit,
             PROFILES,

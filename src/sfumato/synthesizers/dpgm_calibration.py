@@ -12,7 +12,8 @@ from sfumato.models.streams import public_stream
 from sfumato.release.mixture_sampler import Decoders, Machines
 
 _CALIBRATION_SEED = 2
-_CALIBRATION_DRAWS, _CALIBRATION_ROUNDS, _LARGEST_SHIFT = 2048, 12, 8.0
+_DRAWS, _TABLE_DRAWS = 8192, 20_000
+_ROUNDS, _CLOSE, _LARGEST_SHIFT = 20, 1e-3, 8.0
 
 
 def links(means: np.ndarray, vectors: AnyVectors) -> np.ndarray:
@@ -28,28 +29,32 @@ def calibrated(networks: Decoders | Machines, vectors: AnyVectors, profiles: Pro
     """Return what brings samples to the released means: shifts per component, or, of a table, its marginals. Free."""
     k, m = profiles.means.shape
     shifts = np.zeros((k, m))
-    draws = [
-        networks.outputs(c, _CALIBRATION_DRAWS, public_stream(_CALIBRATION_SEED, c)).astype(np.float64)
-        for c in range(k)
-    ]
     if isinstance(vectors, RankVectors):
         rng = public_stream(_CALIBRATION_SEED, k)
-        chosen = rng.choice(k, size=k * _CALIBRATION_DRAWS, p=profiles.shares)
-        outputs = np.concatenate(draws)[
-            chosen * _CALIBRATION_DRAWS + rng.integers(_CALIBRATION_DRAWS, size=chosen.size)
-        ]
-        fitted = Calibration.of(np.nan_to_num(outputs), vectors.parts, vectors.targets(), rng)
+        chosen = rng.choice(k, size=_TABLE_DRAWS, p=profiles.shares)
+        drawn = [networks.outputs(c, int((chosen == c).sum()), public_stream(_CALIBRATION_SEED, c)) for c in range(k)]
+        fitted = Calibration.of(np.nan_to_num(np.concatenate(drawn)), vectors.parts, vectors.targets(), rng)
         return {"component_shifts": shifts, **fitted.to_arrays()}
-    for outputs, means, shift in zip(draws, profiles.means, shifts, strict=True):
+    for c in range(k):
+        outputs = np.nan_to_num(networks.outputs(c, _DRAWS, public_stream(_CALIBRATION_SEED, c)))
         for part in vectors.parts:
             entries = part.entries
-            for _ in range(_CALIBRATION_ROUNDS):
-                moved = np.nan_to_num(outputs[:, entries] + shift[entries])
-                if part.levels:
-                    now = special.softmax(moved, axis=1).mean(axis=0)
-                    step = np.log(means[entries]) - np.log(np.maximum(now, 1e-12))
-                else:
-                    now = np.clip(special.expit(moved).mean(axis=0), 1e-9, 1 - 1e-9)
-                    step = special.logit(means[entries]) - special.logit(now)
-                shift[entries] = np.clip(shift[entries] + step, -_LARGEST_SHIFT, _LARGEST_SHIFT)
+            shifts[c, entries] = _shift(outputs[:, entries], profiles.means[c, entries], levels=part.levels)
     return {"component_shifts": shifts}
+
+
+def _shift(outputs: np.ndarray, means: np.ndarray, *, levels: bool) -> np.ndarray:
+    """Return what to add to outputs (n, e) so that their logistic, or softmax, has given means (e,)."""
+    shift = np.zeros(means.size)
+    wanted = np.log(means) if levels else special.logit(means)
+    for _ in range(_ROUNDS):
+        moved = outputs + shift.astype(outputs.dtype)
+        if levels:
+            step = wanted - np.log(np.maximum(special.softmax(moved, axis=1).mean(axis=0), 1e-12))
+        else:
+            now = special.expit(moved).mean(axis=0, dtype=np.float64)
+            step = wanted - special.logit(np.clip(now, 1e-9, 1 - 1e-9))
+        shift = np.clip(shift + step, -_LARGEST_SHIFT, _LARGEST_SHIFT)
+        if np.abs(step).max() < _CLOSE:
+            break
+    return shift

@@ -79,6 +79,11 @@ class MixtureShares:
     profiles: float = 0.2
     whole: float = 0.5
 
+    @classmethod
+    def for_sets(cls) -> MixtureShares:
+        """Return the default for sets of items (docs/decisions/0017-dpgm.md)."""
+        return cls(clusters=0.1, profiles=0.75, whole=0.7)
+
     def __post_init__(self) -> None:
         for name in ("marginals", "lengths", "clusters", "profiles", "whole"):
             require_open_unit(**{name: getattr(self, name)})
