@@ -33,7 +33,7 @@ CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost
 COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "import"), ("validate",), ("plan",),
     ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
-    ("report",),
+    ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"),
 ]  # fmt: skip
 
 
@@ -71,12 +71,13 @@ class TestHelp:
 
         root = typer.main.get_command(cli_app.app)
         known = {(name,) for name in root.commands} | {  # type: ignore[attr-defined]
-            ("schema", name)
-            for name in root.commands["schema"].commands  # type: ignore[attr-defined]
+            (group, name)
+            for group in ("schema", "ledger")
+            for name in root.commands[group].commands  # type: ignore[attr-defined]
         }
         assert known == set(COMMANDS) - {()}
 
-    @pytest.mark.parametrize("command", [[], ["schema"]])
+    @pytest.mark.parametrize("command", [[], ["schema"], ["ledger"]])
     def test_a_group_alone_shows_its_help_and_fails(self, capsys, command):
         assert cli_app.run(command) == 2
         out, err = capsys.readouterr()
