@@ -27,7 +27,7 @@ from images import accuracy
 
 DELTA = 1e-5
 SETTINGS: dict[str, dict[str, Any]] = {
-    "vae": {"n_clusters": 20, "epochs": 2.0, "batch_size": 500, "component": VAE()},
+    "vae": {"n_clusters": 10, "epochs": 4.0, "batch_size": 500, "component": VAE()},
     "two layers": {"n_clusters": 10, "epochs": 4.0, "batch_size": 500, "component": VAE(hidden=(200, 200))},
     "no clusters": {"n_clusters": 1, "epochs": 4.0, "batch_size": 500, "component": VAE()},
     "rbm": {"n_clusters": 10, "epochs": 4.0, "batch_size": 500, "component": RBM()},
