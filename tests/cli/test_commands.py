@@ -34,6 +34,7 @@ COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "import"), ("validate",), ("plan",),
     ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"),
+    ("audit",),
 ]  # fmt: skip
 
 

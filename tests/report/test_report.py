@@ -6,11 +6,12 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from fixtures import tables
 from fixtures.sampling import small_simulations
-from sfumato import ConditionalGaussian
+from sfumato import ConditionalGaussian, DPMix, IndependentItems
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import total_variation
@@ -216,6 +217,28 @@ def test_pictures(tmp_path):
     assert (
         "A network that learns from synthetic pictures" in Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
     )
+
+
+def _sets():
+    schema = Schema.from_dict({"rows": 50, "columns": {"s": {"kind": "set", "items": ["a", "b"], "max_length": 2}}})
+    frame = pa.table({"s": [["a"], ["a", "b"]] * 25})
+    return IndependentItems(epsilon=1.0).fit(frame, schema=schema), frame
+
+
+def _mixtures():
+    arrays = tables.images()
+    return DPMix(epsilon=1.0, mixture_degree=4, n_mixtures=30).fit(arrays, schema=tables.image_schema()), arrays
+
+
+@pytest.mark.parametrize("make", [_sets, _mixtures])
+def test_sets_and_mixtures_have_a_page_without_pictures(make, tmp_path):
+    release, real = make()
+    write_report(release, tmp_path / "p.html")
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "Each single row" in Page(text).text
+    assert not Page(text).all("img")
+    with pytest.raises(ConfigError, match="sets or mixtures"):
+        write_report(release, tmp_path / "q.html", real=real)
 
 
 class TestCommand:

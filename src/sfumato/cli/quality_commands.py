@@ -6,17 +6,30 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import Progress
 
-from sfumato.cli.data_commands import OverwriteOption
-from sfumato.cli.output import say
-from sfumato.cli.release_commands import ReleaseArgument
+from sfumato.cli.data_commands import JsonOption, OverwriteOption
+from sfumato.cli.output import notes, number, print_json, print_table, say
+from sfumato.cli.release_commands import (
+    DeltaOption,
+    EpsilonOption,
+    MethodOption,
+    ReleaseArgument,
+    RowsOption,
+    SchemaOption,
+    TargetOption,
+)
 from sfumato.data.atomic import refuse_existing
-from sfumato.errors import ConfigError
+from sfumato.data.schema import Schema
+from sfumato.errors import ConfigError, PrivacyError
+from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.methods import make_synthesizer
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
     app.command("report")(report_command)
+    app.command("audit")(audit_command)
 
 
 def report_command(
@@ -53,3 +66,50 @@ def report_command(
         say(f"Wrote {out}, from the release alone: it tells nothing that the release does not tell.")
     else:
         say(f"Wrote {out}, from real records: it is NOT private. Do not publish it.")
+
+
+def audit_command(
+    schema: SchemaOption,
+    epsilon: EpsilonOption = None,
+    method: MethodOption = ConditionalGaussian.method,
+    delta: DeltaOption = None,
+    rows: RowsOption = None,
+    target: TargetOption = None,
+    fits: Annotated[int, typer.Option("--fits", metavar="N", help="Shadow fits; more of them bound sharper.")] = 1_000,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="P", help="With which the lower bounds hold.")
+    ] = 0.999,
+    json_output: JsonOption = False,
+) -> None:
+    """Attack a release method, and bound its epsilon from below. Reads no record."""
+    from sfumato.audit import audit
+
+    synthesizer = make_synthesizer(method, epsilon, delta)
+    known = Schema.load(schema)
+    with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
+        task = progress.add_task("Shadow fits", total=fits)
+        found = audit(
+            synthesizer,
+            known,
+            target=target,
+            n_public=rows,
+            fits=fits,
+            confidence=confidence,
+            progress=lambda done: progress.update(task, completed=done),
+        )
+    if json_output:
+        print_json(found)
+    else:
+        title = f"epsilon at delta = {found['delta']:.3g}; lower bounds at confidence {confidence:g}, {fits} fits"
+        lines = [
+            ("certified, at most", number(found["epsilon_certified"])),
+            ("found by attack, at least", number(found["epsilon_lower"])),
+            ("the same, for Gaussian noise", number(found["epsilon_lower_gaussian"])),
+        ]
+        print_table(title, ["", "epsilon"], lines)
+        if found["holds"]:
+            say("No attack broke the certificate. That refutes nothing, and proves nothing: the proofs do.")
+    if not found["holds"]:
+        raise PrivacyError(
+            "The attack got more out of the method than its certificate allows. Do not use it; report it."
+        )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sfumato.data.kinds import Image, LevelKind, level_labels
 from sfumato.data.pictures import channels_of, png_bytes, require_pillow
 from sfumato.release import Release
+from sfumato.release.mixtures import MixtureSet
 
 PER_CLASS, MOST_CLASSES = 8, 12
 
@@ -41,7 +42,7 @@ def sheets(release: Release, *, seed: int) -> list[Sheet]:
     kind = None if name is None else release.schema.columns[name]
     if name is None or not isinstance(kind, Image) or len(kind.shape) not in {2, 3} or channels_of(kind.shape) > 3:
         return []
-    if channels_of(kind.shape) == 2:
+    if channels_of(kind.shape) == 2 or release.sampler["name"] == MixtureSet.name:
         return []
     require_pillow()
     labels = next(

@@ -102,7 +102,8 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
             (m.name, " × ".join(map(str, m.value.shape)) or "1", m.noise_std) for m in release.measurements
         ],
         "sheets": sheets(release, seed=seed),
-        "measured": {**_WORDS},
+        "measured": _WORDS,
+        "mixtures": release.sampler["name"] == MixtureSet.name,
         **dict.fromkeys(("columns", "pairs", "n_pairs", "scores", "target", "drawn")),
     }
     if _is_table(release):

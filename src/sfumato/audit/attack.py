@@ -1,0 +1,158 @@
+"""Membership inference on a release method, and the lower bound on ε that it proves."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
+from sfumato.audit.shadow import Attacker, Shadow, corners
+from sfumato.data.schema import Schema
+from sfumato.errors import ConfigError, require_integer, require_open_unit
+from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
+from sfumato.privacy.plan import Neighbours
+from sfumato.synthesizers.base import Synthesizer
+
+PILOTS = 0.25
+"""Share of the fits that choose the thresholds; the others count."""
+
+_CALIBRATION_ROWS = 100
+_FEWEST_FITS = 20
+
+
+def audit(
+    synthesizer: Synthesizer,
+    schema: Schema,
+    *,
+    target: str | None = None,
+    n_public: int | None = None,
+    fits: int = 1_000,
+    confidence: float = 0.999,
+    seed: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Attack a release method with shadow fits, and bound its ε from below.
+
+    All fits see planted records at one corner of the domain, and half of them one more, the canary, at the opposite
+    one. The attacker knows the record, the method and all noisy statistics, and guesses by their likelihood
+    ratio. Thresholds are chosen on a quarter of the fits; on the others, Clopper-Pearson bounds of the rates of right
+    and wrong guesses bound ε.
+
+    Privacy: none is spent. No record of anybody is read: the result may be shown.
+
+    Args:
+        synthesizer: the method with its ε, whose fits read every record in every stage.
+        schema: public description of the records.
+        target: as of a fit.
+        n_public: the public number of rows; by default the schema's `rows`.
+        fits: shadow fits, at least 20.
+        confidence: of each result, in (0, 1).
+        seed: of the noise, for tests; by default the noise is secret.
+        progress: called with the number of fits that are done.
+
+    Returns:
+        `epsilon_certified` and `delta`; `epsilon_lower`, which assumes nothing of the mechanism;
+        `epsilon_lower_gaussian`, sharper, for mechanisms whose errors trade off as a Gaussian's, which is what the
+        certificate states; `holds`: whether neither exceeds `epsilon_certified`; `true_positives` and
+        `false_positives` of the two thresholds; `fits`, `confidence`, `neighbours`, `private` (true: no record was
+        read). JSON-ready.
+
+    Raises:
+        ConfigError: an argument is outside its domain; a method without noise, or one that samples records.
+        SchemaError: as of a fit.
+    Edge cases: a correct method gives an `epsilon_lower` far below `epsilon_certified` unless fits are many: it can
+        refute, and does not confirm.
+    Reference: Jagielski et al. 2020, https://arxiv.org/abs/2006.07709; Nasr et al. 2023.
+    """
+    require_integer(at_least=_FEWEST_FITS, fits=fits)
+    require_open_unit(confidence=confidence)
+    certified = synthesizer.describe_plan(schema, target=target, n_public=n_public)
+    if certified["epsilon"] is None:
+        raise ConfigError("Expected a method with noise to audit, got one without.")
+    shadow = _shadow(synthesizer, schema, target, n_public)
+    attacker = _strongest(shadow, schema)
+    scores = {True: [], False: []}
+    for i in range(fits):
+        planted = i % 2 == 0
+        noise: NoiseSource = SecureNoise() if seed is None else SeededNoise(seed * fits + i)
+        released = shadow.measure(attacker.present if planted else attacker.absent, noise)
+        scores[planted].append(attacker.score(released))
+        if progress is not None:
+            progress(i + 1)
+    found = _bounds(np.array(scores[True]), np.array(scores[False]), certified["delta"], confidence)
+    most = certified["epsilon"]
+    return {
+        "private": True,
+        "epsilon_certified": most,
+        "delta": certified["delta"],
+        "neighbours": certified["neighbours"],
+        "holds": max(found["epsilon_lower"], found["epsilon_lower_gaussian"]) <= most,
+        **found,
+        "fits": fits,
+        "confidence": confidence,
+    }
+
+
+def _shadow(synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | None) -> Shadow:
+    plan = synthesizer.plan(schema, target=target, n_public=n_public)
+    if plan.neighbours is not Neighbours.ADD_REMOVE or any(stage.inclusion is not None for stage in plan.stages):
+        raise ConfigError(
+            f"Expected a method that reads every record in every stage, got {synthesizer.method!r}, which samples "
+            "records. Audit another method."
+        )
+    if schema.unit is not None:
+        raise ConfigError("Expected a schema whose unit is the row to audit, got one with a unit column. Leave it out.")
+    rows = schema.rows if n_public is None else n_public
+    if any(field.name == "calibration_rows" for field in dataclasses.fields(synthesizer)):
+        quick: dict[str, Any] = {"calibration_rows": _CALIBRATION_ROWS}  # after the last statistic: it changes none
+        synthesizer = dataclasses.replace(synthesizer, **quick)
+    return Shadow(synthesizer, plan, schema, target, int(rows or 0))
+
+
+def _strongest(shadow: Shadow, schema: Schema) -> Attacker:
+    """The attacker of the canary whose presence shows most, on average of a few fits."""
+    first, last = corners(schema)
+    attackers = [Attacker.of(shadow, first, last), Attacker.of(shadow, last, first)]
+
+    def shows(attacker: Attacker) -> float:
+        return sum(attacker.score(shadow.measure(attacker.present, SeededNoise(i))) for i in range(4))
+
+    return max(attackers, key=shows)
+
+
+def _bounds(planted: np.ndarray, absent: np.ndarray, delta: float, confidence: float) -> dict[str, Any]:
+    """Choose a threshold per bound on the pilots; the others give four proportions, each at a quarter of the level."""
+    pilots = max(2, int(PILOTS * min(len(planted), len(absent))))
+    failure = (1 - confidence) / 4
+    bounds: dict[str, Callable[[float, float], float]] = {
+        "epsilon_lower": lambda right, wrong: epsilon_above(right, wrong, delta),
+        "epsilon_lower_gaussian": lambda right, wrong: gaussian_epsilon(shift_above(right, wrong), delta),
+    }
+    found: dict[str, Any] = {"true_positives": [], "false_positives": []}
+    for key, bound in bounds.items():
+        cut = _threshold(planted[:pilots], absent[:pilots], bound, failure)
+        found[key] = bound(*_rates(planted[pilots:], absent[pilots:], cut, failure))
+        found["true_positives"].append(float(np.mean(planted[pilots:] > cut)))
+        found["false_positives"].append(float(np.mean(absent[pilots:] > cut)))
+    return found
+
+
+def _rates(planted: np.ndarray, absent: np.ndarray, cut: float, failure: float) -> tuple[float, float]:
+    """A rate that right guesses exceed, and one that wrong guesses stay below."""
+    hits, alarms = int((planted > cut).sum()), int((absent > cut).sum())
+    return proportion_above(hits, len(planted), failure), proportion_below(alarms, len(absent), failure)
+
+
+def _threshold(
+    planted: np.ndarray, absent: np.ndarray, bound: Callable[[float, float], float], failure: float
+) -> float:
+    cuts = np.quantile(np.concatenate([planted, absent]), np.linspace(0.05, 0.95, 19))
+
+    def worth(cut: float) -> tuple[float, float]:
+        # of few pilots every bound may be 0: then the rates themselves decide
+        return bound(*_rates(planted, absent, cut, failure)), float(np.mean(planted > cut) - np.mean(absent > cut))
+
+    return float(max(cuts, key=worth))

@@ -1,0 +1,53 @@
+"""From how often an attack was right to what ε has to be at least."""
+
+from __future__ import annotations
+
+import math
+
+from scipy import optimize, stats
+
+_LARGEST_EPSILON = 100.0
+
+
+def proportion_above(successes: int, trials: int, failure: float) -> float:
+    """Clopper-Pearson: a number that a proportion exceeds but with probability `failure`."""
+    return 0.0 if successes == 0 else float(stats.beta.ppf(failure, successes, trials - successes + 1))
+
+
+def proportion_below(successes: int, trials: int, failure: float) -> float:
+    """Clopper-Pearson: a number that a proportion stays below but with probability `failure`."""
+    return 1.0 if successes == trials else float(stats.beta.ppf(1 - failure, successes + 1, trials - successes))
+
+
+def epsilon_above(true_positive: float, false_positive: float, delta: float) -> float:
+    """The least ε at δ that allows rates of at least `true_positive` and at most `false_positive`; at least 0.
+
+        ln((TPR − δ)/FPR) and, of the other error, ln((1 − FPR − δ)/(1 − TPR))
+
+    Reference: Kairouz, Oh and Viswanath 2015, Theorem 2.1.
+    """
+    pairs = ((true_positive - delta, false_positive), (1 - false_positive - delta, 1 - true_positive))
+    return max([0.0, *(math.log(a / b) for a, b in pairs if a > 0 and b > 0)])
+
+
+def shift_above(true_positive: float, false_positive: float) -> float:
+    """The least μ of a Gaussian mechanism that allows these rates: Φ⁻¹(TPR) − Φ⁻¹(FPR), at least 0.
+
+    Reference: Dong, Roth and Su 2022, definition 2.6; as an audit: Nasr et al. 2023, https://arxiv.org/abs/2302.07956.
+    """
+    return max(0.0, float(stats.norm.ppf(true_positive) - stats.norm.ppf(false_positive)))
+
+
+def gaussian_delta(epsilon: float, shift: float) -> float:
+    """δ(ε) of a Gaussian mechanism with sensitivity `shift` and noise 1 (Balle and Wang 2018, Theorem 8)."""
+    second = math.exp(epsilon + stats.norm.logcdf(-shift / 2 - epsilon / shift))
+    return max(0.0, float(stats.norm.cdf(shift / 2 - epsilon / shift)) - second)
+
+
+def gaussian_epsilon(shift: float, delta: float) -> float:
+    """ε at δ of a Gaussian mechanism with sensitivity `shift` and noise 1, at most 100."""
+    if shift <= 0 or gaussian_delta(0.0, shift) <= delta:
+        return 0.0
+    if gaussian_delta(_LARGEST_EPSILON, shift) >= delta:
+        return _LARGEST_EPSILON
+    return float(optimize.brentq(lambda e: gaussian_delta(e, shift) - delta, 0.0, _LARGEST_EPSILON))  # type: ignore[arg-type]
