@@ -33,6 +33,7 @@ CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost
 COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "import"), ("validate",), ("plan",),
     ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
+    ("ledger",), ("ledger", "create"), ("ledger", "show"),
 ]  # fmt: skip
 
 
@@ -70,8 +71,9 @@ class TestHelp:
 
         root = typer.main.get_command(cli_app.app)
         known = {(name,) for name in root.commands} | {  # type: ignore[attr-defined]
-            ("schema", name)
-            for name in root.commands["schema"].commands  # type: ignore[attr-defined]
+            (group, name)
+            for group in ("schema", "ledger")
+            for name in root.commands[group].commands  # type: ignore[attr-defined]
         }
         assert known == set(COMMANDS) - {()}
 
