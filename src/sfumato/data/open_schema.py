@@ -119,7 +119,7 @@ class OpenSchema:
 
 
 def _open_kind(name: object, entry: Mapping[str, Any]) -> OpenKind:
-    kind = entry.get("kind")
+    kind: Any = entry.get("kind")
     if entry["discover"] is not True or set(entry) != {"kind", "discover"} or kind not in get_args(OpenKind):
         raise SchemaError(
             f"Column {name!r}: expected `discover: true` beside a kind of {', '.join(get_args(OpenKind))}, and nothing "
