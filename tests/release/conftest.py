@@ -1,10 +1,12 @@
 """Releases of small tables, fitted once for each file."""
 
+import numpy as np
 import pytest
 
 from fixtures import tables
 from fixtures.accounting import remembered_accounts
 from fixtures.releases import SMALL, fit, small_frame
+from sfumato.estimators import DPGaussianMixture
 from sfumato.release import Release
 
 __all__ = ["remembered_accounts"]
@@ -32,3 +34,19 @@ def decoded() -> Release:
     from fixtures.methods import QUICK
 
     return QUICK["p3gm"](epsilon=1.0).fit(small_frame(), schema=SMALL, target="label", seed=1)
+
+
+@pytest.fixture(scope="module")
+def networks() -> Release:
+    """A mixture of networks."""
+    pytest.importorskip("torch", reason="networks need the extra nets")
+    from fixtures.methods import QUICK
+
+    return QUICK["dpgm, machines"](epsilon=1.0).fit(small_frame(), schema=SMALL, target="label", seed=1)
+
+
+@pytest.fixture(scope="module")
+def points() -> Release:
+    """An estimator's."""
+    rows = np.random.default_rng(0).standard_normal((200, 2))
+    return DPGaussianMixture(2, iterations=2, bounds=(-3.0, 3.0), n_public=200, seed=0).fit(rows).release()
