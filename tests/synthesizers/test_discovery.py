@@ -97,7 +97,12 @@ def test_a_schema_may_leave_columns_open(people, call, tmp_path):
         "fit", people / "people.csv", "--schema", schema, "--kinds", "age=integer", "--epsilon", 1, "--out", out
     )
     assert refused.code == 2
-    assert call("schema", "check", schema).code == 2
+    checked = call("schema", "check", schema, people / "people.csv", "--json").json
+    assert [entry["kind"] for entry in checked["columns"]][1:] == [
+        "integer, to discover",
+        "categorical",
+        "categorical, to discover",
+    ]
 
 
 def test_without_noise_the_facts_are_found():

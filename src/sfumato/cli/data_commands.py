@@ -13,6 +13,7 @@ from sfumato.data.atomic import refuse_existing
 from sfumato.data.documents import write_text
 from sfumato.data.drafting import draft_schema
 from sfumato.data.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
+from sfumato.data.open_schema import OpenSchema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
@@ -73,11 +74,16 @@ def check_command(
     json_output: JsonOption = False,
 ) -> None:
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
-    found = Schema.load(schema)
+    opened = OpenSchema.load(schema)
+    found = opened.nominal
     if data is not None:
         PrivateData(open_source(data), found)
     rows = [
-        (name, type(kind).__name__.lower(), "yes" if name in found.released else "no")
+        (
+            name,
+            f"{opened.open[name]}, to discover" if name in opened.open else type(kind).__name__.lower(),
+            "yes" if name in found.released else "no",
+        )
         for name, kind in found.columns.items()
     ]
     if json_output:
