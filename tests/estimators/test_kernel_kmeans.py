@@ -80,3 +80,9 @@ def test_bad_cells_stop_nothing(cells):
 def test_bad_settings_are_named(wrong, named):
     with pytest.raises(ConfigError, match=named):
         DPKernelKMeans(**{"n_clusters": 2, **PUBLIC, **wrong}).fit(rows())
+
+
+def test_it_has_no_release_to_sample():
+    fitted = DPKernelKMeans(2, gamma=0.2, n_features=20, iterations=2, **PUBLIC).fit(rows())
+    with pytest.raises(ConfigError, match="draws rows"):
+        fitted.release()

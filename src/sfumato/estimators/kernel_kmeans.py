@@ -11,7 +11,7 @@ from sfumato.data.engine import Rows
 from sfumato.encoders.fourier import FourierFeatures
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
+from sfumato.learners.feature_kmeans import ClusterSums, fit_kmeans, kmeans_stage, nearest_centre, random_centres
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
@@ -124,6 +124,15 @@ class DPKernelKMeans(TransformerMixin, PrivateEstimator):
         self._ball, self._features = ball, features
         self.feature_centers_, self.sizes_ = found.centres, found.counts
         return list(found.releases)
+
+    def _sampler(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        raise ConfigError(
+            "Expected an estimator whose model draws rows for release(), got one of centres in feature space, which no "
+            "row may lie at. Keep feature_centers_ and sizes_, or use DPKMeans."
+        )
+
+    def _measured(self, noisy: Noisy) -> str:
+        return ClusterSums.name
 
     def _encoded(self, X: Any) -> np.ndarray:  # noqa: ANN401
         return self._features.encode(self._points(X))
