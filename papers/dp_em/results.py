@@ -68,7 +68,7 @@ def draw(table: dict[str, dict[str, list[float]]], path: Path, *, label: str, ti
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(7, 5))
+    figure, axis = plt.subplots(figsize=(9, 5), layout="constrained")
     styles = iter(((0, (1, 1)), "--", "-."))
     for method, entries in table.items():
         epsilons = [float(epsilon) for epsilon in entries]
@@ -78,6 +78,6 @@ def draw(table: dict[str, dict[str, list[float]]], path: Path, *, label: str, ti
         else:
             axis.errorbar(epsilons, means, yerr=errors, label=method, capsize=2)
     axis.set(xscale="log", xlabel="ε", ylabel=label, title=title)
-    axis.legend()
+    figure.legend(loc="outside right center")
     figure.tight_layout()
     figure.savefig(path, dpi=150)

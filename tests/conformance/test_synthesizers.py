@@ -279,7 +279,7 @@ def _check_domain(made: pd.DataFrame) -> None:
     assert set(made["income"]) <= {"<=50K", ">50K"}
 
 
-@models
+@samplers
 class TestSampling:
     @pytest.mark.parametrize("target", TARGETS)
     def test_shape_and_domain(self, method, target):
@@ -319,7 +319,7 @@ class TestSampling:
         assert not release.sample(50).equals(release.sample(50))
 
 
-@models
+@samplers
 class TestImages:
     @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
     @pytest.mark.parametrize("labels", [False, True])

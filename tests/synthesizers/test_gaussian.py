@@ -172,6 +172,7 @@ class TestPurpose:
         with pytest.raises(ConfigError, match="label column"):
             ConditionalGaussian(epsilon=1.0, purpose=Training()).fit(pixels, schema=schema)
 
+    @pytest.mark.slow
     def test_a_release_for_training(self, tmp_path):
         pixels, labels = tables.images(600)
         method = ConditionalGaussian(epsilon=50.0, delta=1e-5, purpose=Training())
