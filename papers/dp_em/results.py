@@ -79,5 +79,4 @@ def draw(table: dict[str, dict[str, list[float]]], path: Path, *, label: str, ti
             axis.errorbar(epsilons, means, yerr=errors, label=method, capsize=2)
     axis.set(xscale="log", xlabel="ε", ylabel=label, title=title)
     figure.legend(loc="outside right center")
-    figure.tight_layout()
     figure.savefig(path, dpi=150)
