@@ -16,6 +16,7 @@ myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 
 default_role = "code"  # docstrings put names between single backticks
+autodoc_mock_imports = ["torch"]  # the signatures of what trains networks need no torch
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
