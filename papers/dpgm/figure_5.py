@@ -9,6 +9,7 @@ the experiment, as in baselines.py; δ is 0.1/n. Synthetic sets are compared wit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ from sfumato.evaluate.counting_queries import (
 from sfumato.models.streams import public_stream
 from sfumato.synthesizers.dpgm_settings import VAE, MixtureShares
 
-SAMPLES = 16  # synthetic sets per public set: sampling noise is free to shrink
+SIZES = {"pairs": 2, "triples": 3}
+SAMPLES = 100  # synthetic sets per public set: sampling noise is free to shrink
 # most of what these sets let one learn is in the profiles of clusters: half an epoch of networks is left
 SHARED = {
     "epochs": 0.5,
@@ -46,41 +48,51 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def synthetic(matrix: sparse.csr_array, longest: int, epsilon: float, seed: int, **settings: Any) -> sparse.csr_array:
-    """Return sets sampled from a DPGM release."""
+def synthetic(
+    matrix: sparse.csr_array, longest: int, epsilon: float, seed: int, **settings: Any
+) -> Iterator[sparse.csr_array]:
+    """Yield sets sampled from a DPGM release, as many as there are at a time."""
     n, m = matrix.shape
     schema = sfumato.Schema.from_dict(
         {"rows": n, "columns": {"items": {"kind": "set", "n_items": m, "max_length": longest}}}
     )
     data = {"indptr": matrix.indptr, "indices": matrix.indices, "n_items": np.array(m)}
     release = sfumato.DPGM(epsilon=epsilon, delta=0.1 / n, **settings).fit(data, schema=schema, seed=seed)
-    made = release.sample(SAMPLES * n, seed=seed)
-    return sparse.csr_array((np.ones(made["indices"].size), made["indices"], made["indptr"]), shape=(SAMPLES * n, m))
+    for part in range(SAMPLES):
+        made = release.sample(n, seed=SAMPLES * seed + part)
+        yield sparse.csr_array((np.ones(made["indices"].size), made["indices"], made["indptr"]), shape=(n, m))
 
 
 def compare(
-    real: sparse.csr_array, queries: Queries, frequent: np.ndarray, made: sparse.csr_array | np.ndarray
+    real: sparse.csr_array, queries: Queries, frequent: np.ndarray, made: Iterator[sparse.csr_array] | np.ndarray
 ) -> dict[str, Any]:
     """Return mean relative errors per kind and group, and of pairs and triples, of sets or of shares of items."""
     n, found = real.shape[0], {}
-    for kind in KINDS:
-        truth = answers(real, queries, kind)
-        if isinstance(made, np.ndarray):
-            estimate = n * independent_answers(made, queries, kind)
-        else:
-            estimate = answers(made, queries, kind) * n / made.shape[0]
-        error = relative_errors(estimate, truth, n)
-        found[kind] = [float(error[queries.groups == g].mean()) for g in np.unique(queries.groups)]
-    for label, size in (("pairs", 2), ("triples", 3)):
-        truth = combination_counts(real, frequent, size)
-        if isinstance(made, np.ndarray):
+    truth = answered(real, queries, frequent)
+    if isinstance(made, np.ndarray):
+        estimate = {kind: independent_answers(made, queries, kind) for kind in KINDS}
+        for label, size in SIZES.items():
             places = np.array(np.meshgrid(*[range(frequent.size)] * size, indexing="ij")).reshape(size, -1).T
             places = places[(np.diff(places, axis=1) > 0).all(axis=1)]
-            estimate = n * made[frequent][places].prod(axis=1)
-        else:
-            estimate = combination_counts(made, frequent, size) * n / made.shape[0]
-        found[label] = [float(relative_errors(estimate, truth, n).mean())]
+            estimate[label] = made[frequent][places].prod(axis=1)
+    else:
+        estimate, n_made = {label: np.zeros(len(found)) for label, found in truth.items()}, 0
+        for part in made:
+            n_made += part.shape[0]
+            for label, counted in answered(part, queries, frequent).items():
+                estimate[label] += counted
+        estimate = {label: counted / n_made for label, counted in estimate.items()}
+    for label, counted in truth.items():
+        error = relative_errors(n * estimate[label], counted, n)
+        groups = queries.groups if label in KINDS else np.zeros(len(error))
+        found[label] = [float(error[groups == g].mean()) for g in np.unique(groups)]
     return found
+
+
+def answered(matrix: sparse.csr_array, queries: Queries, frequent: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the answers of queries of each kind, and counts of pairs and triples."""
+    found = {kind: answers(matrix, queries, kind) for kind in KINDS}
+    return found | {label: combination_counts(matrix, frequent, size) for label, size in SIZES.items()}
 
 
 def main() -> None:
@@ -114,7 +126,7 @@ def main() -> None:
 
 def estimated(
     method: str, name: str, fitted: sparse.csr_array, longest: int, queries: Queries, epsilon: float, seed: int
-) -> sparse.csr_array | np.ndarray:
+) -> Iterator[sparse.csr_array] | np.ndarray:
     """Return what a method answers with: synthetic sets, or shares of items."""
     if method == "MWEM":
         noisy = mwem(fitted, queries.items.astype(np.float64), epsilon, public_stream(seed, 1))

@@ -142,6 +142,11 @@ def cluster_sums(n_clusters: int, dimension: int = 4) -> FeatureSums:
     return FeatureSums(operator.itemgetter("z"), centres)
 
 
+def recentred_sums(n_clusters: int, dimension: int = 4) -> FeatureSums:
+    centres = cluster_sums(n_clusters, dimension).centres
+    return FeatureSums(operator.itemgetter("z"), centres, centres, 0.6)
+
+
 class NormsAndSum:
     """The joint statistic of `noisy_norms_and_sum`, with vectors for gradients and their signs for parts."""
 
@@ -387,6 +392,8 @@ def _cases() -> dict[str, StatisticCase]:
         ),
         StatisticCase("feature sums", cluster_sums(3), feature_rows(60)),
         StatisticCase("feature sums, one cluster", cluster_sums(1), feature_rows(60)),
+        StatisticCase("feature sums, recentred", recentred_sums(3), feature_rows(60)),
+        StatisticCase("feature sums, one cluster, recentred", recentred_sums(1), feature_rows(60)),
         *_discovery_cases(),
         *_image_cases(),
         *_flat_cases(),
@@ -409,6 +416,7 @@ MECHANISMS = {
         MechanismCase("noisy_sum, profiles of clusters", noisy_sum, STATISTICS["profiles of clusters"]),
         MechanismCase("noisy_sum, norms and clipped sum", noisy_sum, STATISTICS["norms and clipped sum, 0.5"]),
         MechanismCase("noisy_sum, clusters", noisy_sum, STATISTICS["feature sums"]),
+        MechanismCase("noisy_sum, clusters recentred", noisy_sum, STATISTICS["feature sums, recentred"]),
         MechanismCase("noisy_sum", noisy_sum, STATISTICS["image sums, posed"]),
         MechanismCase("noisy_sum, latents by class", noisy_sum, STATISTICS["latents by class"]),
         MechanismCase("noisy_sum, vectors", noisy_sum, STATISTICS["vector sum, images"]),

@@ -21,6 +21,7 @@ from sfumato.learners.feature_kmeans import (
     moved,
     nearest_centre,
     random_centres,
+    reach_of,
 )
 from sfumato.mechanisms.clip import clip_rows
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
@@ -75,6 +76,8 @@ def test_weights_share_one_unit_in_proportion_to_one_and_root_d(dimension):
 
 def test_search_for_neighbours_reaches_the_bound_within_and_between_clusters():
     assert search_neighbours(STATISTICS["feature sums, one cluster"]) == pytest.approx(2 * Weights.of(4).sum, rel=1e-5)
+    recentred = search_neighbours(STATISTICS["feature sums, one cluster, recentred"])
+    assert 1.9 * Weights.of(4).sum < recentred <= 2 * Weights.of(4).sum
     far = replace(STATISTICS["feature sums"], statistic=cluster_sums(3, 1), pool=feature_rows(20, 1))
     assert search_neighbours(far) <= Weights.of(1).replace_distance
 
@@ -116,6 +119,39 @@ def test_without_noise_it_is_lloyds_algorithm(iterations, chunks):
     np.testing.assert_allclose(ours.centres, theirs.cluster_centers_, atol=1e-5)
     assert ours.count_std == 0
     assert ours.counts.sum() == pytest.approx(len(z))
+
+
+def features_near(centres, n, spread, rng):
+    """Vectors of norm 1 about as far from their centre as the centre's norm leaves room for."""
+    z = centres[rng.integers(0, len(centres), n)] + spread * rng.standard_normal((n, centres.shape[1]))
+    return z / np.linalg.norm(z, axis=1)[:, None]
+
+
+def test_distances_from_centres_need_less_noise_than_vectors():
+    rng = np.random.default_rng(3)
+    directions = random_centres(3, 40, rng)
+    z = features_near(directions, 6000, 0.08, rng)
+    means = np.stack([z[nearest_centre(z, directions) == k].mean(axis=0) for k in range(3)])
+    errors = {}
+    for recentred in (False, True):
+        found = [fitted(z, means, 4, SeededNoise(s), multiplier=30.0, recentred=recentred) for s in range(8)]
+        errors[recentred] = np.mean([np.linalg.norm(clusters.centres - means) for clusters in found])
+    assert errors[True] < 0.75 * errors[False]
+
+
+def test_reach_is_how_far_records_of_norm_one_are_from_their_centres():
+    rng = np.random.default_rng(4)
+    z = features_near(random_centres(3, 40, rng), 9000, 0.1, rng)
+    nearest = nearest_centre(z, random_centres(3, 40, np.random.default_rng(4)))
+    counts = np.bincount(nearest, minlength=3).astype(float)
+    means = np.stack([z[nearest == k].mean(axis=0) for k in range(3)])
+    far = np.sqrt(np.mean(np.sum((z - means[nearest]) ** 2, axis=1)))
+    assert reach_of(means, counts, 1.0, 0.0) == pytest.approx(far)
+    # with noise on the centres, records are further from them by as much as the noise is long
+    noisy = means + 20.0 * rng.standard_normal(means.shape) / counts[:, None]
+    far = np.sqrt(np.mean(np.sum((z - noisy[nearest]) ** 2, axis=1)))
+    assert reach_of(noisy, counts, 1.0, 20.0) == pytest.approx(far, rel=0.03)
+    assert reach_of(noisy, np.zeros(3), 1.0, 20.0) == 1.0
 
 
 def test_little_noise_finds_the_clusters():

@@ -8,11 +8,14 @@ floating-point rounding, so a learner cannot tell where the records lie.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, final
 
 import numpy as np
 
 from sfumato.errors import ConfigError, require_positive
+
+_PART_FLOATS, _FEWEST_ROWS = 8 << 20, 512
 
 Rows = Mapping[str, Any]
 """Coded columns of some records, all of one length: numpy arrays, and `CodedSets` for sets of items."""
@@ -56,6 +59,33 @@ class Records(Protocol):
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns."""
         ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class InParts:
+    """The same records in smaller chunks, for what makes wide vectors of them.
+
+    Attributes:
+        records: coded records in chunks.
+        width: floats that are made of one record at a time.
+    """
+
+    records: Records
+    width: int
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        return self.records.max_rows_per_unit
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield parts of chunks, of about 32 MiB of floats each."""
+        at_once = max(_FEWEST_ROWS, _PART_FLOATS // self.width)
+        for rows in self.records.coded():
+            n = len(next(iter(rows.values())))
+            for start in range(0, n, at_once):
+                yield {name: column[start : start + at_once] for name, column in rows.items()}
 
 
 @final

@@ -172,6 +172,15 @@ class RankVectors:
                 place += 1
         return self.grid.rows(cells, rng)
 
+    def levels_of(self, name: str) -> slice | None:
+        """Return where a column's levels are; None if it has numbers."""
+        start = 0
+        for column in self.grid.columns:
+            if column.name == name:
+                return None if column.numeric else slice(start, start + column.n_cells)
+            start += 1 + column.kind.nullable if column.numeric else column.n_cells
+        raise KeyError(name)
+
     def targets(self) -> np.ndarray:
         """Return the mean vector that the released marginals say, shape (dimension,)."""
         means = []

@@ -58,6 +58,17 @@ class FourierFeatures:
         draws = public_stream(seed).standard_normal((dimension, n_features // 2))
         return cls(np.sqrt(2 * gamma) * draws)
 
+    def stretched(self, entries: slice, factor: float) -> FourierFeatures:
+        """Return the features of vectors some of whose entries are multiplied by a factor first.
+
+        Args:
+            entries: of the vectors.
+            factor: public; 0 leaves these entries out.
+        """
+        frequencies = self.frequencies.copy()
+        frequencies[entries] *= factor
+        return FourierFeatures(frequencies)
+
     @property
     def dimension(self) -> int:
         """Number of features, 2D."""

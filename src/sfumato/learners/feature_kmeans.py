@@ -30,6 +30,7 @@ Vectors = Callable[[Rows], np.ndarray]
 """A public map from n coded records to vectors, shape (n, d); longer ones than 1 are clipped."""
 
 _LEAST_COUNT = 3.0  # noise standard deviations; a cluster with fewer records is dead
+_LEAST_REACH = 0.1
 _SPLIT = 0.1  # length of the random vectors by which a cluster that is split is parted
 
 
@@ -55,13 +56,22 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Per cluster, w₀ times the number of records and w₁ times the sum of their vectors.
+    """Per cluster, w₀ times the number of records and w₁/R times the sum of their vectors' distances from an origin.
 
-    Norm at most 1; two records of one cluster are at most 2w₁ apart, of two clusters √2. Value: shape (k, 1 + d).
+    Distances are clipped to R, so the norm is at most 1; two records of one cluster are at most 2w₁ apart, of two
+    clusters √2. Value: shape (k, 1 + d).
+
+    Attributes:
+        vectors: the map from records.
+        centres: shape (k, d); the nearest is a record's cluster.
+        origins: of distances, shape (k, d), from earlier releases; by default 0.
+        reach: R, from earlier releases.
     """
 
     vectors: Vectors
     centres: np.ndarray
+    origins: np.ndarray | None = None
+    reach: float = 1.0
     name: str = "counts and sums of clusters"
 
     @property
@@ -90,7 +100,10 @@ class ClusterSums:
         nearest = nearest_centre(vectors, self.centres)
         total[:, 0] += self.weights.count * np.bincount(nearest, minlength=len(total))
         for cluster in np.unique(nearest):
-            total[cluster, 1:] += self.weights.sum * vectors[nearest == cluster].sum(axis=0)
+            mine = vectors[nearest == cluster]
+            if self.origins is not None:
+                mine = clip_rows(mine - self.origins[cluster], self.reach)
+            total[cluster, 1:] += self.weights.sum / self.reach * mine.sum(axis=0)
 
 
 @final
@@ -160,8 +173,12 @@ def fit_kmeans(
     ledger: Ledger,
     noise: NoiseSource,
     rng: np.random.Generator | None = None,
+    recentred: bool = True,
 ) -> Clusters:
     """Fit clusters: as many rounds of Lloyd's algorithm as the stage has events.
+
+    From the second round on a record adds its distance from its centre, clipped to about what such distances are by
+    the releases before: centres that are near their records need less noise.
 
     A centre is its noisy sum ÷ its noisy count, brought into the unit ball. A cluster whose noisy count is below three
     standard deviations of its noise, or below one, is dead: it becomes one half of the largest cluster. That uses
@@ -178,6 +195,7 @@ def fit_kmeans(
         ledger: charged before the noise of each iteration is drawn.
         noise: the door of randomness.
         rng: public randomness for splitting clusters; by default always the same.
+        recentred: whether distances are taken from centres; if not, from 0 in all rounds, as published.
 
     Raises:
         ConfigError: the start is no finite array of shape (k, d).
@@ -192,11 +210,17 @@ def fit_kmeans(
     centres = _into_ball(centres)
     releases: list[Noisy] = []
     counts, count_std = np.zeros(len(centres)), 0.0
+    origins, reach = np.zeros_like(centres), 1.0
     for _ in range(ledger.plan[stage].count):
-        released = noisy_sum(reduce(ClusterSums(vectors, centres), records), stage=stage, ledger=ledger, noise=noise)
+        statistic = ClusterSums(vectors, centres, origins, reach)
+        released = noisy_sum(reduce(statistic, records), stage=stage, ledger=ledger, noise=noise)
         releases.append(released)
         counts, count_std = released.value[:, 0] / weights.count, released.noise_std / weights.count
-        centres = moved(counts, released.value[:, 1:] / weights.sum, centres, max(1.0, _LEAST_COUNT * count_std), rng)
+        sum_std, least = released.noise_std * reach / weights.sum, max(1.0, _LEAST_COUNT * count_std)
+        sums = released.value[:, 1:] * (reach / weights.sum) + np.maximum(counts, least)[:, None] * origins
+        centres = moved(counts, sums, centres, least, rng)
+        if recentred:
+            origins, reach = centres, reach_of(centres, counts, least, sum_std)
     return Clusters(centres, counts, count_std, tuple(releases))
 
 
@@ -223,6 +247,22 @@ def moved(
         left[largest] /= 2
         left[dead] = left[largest]
     return means
+
+
+def reach_of(centres: np.ndarray, counts: np.ndarray, least: float, sum_std: float) -> float:
+    """Return about how far records of norm 1 are from their centres: √(1 − ‖c‖²), c without its noise. Free.
+
+    Args:
+        centres: shape (k, d).
+        counts: noisy, shape (k,).
+        least: count below which a cluster is dead.
+        sum_std: standard deviation of the noise of an entry of a sum.
+    """
+    weights = np.where(counts >= least, counts, 0.0)
+    noise = centres.shape[1] * (sum_std / np.maximum(counts, least)) ** 2
+    squares = 1 - np.einsum("ij,ij->i", centres, centres) + 2 * noise
+    mean = float(weights @ squares / weights.sum()) if weights.any() else 1.0
+    return float(np.clip(np.sqrt(max(mean, 0.0)), _LEAST_REACH, 1.0))
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

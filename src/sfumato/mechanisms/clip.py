@@ -11,6 +11,7 @@ from sfumato.errors import require_positive
 
 # Rounding in the norm and in the product is below 1e-12 for any dimension in use; the margin keeps it inside the bound.
 SAFETY = 1 - 1e-6
+_FAR = 1e100  # norms between 1/_FAR and this have squares that neither overflow nor vanish
 
 
 def clip_factors(norms: np.ndarray, clip_norm: float) -> np.ndarray:
@@ -42,18 +43,27 @@ def clip_rows(vectors: np.ndarray, clip_norm: float) -> np.ndarray:
         A new float64 array of shape (n, d), every row of norm at most C.
     """
     clipped = np.array(vectors, dtype=np.float64)
-    finite = np.isfinite(clipped).all(axis=1)
-    clipped[~finite] = 0.0
-    # dividing by the largest entry first keeps the squares of huge records from overflowing
-    largest = np.abs(clipped).max(axis=1, initial=0.0)
+    with np.errstate(all="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", clipped, clipped))
+    # row by row, so that no record changes what becomes of another: squares that overflow or vanish go the long way
+    odd = ~((norms <= _FAR * min(1.0, clip_norm)) & ((norms >= 1 / _FAR) | (clip_norm >= 1 / _FAR)))
+    clipped *= clip_factors(np.where(odd, 0.0, norms), clip_norm)[:, None]
+    if odd.any():
+        clipped[odd] = _clipped_with_care(np.array(vectors[odd], dtype=np.float64), clip_norm)
+    return clipped
+
+
+def _clipped_with_care(vectors: np.ndarray, clip_norm: float) -> np.ndarray:
+    """Return records of any floats shrunk to norm at most C, without overflow; rows that are not finite become zero."""
+    vectors[~np.isfinite(vectors).all(axis=1)] = 0.0
+    largest = np.abs(vectors).max(axis=1, initial=0.0)
     scale = np.where(largest > 0, largest, 1.0)
-    scaled = clipped / scale[:, None]
+    scaled = vectors / scale[:, None]
     relative = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     with np.errstate(over="ignore"):
         norms = relative * scale
     # so far outside that the factor itself would lose digits: take the direction first
-    huge = norms / 1e100 > clip_norm
-    factors = clip_factors(norms, clip_norm)
-    clipped *= factors[:, None]
+    huge = norms / _FAR > clip_norm
+    clipped = vectors * clip_factors(norms, clip_norm)[:, None]
     clipped[huge] = scaled[huge] * (SAFETY * clip_norm / relative[huge])[:, None]
     return clipped

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sfumato.data.engine import reduce
+from sfumato.data.engine import InParts, Records, reduce
 from sfumato.data.schema import Schema
 from sfumato.data.set_kind import ItemSet
-from sfumato.encoders.flat import AnyVectors, SetVectors
+from sfumato.encoders.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
 from sfumato.encoders.fourier import FourierFeatures
 from sfumato.encoders.sets import SetEncoder
 from sfumato.errors import ConfigError, require_integer, require_positive
@@ -55,6 +55,7 @@ LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "netw
 _SQRT2 = float(np.sqrt(2))
 _FEATURE_SEED, _START_SEED = 0, 1
 _MOST_ENTRIES = 20_000
+_APART = 0.5  # length of the random vectors by which the first centres of one class are parted
 _EPOCHS, _EPOCHS_OF_SETS = 4.0, 0.5  # docs/decisions/0017-dpgm.md
 Assign = Callable[[np.ndarray], np.ndarray]
 
@@ -79,7 +80,10 @@ class DPGM(Synthesizer):
         distance: a typical squared distance s of two records' vectors, from public facts: the kernel is
             exp(−‖x − y‖²/s). By default twice the squared norm of a typical record: a third of the largest of images;
             what released marginals say of rows; what a bought mean length says of sets.
-        centres: vectors of *public* records to start clusters from, shape (k, m); by default random directions.
+        class_distance: the squared distance, in units of s, that the kernel puts between two classes of the label of
+            images, or of the target of a table: clusters then keep classes apart.
+        centres: vectors of *public* records to start clusters from, shape (k, m); by default a class each where there
+            are classes, and random directions else.
         binary: whether samples of numbers are drawn, 0 or 1, or their means are taken. Sets are always drawn.
         device: where networks are trained: "cpu" or "cuda".
 
@@ -103,6 +107,7 @@ class DPGM(Synthesizer):
     n_features: int = 200
     iterations: int = 8
     distance: float | None = None
+    class_distance: float = 1.0
     centres: np.ndarray | None = field(default=None, compare=False)
     binary: bool = False
     device: str = "cpu"
@@ -114,6 +119,10 @@ class DPGM(Synthesizer):
             raise ConfigError(f"Expected n_features to be even, got n_features={self.n_features!r}.")
         if not isinstance(self.clip_norm, AdaptiveClip):
             require_positive(clip_norm=self.clip_norm)
+        if not (np.isfinite(self.class_distance) and self.class_distance >= 0):
+            raise ConfigError(
+                f"Expected class_distance to be a number of at least 0, got class_distance={self.class_distance!r}."
+            )
         for name in ("epochs", "record_norm", "distance"):
             if getattr(self, name) is not None:
                 require_positive(**{name: getattr(self, name)})
@@ -195,16 +204,17 @@ class DPGM(Synthesizer):
     def run(self, fit: Fit) -> Fitted:
         """Fit clusters, profiles and networks; of a table, marginals first."""
         vectors, settings, arrays, measured = self._mapped(fit)
-        assign, clustered = self._clusters(fit, vectors)
+        records = InParts(fit.data, vectors.dimension + self.n_features)
+        assign, clustered = self._clusters(fit, records, vectors)
         norm = self._record_norm(vectors)
         statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self._shares(fit.data.schema).whole)
         bought = once(
             fit,
             PROFILES,
-            lambda: noisy_sum(reduce(statistic, fit.data), stage=PROFILES, ledger=fit.ledger, noise=fit.noise),
+            lambda: noisy_sum(reduce(statistic, records), stage=PROFILES, ledger=fit.ledger, noise=fit.noise),
         )
         profiles = statistic.read(bought)
-        networks, own = self._networks(fit, vectors, assign, profiles)
+        networks, own = self._networks(fit, records, vectors, assign, profiles)
         arrays |= {**networks.to_arrays(), "component_shares": profiles.shares}
         arrays |= calibrated(networks, vectors, profiles)
         return Fitted(
@@ -238,7 +248,9 @@ class DPGM(Synthesizer):
         length = float(np.clip(total.value / fit.n_public, 1.0, encoder.kind.longest))
         return SetVectors(encoder, length), {}, {}, ((LENGTHS, total),)
 
-    def _clusters(self, fit: Fit, vectors: AnyVectors) -> tuple[Assign, tuple[tuple[str, Noisy], ...]]:
+    def _clusters(
+        self, fit: Fit, records: Records, vectors: AnyVectors
+    ) -> tuple[Assign, tuple[tuple[str, Noisy], ...]]:
         """Return the rule that gives a vector its cluster, and what was bought for it."""
         if self.n_clusters == 1:
             return lambda rows: np.zeros(len(rows), dtype=np.int64), ()
@@ -246,14 +258,14 @@ class DPGM(Synthesizer):
         features = FourierFeatures.of(
             vectors.dimension, n_features=self.n_features, gamma=1 / distance, seed=_FEATURE_SEED
         )
-        start = random_centres(self.n_clusters, self.n_features, public_stream(_START_SEED))
-        if self.centres is not None:
-            given = np.asarray(self.centres, dtype=np.float64)
-            start = features.encode(given)
+        classes = _entries_of_classes(fit, vectors)
+        if classes is not None:
+            features = features.stretched(classes, float(np.sqrt(self.class_distance * distance / 2)))
+        start = self._start(features, classes)
 
         def make() -> dict[str, np.ndarray]:
             found = fit_kmeans(
-                fit.data,
+                records,
                 lambda rows: features.encode(vectors.encode(rows)),
                 start,
                 stage=CLUSTERS,
@@ -268,8 +280,21 @@ class DPGM(Synthesizer):
         centres = kept["centres"]
         return lambda rows: nearest_centre(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept)),)
 
+    def _start(self, features: FourierFeatures, classes: slice | None) -> np.ndarray:
+        """Return centres that no record has a part in: as given, or a class each, or random directions."""
+        if self.centres is not None:
+            return features.encode(np.asarray(self.centres, dtype=np.float64))
+        rng = public_stream(_START_SEED)
+        directions = random_centres(self.n_clusters, self.n_features, rng)
+        if classes is None:
+            return directions
+        n_classes = classes.stop - classes.start
+        labels = np.zeros((self.n_clusters, len(features.frequencies)))
+        labels[np.arange(self.n_clusters), classes.start + np.arange(self.n_clusters) % n_classes] = 1.0
+        return features.encode(labels) + _APART * directions
+
     def _networks(
-        self, fit: Fit, vectors: AnyVectors, assign: Assign, profiles: Profiles
+        self, fit: Fit, records: Records, vectors: AnyVectors, assign: Assign, profiles: Profiles
     ) -> tuple[Decoders | Machines, Mapping[str, Any]]:
         """Train the networks and return them, with their settings for the sampler."""
         from sfumato.learners.autoencoder import Heads, Output, level_slices
@@ -289,7 +314,7 @@ class DPGM(Synthesizer):
         def train(gradients: Gradients) -> None:
             descend(
                 gradients,
-                fit.data,
+                records,
                 vectors,
                 Descent(clip_norm=self.clip_norm, learning_rate=chosen.learning_rate, device=self.device),
                 stage=NETWORKS,
@@ -316,6 +341,15 @@ class DPGM(Synthesizer):
         train(machines)
         released = Machines(machines.machines(), machines.chains, chosen.burn_in)
         return released, {"component": "rbm", "steps": chosen.burn_in}
+
+
+def _entries_of_classes(fit: Fit, vectors: AnyVectors) -> slice | None:
+    """Return the entries of the label of images, or of the target of a table, if there is one."""
+    if isinstance(vectors, ImageVectors):
+        return None if vectors.layout.label is None else vectors.parts[-1].entries
+    if isinstance(vectors, RankVectors) and fit.target is not None:
+        return vectors.levels_of(fit.target)
+    return None
 
 
 def _holds_sets(schema: Schema) -> bool:
