@@ -39,7 +39,7 @@ SAMPLES = 100  # synthetic sets per public set: sampling noise is free to shrink
 # most of what these sets let one learn is in the profiles of clusters: half an epoch of networks is left
 SHARED = {
     "epochs": 0.5,
-    "shares": MixtureShares(clusters=0.1, profiles=0.75, whole=0.7),
+    "shares": MixtureShares.for_sets(),
     "component": VAE(hidden=(50,), latent_dim=4, learning_rate=3e-3),
 }
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from dp_accounting import dp_event
 from dp_accounting.privacy_accountant import NeighboringRelation, PrivacyAccountant
@@ -134,6 +135,7 @@ def _epsilon(accountant: PrivacyAccountant, delta: float, extra_delta: float) ->
     return float(accountant.get_epsilon(delta - extra_delta)) - math.log1p(-extra_delta)
 
 
+@lru_cache(maxsize=64)
 def account(
     plan: Plan,
     delta: float,

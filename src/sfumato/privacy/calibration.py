@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from dp_accounting import dp_event, gaussian_mechanism
-from dp_accounting.mechanism_calibration import ExplicitBracketInterval, calibrate_dp_mechanism
-from dp_accounting.privacy_accountant import PrivacyAccountant
+from scipy.optimize import brentq
 
 from sfumato.errors import ConfigError
 from sfumato.privacy.accounting import COARSE_INTERVAL, account, fresh_accountant, interval_for
@@ -17,6 +17,7 @@ _MOST_DOUBLINGS = 40
 _RELATIVE_TOLERANCE = 1e-5
 
 
+@lru_cache(maxsize=64)
 def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     """Return the plan with all its noise multiplied by the least factor that meets the budget.
 
@@ -63,17 +64,11 @@ def _for_events(plan: Plan, budget: PrivacyBudget) -> PrivacyBudget:
     return PrivacyBudget(epsilon, budget.delta - extra)
 
 
+@lru_cache(maxsize=256)
 def _epsilon(plan: Plan, factor: float, delta: float, interval: float) -> float:
-    accountant = _fresh(plan, interval)
-    return accountant.compose(_event(plan, factor)).get_epsilon(delta)
-
-
-def _event(plan: Plan, factor: float) -> dp_event.DpEvent:
-    return dp_event.ComposedDpEvent(list(plan.scaled(factor).events(plan.neighbours)))
-
-
-def _fresh(plan: Plan, interval: float) -> PrivacyAccountant:
-    return fresh_accountant(plan.neighbours, interval)
+    accountant = fresh_accountant(plan.neighbours, interval)
+    event = dp_event.ComposedDpEvent(list(plan.scaled(factor).events(plan.neighbours)))
+    return float(accountant.compose(event).get_epsilon(delta))
 
 
 def _unsampled_root(plan: Plan, budget: PrivacyBudget) -> float:
@@ -120,14 +115,9 @@ def _widen(plan: Plan, budget: PrivacyBudget, factor: float, interval: float) ->
 
 
 def _root(plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: float, *, tolerance: float) -> float:
-    """Return a factor in [low, high], within `tolerance` of the root and on its safe side."""
-    return float(
-        calibrate_dp_mechanism(
-            make_fresh_accountant=lambda: _fresh(plan, interval),
-            make_event_from_param=lambda factor: _event(plan, factor),
-            target_epsilon=budget.epsilon,
-            target_delta=budget.delta,
-            bracket_interval=ExplicitBracketInterval(low, high),
-            tol=tolerance * low,
-        )
-    )
+    """Return a factor in [low, high] within `tolerance` of the root; a step of the tolerance makes it safe."""
+
+    def excess(factor: float) -> float:
+        return _epsilon(plan, factor, budget.delta, interval) - budget.epsilon
+
+    return float(brentq(excess, low, high, xtol=tolerance * low))

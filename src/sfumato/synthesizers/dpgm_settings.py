@@ -82,7 +82,7 @@ class MixtureShares:
     @classmethod
     def for_sets(cls) -> MixtureShares:
         """Return the default for sets of items (docs/decisions/0017-dpgm.md)."""
-        return cls(clusters=0.1, profiles=0.75, whole=0.7)
+        return cls(marginals=1e-6, clusters=0.08, profiles=0.85, whole=0.85)
 
     def __post_init__(self) -> None:
         for name in ("marginals", "lengths", "clusters", "profiles", "whole"):
