@@ -26,11 +26,13 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from images import accuracy
 
 DELTA = 1e-5
+SHARED: dict[str, Any] = {"n_clusters": 20, "epochs": 1.0, "batch_size": 500}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "vae": {"n_clusters": 10, "epochs": 4.0, "batch_size": 500, "component": VAE()},
-    "two layers": {"n_clusters": 10, "epochs": 4.0, "batch_size": 500, "component": VAE(hidden=(200, 200))},
-    "no clusters": {"n_clusters": 1, "epochs": 4.0, "batch_size": 500, "component": VAE()},
-    "rbm": {"n_clusters": 10, "epochs": 4.0, "batch_size": 500, "component": RBM()},
+    "vae": {**SHARED, "component": VAE()},
+    "two layers": {**SHARED, "component": VAE(hidden=(200, 200))},
+    "no clusters": {**SHARED, "n_clusters": 1, "component": VAE()},
+    "clusters blind to labels": {**SHARED, "class_distance": 0.0, "component": VAE()},
+    "rbm": {**SHARED, "component": RBM()},
 }
 
 

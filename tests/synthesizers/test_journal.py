@@ -18,6 +18,7 @@ from sfumato import P3GM, ConditionalGaussian, load
 from sfumato.errors import ConfigError
 from sfumato.privacy.ledger import Ledger
 from sfumato.synthesizers import journal
+from sfumato.synthesizers.journal import written_out
 
 SETTINGS = {**SMALL, "epochs": 40, "batch_size": 100}
 
@@ -135,6 +136,15 @@ class TestRefusals:
         with pytest.raises(ConfigError, match="another"):
             method().fit(tables.frame(), schema=tables.schema(), target="income", checkpoint=path, seed=1)
         assert path.read_bytes() == before
+
+    def test_settings_that_are_printed_alike(self):
+        large = np.zeros((100, 100))
+        other = large.copy()
+        other[50, 50] = 1e-9
+        assert repr(large) == repr(other)
+        assert written_out(large) != written_out(other)
+        assert written_out(large) != written_out(large.astype(np.float32))
+        assert written_out(large) == written_out(np.asfortranarray(large))
 
     @pytest.mark.parametrize("content", [b"", b"PK", b"\x10" + bytes(7) + b"{}", b"x" * 1000])
     def test_no_checkpoint(self, tmp_path, content):

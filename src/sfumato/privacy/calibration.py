@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from dp_accounting import dp_event, gaussian_mechanism
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from sfumato.errors import ConfigError
 from sfumato.privacy.accounting import COARSE_INTERVAL, account, fresh_accountant, interval_for
@@ -120,4 +120,4 @@ def _root(plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: 
     def excess(factor: float) -> float:
         return _epsilon(plan, factor, budget.delta, interval) - budget.epsilon
 
-    return float(brentq(excess, low, high, xtol=tolerance * low))
+    return float(root_scalar(excess, bracket=(low, high), method="brentq", xtol=tolerance * low).root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -31,7 +31,7 @@ from sfumato.release import Measurement, Release, SourceForm
 from sfumato.release.arrow_types import write_type
 from sfumato.synthesizers.data_ledger import Charge, charge, settled
 from sfumato.synthesizers.discovery import discover, discovery_stages
-from sfumato.synthesizers.journal import Journal
+from sfumato.synthesizers.journal import Journal, written_out
 from sfumato.synthesizers.target_error import epsilon_for_error
 
 COUNT_STAGE = "count"
@@ -316,7 +316,8 @@ class Synthesizer(ABC):
                 f"Expected no checkpoint for the method {self.method}, got one. It takes seconds: leave it out."
             )
         identity = {
-            "settings": repr(self),
+            "method": self.method,
+            "settings": {entry.name: written_out(getattr(self, entry.name)) for entry in fields(self)},
             "plan": repr(plan),
             "schema": schema.to_dict(),
             "n_public": n_public,

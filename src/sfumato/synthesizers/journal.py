@@ -163,5 +163,13 @@ def remove(path: str | os.PathLike[str]) -> None:
         raise OutputError(f"Cannot remove the checkpoint {path}: {reason}.")
 
 
+def written_out(setting: object) -> str:
+    """Return a public setting as text that tells it from any other; numpy abbreviates what it prints of an array."""
+    if not isinstance(setting, np.ndarray):
+        return repr(setting)
+    content = hashlib.sha256(np.ascontiguousarray(setting).tobytes()).hexdigest()
+    return f"array({setting.shape}, {setting.dtype.str}, sha256 {content})"
+
+
 def _digest(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
