@@ -203,8 +203,9 @@ class _KeyStream:
         """
         _require_std(noise_std)
         steps, places = np.unique(np.asarray(step, dtype=np.float64), return_inverse=True)
-        scales = noise_std / steps * _UPWARD
-        if not (np.isfinite(scales) & (scales >= LEAST_SCALE) & (scales <= LARGEST_SCALE)).all():
+        with np.errstate(all="ignore"):
+            scales = noise_std / steps * _UPWARD
+        if not ((scales >= LEAST_SCALE) & (scales <= LARGEST_SCALE)).all():
             raise ConfigError("Expected steps of the size of the noise at most, and 2^-54 of it at least.")
         if scales.size == 1:
             return rounded_normals(self.bits, _size(shape), float(scales[0])).reshape(shape)
