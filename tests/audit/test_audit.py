@@ -49,6 +49,9 @@ class LittleNoise:
     def gaussian(self, shape, noise_std):
         return 0.3 * self.inner.gaussian(shape, noise_std)
 
+    def rounded_gaussian(self, shape, noise_std, step):
+        return np.rint(0.3 * self.inner.rounded_gaussian(shape, noise_std, step)).astype(np.int64)
+
 
 class TestBounds:
     @pytest.mark.parametrize(("successes", "trials"), [(0, 20), (3, 20), (20, 20), (411, 1000)])

@@ -153,6 +153,7 @@ class NormsAndSum:
     name = "norms and clipped sum"
     edges = np.array([0.5, 1.0, 2.0])
     clip_norms = np.array([0.3, 0.7])
+    step = None  # gradients are floats
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -323,6 +324,7 @@ class DenseTally:
 
     def __init__(self, counts: DomainCounts, words: dict[str, tuple[str, ...]]) -> None:
         self.counts, self.words = counts, words
+        self.step = 1.0
         self.name, self.norm_bound, self.replace_bound = counts.name, counts.norm_bound, counts.replace_bound
 
     def zero(self):

@@ -67,7 +67,10 @@ def contribution(statistic: Statistic, record: Rows) -> np.ndarray:
     """What one record adds, alone. Symmetric matrices are measured by svec, whose norm is Frobenius's."""
     total = statistic.zero()
     statistic.add(total, record)
-    return total.ravel()
+    if statistic.step is None:
+        return total.ravel()
+    assert np.array_equal(total, np.rint(total)), "contributions are not whole numbers"
+    return (total * statistic.step).ravel()
 
 
 def check_norm_property(case: StatisticCase) -> None:
@@ -88,9 +91,14 @@ def check_locality(case: StatisticCase, rng: np.random.Generator) -> None:
         case.statistic.add(together, join([base, record]))
         case.statistic.add(apart, record)
         case.statistic.add(apart, base)
-        scale = max(1.0, float(np.abs(together).max()))
-        np.testing.assert_allclose((together - without).ravel(), alone, atol=1e-9 * scale)
-        np.testing.assert_allclose(together, apart, atol=1e-9 * scale)
+        if case.statistic.step is None:
+            scale = max(1.0, float(np.abs(together).max()))
+            np.testing.assert_allclose((together - without).ravel(), alone, atol=1e-9 * scale)
+            np.testing.assert_allclose(together, apart, atol=1e-9 * scale)
+            continue
+        # whole numbers: exact, to the last bit
+        np.testing.assert_array_equal(((together - without) * case.statistic.step).ravel(), alone)
+        np.testing.assert_array_equal(together, apart)
 
 
 def check_empty(case: StatisticCase) -> None:
@@ -222,5 +230,9 @@ def _projections(case, chunk, neighbour, noise_multiplier, runs, noise_factor):
     return outputs[0], outputs[1]
 
 
-def make_exact(value: np.ndarray, norm_bound: float = 1.0, replace_distance: float = 2.0) -> Exact:
-    return Exact(value, name="test value", norm_bound=norm_bound, replace_distance=replace_distance)
+def make_exact(
+    value: np.ndarray, norm_bound: float = 1.0, replace_distance: float = 2.0, step: float | None = 1.0
+) -> Exact:
+    """An exact statistic of whole numbers; of floats, if the step is None."""
+    whole = value if step is None else np.asarray(value).astype(np.int64)
+    return Exact(whole, name="test value", norm_bound=norm_bound, replace_distance=replace_distance, step=step)

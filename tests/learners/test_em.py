@@ -135,9 +135,10 @@ def test_without_noise_it_is_scikit_learns_mixture(form):
     start = random_start(4, np.full(3, 0.3), form=form, rng=np.random.default_rng(1))
     ours, released = fitted(points, form, start=start, iterations=7, step=MStep(least_mass=1e-9))
     theirs = scikit(points, form, start, 7)
-    np.testing.assert_allclose(ours.weights, theirs.weights_, atol=1e-9)
-    np.testing.assert_allclose(ours.means, theirs.means_, atol=1e-9)
-    np.testing.assert_allclose(ours.covariances, theirs.covariances_, atol=1e-9)
+    # contributions are rounded to 2^-18
+    np.testing.assert_allclose(ours.weights, theirs.weights_, atol=2e-5)
+    np.testing.assert_allclose(ours.means, theirs.means_, atol=2e-5)
+    np.testing.assert_allclose(ours.covariances, theirs.covariances_, atol=2e-5)
     assert len(released) == 7 + (form is FORMS["tied"])
 
 
@@ -183,7 +184,7 @@ def test_every_block_has_the_stated_noise(form):
             found.noise_stds, weights, strict=True,
         ):  # fmt: skip
             if weight:
-                assert std == pytest.approx(5 * statistic.norm_bound / weight, rel=1e-5)
+                assert std == pytest.approx(5 * statistic.norm_bound / weight, rel=1e-4)
                 block.append((noisy - value).ravel() / std)
     for block, weight in zip(blocks, weights, strict=True):
         if weight:
@@ -212,7 +213,7 @@ def test_the_fit_is_the_same_however_records_are_chunked():
     statistic = EmMoments(vectors_of, start, (1, 1, 1))
     whole = reduce(statistic, FakeRecords([{"z": points}])).open_in_mechanism()
     parts = [{"z": part} for part in np.array_split(points, 17)]
-    np.testing.assert_allclose(reduce(statistic, FakeRecords(parts)).open_in_mechanism(), whole, rtol=1e-11, atol=1e-9)
+    np.testing.assert_array_equal(reduce(statistic, FakeRecords(parts)).open_in_mechanism(), whole)
 
 
 def test_a_record_of_vectors_outside_the_ball_counts_as_the_nearest_inside():
@@ -284,4 +285,4 @@ def test_contributions_are_within_the_bound_under_extreme_mixtures(form):
             assert np.linalg.norm(alone) <= statistic.norm_bound
             masses = statistic.split(alone)[0]
             assert (masses >= 0).all()
-            assert masses.sum() == pytest.approx(1, abs=1e-5)
+            assert masses.sum() == pytest.approx(1, abs=1e-4)

@@ -12,7 +12,7 @@ from sfumato.encoders.grid import Grid
 from sfumato.learners.marginals import ClassCellCounts, TableLayout, fit_marginals
 from sfumato.learners.moments import ClassSecondMoments, column_models, expected_norm
 from sfumato.learners.scored import ScoredMarginals, fit_scored_chain
-from sfumato.mechanisms.clip import SAFETY
+from sfumato.mechanisms.clip import SAFETY, clip_rows
 from sfumato.mechanisms.queries import Noisy
 
 CONSTANT = 0.5
@@ -46,8 +46,8 @@ class TestTheStatistic:
         rows = join(table_rows(50))
         cells = [column.cells(rows[column.name]) for column in layout.features]
         free = ClassSecondMoments(layout, columns, 1e9, CONSTANT).vectors(0, cells)
-        clipped = ClassSecondMoments(layout, columns, clip_norm, CONSTANT).vectors(0, cells)
-        norms = np.linalg.norm(free, axis=1) / SAFETY
+        clipped = clip_rows(free, clip_norm)
+        norms = np.linalg.norm(free, axis=1)
         np.testing.assert_allclose(free[:, -1], CONSTANT, rtol=1e-5)
         assert (norms > clip_norm).any()
         assert (np.linalg.norm(clipped, axis=1) <= clip_norm).all()
@@ -56,14 +56,14 @@ class TestTheStatistic:
     def test_products_with_the_constant_are_counts_and_sums(self):
         layout, columns = table_layout(), chain_columns(scored=True)
         rows = join(table_rows(50))
-        statistic = ClassSecondMoments(layout, columns, 1e9, CONSTANT)
+        statistic = ClassSecondMoments(layout, columns, 20.0, CONSTANT)
         total = reduce(statistic, FakeRecords([rows])).open_in_mechanism()
-        np.testing.assert_allclose(total[:, -1, -1], CONSTANT**2 * np.bincount(rows["member"]), rtol=1e-5)
+        np.testing.assert_allclose(total[:, -1, -1], CONSTANT**2 * np.bincount(rows["member"]), rtol=1e-3)
         for k in (0, 1):
             members = rows["member"] == k
             cells = [column.cells(rows[column.name][members]) for column in layout.features]
             sums = statistic.vectors(k, cells)[:, :-1].sum(axis=0)
-            np.testing.assert_allclose(total[k, -1, :-1], CONSTANT * sums, rtol=1e-5, atol=1e-9)
+            np.testing.assert_allclose(total[k, -1, :-1], CONSTANT * sums, rtol=1e-3, atol=1e-3)
 
 
 def normal_table(sizes: tuple[int, int], shift: float = 1.0, stretch: float = 0.5, seed: int = 0):

@@ -19,7 +19,7 @@ from sfumato.data.kinds import Image, LevelKind, n_levels
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
-from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.noise import NoiseSource, Step
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
@@ -61,6 +61,10 @@ class ForcedNoise:
         flat[: given.size] = given
         self._used += flat.size
         return found
+
+    def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
+        """Return the next numbers, in steps."""
+        return np.rint(self.gaussian(shape, noise_std) / step).astype(np.int64)
 
     def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Refuse: a randomised contribution cannot be replayed."""
@@ -152,7 +156,7 @@ class Attacker:
                 total += float(np.sum(difference * (noisy.value - middle))) / noisy.noise_std**2
             else:  # what comes later cannot be played again
                 break
-            forced = [np.concatenate([f, (noisy.value - e).ravel()]) for f, e in zip(forced, exact, strict=True)]
+            forced = [np.concatenate([f, _drawn(noisy, e)]) for f, e in zip(forced, exact, strict=True)]
         return total
 
     def _replayed(self, forced: Sequence[np.ndarray], stage: int) -> list[np.ndarray]:
@@ -161,6 +165,16 @@ class Attacker:
             self.shadow.measure(rows, ForcedNoise(numbers))[stage].value
             for rows, numbers in zip(tables, forced, strict=True)
         ]
+
+
+def _drawn(noisy: Noisy, exact: np.ndarray) -> np.ndarray:
+    """Return the noise in the order of its draws: of a symmetric matrix the diagonal, then what is right of it."""
+    found = noisy.value - exact
+    if not noisy.symmetric:
+        return found.ravel()
+    upper = np.triu(np.ones(found.shape[-2:], dtype=bool), 1)
+    matrices = found.reshape(-1, *found.shape[-2:])
+    return np.concatenate([part for matrix in matrices for part in (np.diagonal(matrix), matrix[upper])])
 
 
 def corners(schema: Schema) -> list[Rows]:

@@ -1,8 +1,8 @@
 """One pass of a statistic over chunks of records: the only way from records to an exact value.
 
 A statistic is a sum over records of bounded contributions. `reduce` returns it as `Exact`, which shows nothing of
-itself; only a mechanism opens it, after charging the ledger. Chunking never changes the sum a learner sees beyond
-floating-point rounding, so a learner cannot tell where the records lie.
+itself; only a mechanism opens it, after charging the ledger. Contributions are whole numbers of public steps, so sums
+are exact: neither order nor chunks of the records change a bit of them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,19 @@ import numpy as np
 from sfumato.errors import ConfigError, require_positive
 
 _PART_FLOATS, _FEWEST_ROWS = 8 << 20, 512
+ROWS_AT_ONCE = 1 << 16
+"""Most rows that `reduce` hands to a statistic at once: sums of so many contributions are exact in float64."""
 
 Rows = Mapping[str, Any]
 """Coded columns of some records, all of one length: numpy arrays, and `CodedSets` for sets of items."""
 
 
 class Statistic(Protocol):
-    """A sum over records of bounded contributions; replace_bound is at most 2·norm_bound."""
+    """A sum over records of bounded contributions; replace_bound is at most 2·norm_bound.
+
+    A record adds whole numbers, each 1 worth `step`; bounds are in data units. Sums over 65,536 records stay
+    below 2^53.
+    """
 
     @property
     def name(self) -> str:
@@ -39,12 +45,20 @@ class Statistic(Protocol):
         """Largest ℓ2 distance between two records' contributions."""
         ...
 
+    @property
+    def step(self) -> float | np.ndarray | None:
+        """What 1 is worth, data units: one number, or an array that broadcasts to the sum. Public.
+
+        None if records add floats in data units instead, whose sum is not exact.
+        """
+        ...
+
     def zero(self) -> np.ndarray:
-        """Return the sum over no records."""
+        """Return the sum over no records, float64."""
         ...
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
-        """Add the contributions of some records to `total`, in place. Total: no record raises."""
+        """Add the contributions of some records, whole numbers, to `total`, in place. Total: no record raises."""
         ...
 
 
@@ -80,12 +94,10 @@ class InParts:
         return self.records.max_rows_per_unit
 
     def coded(self) -> Iterator[Rows]:
-        """Yield parts of chunks, of about 32 MiB of floats each."""
+        """Yield parts of chunks, of about 64 MiB of floats each."""
         at_once = max(_FEWEST_ROWS, _PART_FLOATS // self.width)
         for rows in self.records.coded():
-            n = len(next(iter(rows.values())))
-            for start in range(0, n, at_once):
-                yield {name: column[start : start + at_once] for name, column in rows.items()}
+            yield from _pieces(rows, at_once)
 
 
 @final
@@ -96,12 +108,23 @@ class Exact:
         name: what it is.
         norm_bound: largest ℓ2 norm of what one *unit* contributes to it.
         replace_distance: largest ℓ2 distance between two units' contributions ÷ norm_bound.
+        step: what 1 is worth, if the value is whole numbers (int64, modulo 2^64); None if it is 64-bit floats, as sums
+            of gradients are.
     """
 
-    __slots__ = ("__value", "name", "norm_bound", "replace_distance")
+    __slots__ = ("__value", "name", "norm_bound", "replace_distance", "step")
 
-    def __init__(self, value: np.ndarray, *, name: str, norm_bound: float, replace_distance: float) -> None:
+    def __init__(
+        self,
+        value: np.ndarray,
+        *,
+        name: str,
+        norm_bound: float,
+        replace_distance: float,
+        step: float | np.ndarray | None = None,
+    ) -> None:
         self.__value = value
+        self.step = step
         self.name = name
         self.norm_bound = require_positive(norm_bound=norm_bound)
         self.replace_distance = require_positive(replace_distance=replace_distance)
@@ -110,7 +133,11 @@ class Exact:
             raise ConfigError(f"Expected replace_distance between 1 and 2, got {replace_distance=}.")
 
     def open_in_mechanism(self) -> np.ndarray:
-        """Hand the exact value to a mechanism that has charged the ledger. Nothing else may call this."""
+        """Hand the exact value, data units, to a mechanism that has charged the ledger. Nothing else may call this."""
+        return self.__value if self.step is None else self.__value * self.step
+
+    def whole_in_mechanism(self) -> np.ndarray:
+        """Hand the whole numbers, int64, to a mechanism that has charged the ledger. Nothing else may call this."""
         return self.__value
 
     def __repr__(self) -> str:
@@ -137,14 +164,47 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
     Returns:
         The exact sum, unprintable.
     """
-    total = statistic.zero()
+    total = _Total(statistic)
     # a warning of numpy's would say something of a record
     with np.errstate(all="ignore"):
         for rows in records.coded():
-            statistic.add(total, rows)
+            total.add(rows)
     return Exact(
-        total,
+        total.value,
         name=statistic.name,
         norm_bound=statistic.norm_bound * records.max_rows_per_unit,
         replace_distance=statistic.replace_bound / statistic.norm_bound,
+        step=statistic.step,
     )
+
+
+class _Total:
+    """A sum of whole numbers modulo 2^64: exact within a piece of the rows, as floats, and over pieces, as int64."""
+
+    def __init__(self, statistic: Statistic) -> None:
+        self._statistic = statistic
+        empty = statistic.zero()
+        # counts of words that nobody listed are no array: like floats, they add up by themselves
+        self._adds_up = statistic.step is None
+        self.value = empty if self._adds_up else np.zeros(empty.shape, dtype=np.int64)
+
+    def add(self, rows: Rows) -> None:
+        if self._adds_up:
+            self._statistic.add(self.value, rows)
+            return
+        for piece in _pieces(rows, ROWS_AT_ONCE):
+            found = self._statistic.zero()
+            self._statistic.add(found, piece)
+            into, flat = self.value.reshape(-1), found.reshape(-1)
+            for start in range(0, flat.size, ROWS_AT_ONCE):  # a part at a time: the array may be large
+                part = slice(start, start + ROWS_AT_ONCE)
+                into[part] += flat[part].astype(np.int64)
+
+
+def _pieces(rows: Rows, at_once: int) -> Iterator[Rows]:
+    n = len(next(iter(rows.values()))) if rows else 0
+    if n <= at_once:
+        yield rows
+        return
+    for start in range(0, n, at_once):
+        yield {name: column[start : start + at_once] for name, column in rows.items()}

@@ -18,6 +18,7 @@ from sfumato.data.engine import Rows
 from sfumato.encoders.flat import ImageVectors, Vectors
 from sfumato.learners.batches import VectorEncoder
 from sfumato.mechanisms.clip import SAFETY, clip_rows
+from sfumato.mechanisms.whole import PRODUCT_BITS, row_by_row, step_of, whole_rows
 
 _ROWS_AT_ONCE = 4096
 _SQRT2 = float(np.sqrt(2))
@@ -42,13 +43,18 @@ class VectorSum:
         """√2·C."""
         return _SQRT2 * self.norm_bound
 
+    @property
+    def step(self) -> float:
+        """C/2^26."""
+        return step_of(self.norm_bound)
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         return np.zeros(self.encoder.dimension)
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some records."""
-        total += clip_rows(np.maximum(_vectors(self.encoder, rows), 0.0), self.norm_bound).sum(axis=0)
+        total += whole_rows(np.maximum(_vectors(self.encoder, rows), 0.0), self.norm_bound).sum(axis=0)
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,11 @@ class CentredSecondMoment:
         """√2·C²."""
         return _SQRT2 * self.norm_bound
 
+    @property
+    def step(self) -> float:
+        """(C/2^18)²."""
+        return step_of(self.clip_norm, PRODUCT_BITS) ** 2
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         return np.zeros((self.encoder.dimension, self.encoder.dimension))
@@ -78,7 +89,8 @@ class CentredSecondMoment:
         """Add some records."""
         vectors = _vectors(self.encoder, rows)
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
-            inside = clip_rows(vectors[start : start + _ROWS_AT_ONCE] - self.centre, self.clip_norm)
+            centred = vectors[start : start + _ROWS_AT_ONCE] - self.centre
+            inside = whole_rows(centred, self.clip_norm, PRODUCT_BITS)
             total += inside.T @ inside
 
 
@@ -132,7 +144,7 @@ class LatentAxes:
 
     def reader(self, encoder: VectorEncoder) -> Callable[[Rows], np.ndarray]:
         """Return the map from coded rows to latents."""
-        return lambda rows: self.latents(_vectors(encoder, rows)) * SAFETY
+        return lambda rows: row_by_row(self.latents, _vectors(encoder, rows)) * SAFETY
 
 
 def spread_about(vectors: Vectors, centre: np.ndarray) -> float:

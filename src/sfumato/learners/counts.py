@@ -16,6 +16,7 @@ class RowCount:
     name: str = "number of rows"
     norm_bound: float = 1.0
     replace_bound: float = 1.0
+    step: float = 1.0
 
     def zero(self) -> np.ndarray:
         """Return 0."""

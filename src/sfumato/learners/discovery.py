@@ -71,6 +71,7 @@ class KindCounts:
 
     columns: tuple[str, ...]
     name: str = "counts of cells that parse"
+    step: float = 1.0
 
     @property
     def norm_bound(self) -> float:
@@ -128,6 +129,7 @@ class DomainCounts:
     kinds: Mapping[str, OpenKind]
     unit_rows: int = 1
     name: str = "counts of open columns"
+    step: None = None  # a tally of its own; the mechanism knows that these are counts
 
     @property
     def norm_bound(self) -> float:

@@ -19,7 +19,9 @@ import numpy as np
 from sfumato.data.engine import Rows
 from sfumato.mechanisms.clip import SAFETY, clip_rows
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.covariances import CovarianceForm, SphericalCovariance
+from sfumato.mechanisms.whole import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.models.covariances import CovarianceForm, DiagonalCovariance, FullCovariance, SphericalCovariance
+from sfumato.models.gaussian import svec
 from sfumato.models.mixture_steps import MixtureMoments
 from sfumato.models.mixtures import GaussianMixture
 
@@ -105,6 +107,23 @@ class EmMoments:
         k, q = self.mixture.n_components, self.mixture.dimension
         return total[:k], total[k : k + k * q].reshape(k, q), total[k + k * q :].reshape(k, -1)
 
+    @property
+    def margin(self) -> float:
+        """What contributions are multiplied with, so that their rounding stays within norm and distance."""
+        return 1 - 2.0**-16 * float(np.sqrt(self.mixture.n_components) + np.sqrt(self.mixture.dimension))
+
+    @property
+    def step(self) -> np.ndarray:
+        """Margin times w₀/2^18, w₁/2^36 and w₂/2^36 (√2 of it where s is √2 of a product), shape (k + …,)."""
+        step = self.zero()
+        counts, sums, seconds = self.split(step)
+        w0, w1, w2 = (self.margin * weight for weight in self.weights)
+        counts[:], sums[:] = step_of(w0, PRODUCT_BITS), step_of(w1, 2 * PRODUCT_BITS)
+        seconds[:] = step_of(w2 or 1.0, 2 * PRODUCT_BITS)
+        if isinstance(self.mixture.form, FullCovariance):
+            seconds *= svec(np.ones((self.mixture.dimension,) * 2))
+        return step
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         k, q = self.mixture.n_components, self.mixture.dimension
@@ -112,22 +131,36 @@ class EmMoments:
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some records, a few at a time."""
-        counts, sums, seconds = self.split(total)
-        w0, w1, w2 = (SAFETY * weight for weight in self.weights)
         vectors = self.vectors(rows)
         for part in self.mixture.blocks(len(vectors)):
             points = in_unit_ball(vectors[part])
-            shares = self.mixture.responsibilities(points)
-            counts += w0 * shares.sum(axis=0)
-            sums += w1 * (shares.T @ points)
-            if w2:
-                seconds += w2 * self.mixture.form.weighted_seconds(points, shares)
+            self.add_shared(total, points, row_by_row(self.mixture.responsibilities, points))
+
+    def add_shared(self, total: np.ndarray, points: np.ndarray, shares: np.ndarray) -> None:
+        """Add records of the unit ball, shape (n, q), that components share, (n, k): rounded to whole numbers."""
+        counts, sums, seconds = self.split(total)
+        scale = 2.0**PRODUCT_BITS
+        whole = np.rint(scale * shares)
+        counts += whole.sum(axis=0)
+        sums += whole.T @ whole_rows(points, 1.0, PRODUCT_BITS)
+        if not self.weights[2]:
+            return
+        form = self.mixture.form
+        if isinstance(form, FullCovariance):
+            upper = np.triu_indices(points.shape[1])
+            for k, share in enumerate(shares.T):
+                rooted = np.rint(points * (scale * np.sqrt(share))[:, None])
+                seconds[k] += (rooted.T @ rooted)[upper]
+        else:
+            squares = points**2 if isinstance(form, DiagonalCovariance) else _squares(points)
+            seconds += whole.T @ np.rint(scale * squares)
 
     def moments(self, noisy: Noisy) -> MixtureMoments:
         """Take the weights off a released vector. Free."""
-        stds = [noisy.noise_std / (SAFETY * w) if w else 0.0 for w in self.weights]
+        stds = [noisy.noise_std / (self.margin * w) if w else 0.0 for w in self.weights]
         masses, sums, seconds = (
-            block / (SAFETY * w) if w else block for block, w in zip(self.split(noisy.value), self.weights, strict=True)
+            block / (self.margin * w) if w else block
+            for block, w in zip(self.split(noisy.value), self.weights, strict=True)
         )
         return MixtureMoments(masses, sums, seconds, (stds[0], stds[1], stds[2]))
 
@@ -135,6 +168,10 @@ class EmMoments:
 def in_unit_ball(vectors: np.ndarray) -> np.ndarray:
     """Return clipped vectors with the margin for rounding taken off again: statistics leave it to their weights."""
     return clip_rows(vectors, 1.0) / SAFETY
+
+
+def _squares(points: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", points, points)[:, None]
 
 
 @dataclass(frozen=True)
@@ -149,6 +186,15 @@ class PooledSquares:
     dimension: int
     constant: float = 0.0
     name: str = "pooled second moment"
+
+    @property
+    def _longest(self) -> float:
+        return float(np.sqrt(1 + self.constant**2))
+
+    @property
+    def step(self) -> float:
+        """(√(1 + a²)/2^18)²."""
+        return step_of(self._longest, PRODUCT_BITS) ** 2
 
     @property
     def norm_bound(self) -> float:
@@ -170,7 +216,8 @@ class PooledSquares:
         vectors = self.vectors(rows)
         step = max(64, _WORK_BYTES // (8 * self.dimension))
         for start in range(0, len(vectors), step):
-            points = clip_rows(vectors[start : start + step], 1.0)
+            points = in_unit_ball(vectors[start : start + step])
             if self.constant:
-                points = np.column_stack([points, np.full(len(points), SAFETY * self.constant)])
+                points = np.column_stack([points, np.full(len(points), self.constant)])
+            points = whole_rows(points, self._longest, PRODUCT_BITS)
             total += points.T @ points

@@ -22,6 +22,7 @@ from sfumato.errors import ConfigError, require_integer
 from sfumato.mechanisms.clip import clip_rows
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_sum
+from sfumato.mechanisms.whole import step_of, whole_rows
 from sfumato.models.streams import public_stream
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage
@@ -89,6 +90,11 @@ class ClusterSums:
         """√max(2, 4w₁²)."""
         return self.weights.replace_distance
 
+    @property
+    def step(self) -> np.ndarray:
+        """w₀ for counts, w₁/2^26 for sums, shape (1 + d,)."""
+        return np.r_[self.weights.count, np.full(self.centres.shape[1], step_of(self.weights.sum))]
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         k, d = self.centres.shape
@@ -98,12 +104,11 @@ class ClusterSums:
         """Add some records."""
         vectors = clip_rows(self.vectors(rows), 1.0)
         nearest = nearest_centre(vectors, self.centres)
-        total[:, 0] += self.weights.count * np.bincount(nearest, minlength=len(total))
+        total[:, 0] += np.bincount(nearest, minlength=len(total))
+        distances = vectors if self.origins is None else vectors - self.origins[nearest]
+        whole = whole_rows(distances, self.reach)
         for cluster in np.unique(nearest):
-            mine = vectors[nearest == cluster]
-            if self.origins is not None:
-                mine = clip_rows(mine - self.origins[cluster], self.reach)
-            total[cluster, 1:] += self.weights.sum / self.reach * mine.sum(axis=0)
+            total[cluster, 1:] += whole[nearest == cluster].sum(axis=0)
 
 
 @final

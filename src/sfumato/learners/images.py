@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.data.engine import Rows
 from sfumato.encoders.images import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
-from sfumato.mechanisms.clip import SAFETY, clip_rows
+from sfumato.mechanisms.whole import PRODUCT_BITS, row_by_row, step_of, whole_rows
 from sfumato.models.warps import POSE_PARTS, PoseRange, poses
 
 _ROWS_AT_ONCE = 4096
@@ -75,6 +75,15 @@ class Profiles:
         largest = np.sqrt(self.layout.dimension) * (np.arange(AREA_BINS) + 1) / AREA_BINS
         return np.minimum(1.0, self.radius / largest)
 
+    @property
+    def step(self) -> np.ndarray:
+        """R/2^26 for values, R/10 for counts, R/10/2^26 for poses."""
+        step = np.full(self.zero().shape, step_of(self.radius))
+        by_bin, rest = self.split(step)
+        by_bin[:, -1] = rest[-1] = self.constant
+        rest[:-1] = step_of(self.constant)
+        return step
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         return np.zeros(AREA_BINS * (self.layout.dimension + 1) + POSE_PARTS + 1)
@@ -90,16 +99,16 @@ class Profiles:
             lit = Lit.of(pictures)
             bins = lit.bins(self.layout.dimension)
             values = np.sort(pictures.reshape(len(pictures), -1), axis=1)[:, ::-1] / lit.exposure[:, None]
-            values = clip_rows(values * self.weights[bins][:, None], self.radius)
+            values = whole_rows(values * self.weights[bins][:, None], self.radius)
             for b in np.unique(bins):
                 by_bin[b, :-1] += values[bins == b].sum(axis=0)
-            by_bin[:, -1] += SAFETY * self.constant * np.bincount(bins, minlength=AREA_BINS)
+            by_bin[:, -1] += np.bincount(bins, minlength=AREA_BINS)
             if not self.layout.can_be_posed:
                 continue
             limits = PoseRange(*self.layout.picture[1:]).limits
             shares = (poses(pictures.sum(axis=1)) / limits + 1) / 2
-            rest[:-1] += clip_rows(shares * self.constant / np.sqrt(POSE_PARTS), self.constant).sum(axis=0)
-            rest[-1] += SAFETY * self.constant * np.count_nonzero(touches_border(pictures, lit.exposure))
+            rest[:-1] += whole_rows(shares * self.constant / np.sqrt(POSE_PARTS), self.constant).sum(axis=0)
+            rest[-1] += np.count_nonzero(touches_border(pictures, lit.exposure))
 
 
 @dataclass(frozen=True)
@@ -129,6 +138,13 @@ class ClassSums:
         """2C."""
         return 2 * self.clip_norm
 
+    @property
+    def step(self) -> np.ndarray:
+        """C/2^26, and C/10 for counts."""
+        step = np.full(self.zero().shape, step_of(self.clip_norm))
+        step[:, -1] = self.constant
+        return step
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         layout = self.encoder.layout
@@ -137,10 +153,10 @@ class ClassSums:
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
         for pictures, classes in _blocks(self.encoder.layout, rows):
-            vectors = clip_rows(self.encoder.encode(pictures), self.clip_norm)
+            vectors = whole_rows(self.encoder.encode(pictures), self.clip_norm)
             for k in np.unique(classes):
                 total[k, :-1] += vectors[classes == k].sum(axis=0)
-            total[:, -1] += SAFETY * self.constant * np.bincount(classes, minlength=len(total))
+            total[:, -1] += np.bincount(classes, minlength=len(total))
 
 
 @dataclass(frozen=True)
@@ -174,6 +190,11 @@ class PooledMoment:
         high = self.encoder.frequency[self.encoder.n_low :]
         return high - high[0] if high.size else high
 
+    @property
+    def step(self) -> float:
+        """(C/2^18)²."""
+        return step_of(self.clip_norm, PRODUCT_BITS) ** 2
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         high = self.high_frequencies
@@ -184,7 +205,8 @@ class PooledMoment:
         """Add some images."""
         low, d, high = self.encoder.n_low, self.encoder.layout.dimension, self.high_frequencies
         for pictures, classes in _blocks(self.encoder.layout, rows):
-            residuals = clip_rows((self.encoder.encode(pictures) - self.means[classes])[:, :d], self.clip_norm)
+            residuals = (self.encoder.encode(pictures) - self.means[classes])[:, :d]
+            residuals = whole_rows(residuals, self.clip_norm, PRODUCT_BITS)
             total[:low, :low] += residuals[:, :low].T @ residuals[:, :low]
             energies = np.bincount(high, weights=np.einsum("ij,ij->j", residuals[:, low:], residuals[:, low:]))
             total[range(low, len(total)), range(low, len(total))] += energies
@@ -213,6 +235,11 @@ class ClassMoments:
         """√2·C²."""
         return _SQRT2 * self.clip_norm**2
 
+    @property
+    def step(self) -> float:
+        """(C/2^18)²."""
+        return step_of(self.clip_norm, PRODUCT_BITS) ** 2
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         size = self.axes.shape[1] + self.encoder.n_columns
@@ -223,8 +250,9 @@ class ClassMoments:
         low, d = self.encoder.n_low, self.encoder.layout.dimension
         for pictures, classes in _blocks(self.encoder.layout, rows):
             residuals = self.encoder.encode(pictures) - self.means[classes]
-            along = np.concatenate([residuals[:, :low] @ self.axes, residuals[:, d:]], axis=1)
-            along = clip_rows(along, self.clip_norm)
+            inner = row_by_row(lambda some: some @ self.axes, residuals[:, :low])
+            along = np.concatenate([inner, residuals[:, d:]], axis=1)
+            along = whole_rows(along, self.clip_norm, PRODUCT_BITS)
             for k in np.unique(classes):
                 members = along[classes == k]
                 total[k] += members.T @ members

@@ -27,6 +27,7 @@ class ItemCounts:
 
     encoder: SetEncoder
     name: str = "counts of items"
+    step: float = 1.0
 
     @property
     def norm_bound(self) -> float:

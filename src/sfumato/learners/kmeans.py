@@ -17,9 +17,9 @@ import numpy as np
 from sfumato.data.engine import Records, Rows, reduce
 from sfumato.errors import require_integer
 from sfumato.learners.em_moments import Vectors, in_unit_ball
-from sfumato.mechanisms.clip import SAFETY
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_histogram, noisy_sum
+from sfumato.mechanisms.whole import step_of, whole_rows
 from sfumato.models.centres import CentreGrid, nearest
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, multiplier_for_share
@@ -63,6 +63,11 @@ class ClusterSums:
         """√max(2w₀² + 2w₁², 4w₁²)."""
         return kmeans_replace_distance(self.count_weight, self.sum_weight)
 
+    @property
+    def step(self) -> np.ndarray:
+        """w₀ for sizes, w₁/2^26 for sums, shape (1 + q,)."""
+        return np.r_[self.count_weight, np.full(self.centres.shape[1], step_of(self.sum_weight))]
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         k, q = self.centres.shape
@@ -74,16 +79,16 @@ class ClusterSums:
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             points = in_unit_ball(vectors[start : start + _ROWS_AT_ONCE])
             clusters = nearest(points, self.centres)
-            total[:, 0] += SAFETY * self.count_weight * np.bincount(clusters, minlength=k)
+            total[:, 0] += np.bincount(clusters, minlength=k)
+            whole = whole_rows(points, 1.0)
             for j in range(points.shape[1]):
-                sums = np.bincount(clusters, weights=points[:, j], minlength=k)
-                total[:, 1 + j] += SAFETY * self.sum_weight * sums
+                total[:, 1 + j] += np.bincount(clusters, weights=whole[:, j], minlength=k)
 
     def of(self, noisy: Noisy) -> tuple[np.ndarray, np.ndarray, float]:
         """Return sizes (k,), sums (k, q) and the standard deviation of a size's noise: the weights taken off. Free."""
-        sizes = noisy.value[:, 0] / (SAFETY * self.count_weight)
-        sums = noisy.value[:, 1:] / (SAFETY * self.sum_weight)
-        return sizes, sums, noisy.noise_std / (SAFETY * self.count_weight)
+        sizes = noisy.value[:, 0] / self.count_weight
+        sums = noisy.value[:, 1:] / self.sum_weight
+        return sizes, sums, noisy.noise_std / self.count_weight
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ class GridCounts:
     vectors: Vectors
     grid: CentreGrid
     name: str = "records by cell"
+    step: float = 1.0
 
     @property
     def norm_bound(self) -> float:

@@ -58,6 +58,7 @@ class ClassCellCounts:
 
     layout: TableLayout
     name: str = "counts of cells by class"
+    step: float = 1.0
 
     @property
     def norm_bound(self) -> float:

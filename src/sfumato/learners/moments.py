@@ -15,8 +15,8 @@ import numpy as np
 from sfumato.data.engine import Rows
 from sfumato.encoders.grid import ColumnGrid
 from sfumato.learners.marginals import Marginals, TableLayout, group_cells
-from sfumato.mechanisms.clip import clip_factors
 from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.whole import PRODUCT_BITS, step_of, whole_rows
 from sfumato.models.chain import ChainModel
 from sfumato.models.columns import ClassBlocks, ColumnModel, uncalibrated_column
 from sfumato.models.gaussian import nearest_positive, noise_reach, shrink_spectrum
@@ -58,6 +58,11 @@ class ClassSecondMoments:
         """Entries d of a record's vector; a constant is the last."""
         return sum(column.width for column in self.columns) + (self.constant != 0)
 
+    @property
+    def step(self) -> float:
+        """(C/2^18)²."""
+        return step_of(self.clip_norm, PRODUCT_BITS) ** 2
+
     def zero(self) -> np.ndarray:
         """Return empty moments."""
         return np.zeros((self.layout.n_classes, self.dimension, self.dimension))
@@ -71,19 +76,17 @@ class ClassSecondMoments:
             members = np.flatnonzero(classes == k)
             for start in range(0, members.size, step):
                 some = members[start : start + step]
-                vectors = self.vectors(k, [column[some] for column in cells])
+                vectors = whole_rows(self.vectors(k, [column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)
                 total[k] += vectors.T @ vectors
 
     def vectors(self, k: int, cells: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the clipped vectors of records of class k, shape (n, d)."""
+        """Return the vectors of records of class k, shape (n, d)."""
         vectors = np.empty((cells[0].size, self.dimension))
         start = 0
         for model, blocks, column in zip(self.columns, self._blocks, cells, strict=True):
             vectors[:, start : start + model.width] = blocks[k].of(column)
             start += model.width
         vectors[:, start:] = self.constant
-        norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-        vectors *= clip_factors(norms, self.clip_norm)[:, None]
         return vectors
 
 

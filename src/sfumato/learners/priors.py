@@ -9,8 +9,7 @@ import numpy as np
 
 from sfumato.data.engine import Records, Rows, reduce
 from sfumato.learners.em import fit_mixture
-from sfumato.learners.em_moments import EmMoments, Vectors, default_shares
-from sfumato.mechanisms.clip import SAFETY, clip_rows
+from sfumato.learners.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_sum
 from sfumato.models.covariances import CovarianceForm, FullCovariance
@@ -39,15 +38,10 @@ class ClassLatents(EmMoments):
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some records, a few at a time."""
-        counts, sums, seconds = self.split(total)
-        w0, w1, w2 = (SAFETY * weight for weight in self.weights)
         vectors, classes = self.vectors(rows), self.classes(rows)
         for part in self.mixture.blocks(len(vectors)):
-            points = clip_rows(vectors[part], 1.0) / SAFETY
             shares = np.eye(self.mixture.n_components)[classes[part]]
-            counts += w0 * shares.sum(axis=0)
-            sums += w1 * (shares.T @ points)
-            seconds += w2 * self.mixture.form.weighted_seconds(points, shares)
+            self.add_shared(total, in_unit_ball(vectors[part]), shares)
 
 
 def unit_mixture(k: int, q: int, form: CovarianceForm | None = None) -> GaussianMixture:

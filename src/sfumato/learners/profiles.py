@@ -17,8 +17,8 @@ import numpy as np
 from sfumato.data.engine import Rows
 from sfumato.learners.batches import VectorEncoder
 from sfumato.learners.feature_kmeans import Weights
-from sfumato.mechanisms.clip import clip_rows
 from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.whole import step_of, whole_rows
 
 _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096
@@ -68,6 +68,14 @@ class ClusterProfiles:
         """√2."""
         return _SQRT2
 
+    @property
+    def step(self) -> np.ndarray:
+        """w₀ for sizes, w₁/2^26 and w₂/2^26 for sums: shape (k + 1, 1 + m)."""
+        w0, w1, w2 = self.weights
+        step = self.zero() + step_of(w1)
+        step[-1], step[:, 0] = step_of(w2), w0
+        return step
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         return np.zeros((self.n_clusters + 1, 1 + self.encoder.dimension))
@@ -75,14 +83,13 @@ class ClusterProfiles:
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some records, a few at a time."""
         vectors = self.encoder.encode(rows)
-        w0, w1, w2 = self.weights
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             part = vectors[start : start + _ROWS_AT_ONCE]
             member = np.eye(self.n_clusters)[self.assign(part)]
-            sums = member.T @ np.maximum(clip_rows(part, self.clip_norm), 0.0) / self.clip_norm
-            total[:-1, 0] += w0 * member.sum(axis=0)
-            total[:-1, 1:] += w1 * sums
-            total[-1, 1:] += w2 * sums.sum(axis=0)
+            sums = member.T @ whole_rows(np.maximum(part, 0.0), self.clip_norm)
+            total[:-1, 0] += member.sum(axis=0)
+            total[:-1, 1:] += sums
+            total[-1, 1:] += sums.sum(axis=0)
 
     def read(self, noisy: Noisy) -> Profiles:
         """Return what a release of it says. Free."""

@@ -22,6 +22,7 @@ class TotalLength:
 
     encoder: SetEncoder
     name: str = "items in all sets"
+    step: float = 1.0
 
     @property
     def norm_bound(self) -> float:

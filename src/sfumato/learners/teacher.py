@@ -19,6 +19,7 @@ from sfumato.data.engine import Rows
 from sfumato.encoders.gradients import gradient_features
 from sfumato.encoders.images import ImageEncoder
 from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.whole import PRODUCT_BITS, row_by_row, step_of, whole_rows
 
 STEPS = 10
 CLIP_NORM = 0.5
@@ -67,11 +68,11 @@ class Standardised:
         return coefficients, _CONSTANT * weights[-1] - self.mean @ coefficients
 
 
-def _gradient(weights: np.ndarray, vectors: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the sum of clipped gradients of cross-entropy, shape (f + 1, k)."""
-    errors = special.softmax(vectors @ weights, axis=1)
+def _errors(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return p − e_y, shape (n, k)."""
+    errors = special.softmax(scores, axis=1)
     errors[np.arange(len(classes)), classes] -= 1
-    return vectors.T @ clip_rows(errors, CLIP_NORM)
+    return errors
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,11 @@ class TeacherGradient:
         """2c."""
         return 2 * CLIP_NORM
 
+    @property
+    def step(self) -> float:
+        """c/2^36: errors are whole numbers of c/2^18, features of 1/2^18."""
+        return step_of(CLIP_NORM, 2 * PRODUCT_BITS)
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
         return np.zeros_like(self.weights)
@@ -103,14 +109,17 @@ class TeacherGradient:
         for start in range(0, len(classes), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             features = gradient_features(layout.pictures(rows[layout.image][part]), self.standardised.encoder)
-            total += _gradient(self.weights, self.standardised.vectors(features), classes[part])
+            vectors = row_by_row(self.standardised.vectors, features)
+            scores = row_by_row(lambda some: some @ self.weights, vectors)
+            errors = whole_rows(_errors(scores, classes[part]), CLIP_NORM, PRODUCT_BITS)
+            total += whole_rows(vectors, 1.0, PRODUCT_BITS).T @ errors
 
 
 def warm_start(vectors: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
     """Return weights trained on synthetic images alone, shape (f + 1, k)."""
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        return _gradient(weights, vectors, classes) / len(classes)
+        return vectors.T @ clip_rows(_errors(vectors @ weights, classes), CLIP_NORM) / len(classes)
 
     return _descend(np.zeros((vectors.shape[1], n_classes)), gradient, _WARM_STEPS, _WARM_RATE)
 

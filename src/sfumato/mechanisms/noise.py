@@ -5,7 +5,8 @@ by the ziggurat method (Marsaglia and Tsang 2000, doi:10.18637/jss.v005.i08), wi
 of draws cost one table look-up and one product. Of the 64 bits of a draw, 8 choose the layer, 1 the sign and 53 the
 position in it.
 
-The noise is continuous Gaussian up to floating point; `docs/sharp_edges.md` says what that leaves open.
+Statistics in whole numbers get `rounded_gaussian`, whose law is exact. The other noise, of gradients and mixtures,
+is continuous Gaussian up to floating point; `docs/sharp_edges.md` says what that leaves open.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit
 from sfumato.mechanisms.membership import binomial_counts, uniform_subsets
+from sfumato.mechanisms.rounded import LARGEST_SCALE, LEAST_SCALE, rounded_normals
+
+Step = float | np.ndarray
 
 _BLOCK = 1 << 14  # draws at a time: the work arrays stay in the processor's cache
 _ZEROS = bytes(8 * _BLOCK)
+_UPWARD = 1 + 2.0**-50  # what a scale may lose to rounding is far less: the noise is never smaller than charged
 _LAYERS = 256
 _TAIL_START = 3.6541528853610088  # r of the 256-layer ziggurat for exp(-x²/2)
 _LAYER_AREA = 0.004928673233974655  # v: area of every layer, tail included
@@ -77,6 +82,10 @@ class NoiseSource(Protocol):
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return independent N(0, noise_std²) draws, float64."""
+        ...
+
+    def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
+        """Return independent N(0, noise_std²) draws, each rounded to whole numbers of its step, int64."""
         ...
 
     def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
@@ -176,15 +185,40 @@ class _KeyStream:
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return independent N(0, noise_std²) draws of the given shape, float64."""
-        if not (np.isfinite(noise_std) and noise_std > 0):
-            raise ConfigError(f"Expected noise_std to be a finite number above 0, got noise_std={noise_std!r}.")
-        draws = self.normal(math.prod(shape) if isinstance(shape, tuple) else shape)
+        _require_std(noise_std)
+        draws = self.normal(_size(shape))
         draws *= noise_std
         return draws.reshape(shape)
 
+    def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
+        """Return independent draws of round(X/step), X ~ N(0, noise_std²), int64: exact, whatever the step.
+
+        The law is that of a standard deviation up to 2^-49 above noise_std, never below it, up to 2^-100 per draw in
+        total variation (`sfumato.mechanisms.rounded`).
+
+        Args:
+            shape: of the result.
+            noise_std: above 0, data units.
+            step: of each number, data units; broadcast to the shape. At most noise_std, at least 2^-54 of it.
+        """
+        _require_std(noise_std)
+        steps, places = np.unique(np.asarray(step, dtype=np.float64), return_inverse=True)
+        with np.errstate(all="ignore"):
+            scales = noise_std / steps * _UPWARD
+        if not ((scales >= LEAST_SCALE) & (scales <= LARGEST_SCALE)).all():
+            raise ConfigError("Expected steps of the size of the noise at most, and 2^-54 of it at least.")
+        if scales.size == 1:
+            return rounded_normals(self.bits, _size(shape), float(scales[0])).reshape(shape)
+        result = np.empty(shape, dtype=np.int64)
+        places = np.broadcast_to(places.reshape(np.shape(step)), shape)
+        for i, scale in enumerate(scales):
+            here = places == i
+            result[here] = rounded_normals(self.bits, int(here.sum()), float(scale))
+        return result
+
     def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Return standard normals, float64, for what one record contributes at random."""
-        return self.normal(math.prod(shape) if isinstance(shape, tuple) else shape).reshape(shape)
+        return self.normal(_size(shape)).reshape(shape)
 
     def bernoulli(self, n: int, probability: float) -> np.ndarray:
         """Return n independent booleans, True with the given probability up to 2^-64 (never more than it)."""
@@ -219,6 +253,15 @@ class _KeyStream:
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: a copy would draw the same noise twice."""
         raise TypeError(f"{type(self).__name__} is not picklable or copyable: a copy would repeat its noise.")
+
+
+def _size(shape: int | tuple[int, ...]) -> int:
+    return math.prod(shape) if isinstance(shape, tuple) else shape
+
+
+def _require_std(noise_std: float) -> None:
+    if not (np.isfinite(noise_std) and noise_std > 0):
+        raise ConfigError(f"Expected noise_std to be a finite number above 0, got noise_std={noise_std!r}.")
 
 
 @final
@@ -270,3 +313,7 @@ class NoNoise(_KeyStream):
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return zeros."""
         return np.zeros(shape)
+
+    def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
+        """Return zeros."""
+        return np.zeros(shape, dtype=np.int64)

@@ -2,7 +2,9 @@
 
 Each mechanism takes (exact, stage, ledger, noise): it charges the stage, draws noise, and returns noisy values only.
 The noise's standard deviation is the stage's noise multiplier times the norm bound that the statistic carries, so the
-event that was charged is the event that happens. Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md.
+event that was charged is the event that happens. A statistic is whole numbers, and so is what is added to it: normal
+noise, rounded. That is the Gaussian mechanism over the reals, and a rounding of its result; nothing is lost to floating
+point. Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md, docs/proofs/grid.md.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ import numpy as np
 
 from sfumato.data.engine import Exact
 from sfumato.errors import ConfigError
-from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.noise import NoiseSource, Step
+from sfumato.mechanisms.rounded import LARGEST_SCALE
 from sfumato.privacy.ledger import Ledger
 
-_TILE = 256
+_FINENESS = 24  # a grid step is at most 2^-24 of the noise's standard deviation
+_MOST_FINER = 62
+_ROW_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +40,22 @@ class Noisy:
 
 
 def charge_stage(exact: Exact, stage: str, ledger: Ledger, noise: NoiseSource) -> float:
-    """Charge the stage and return the noise_std to use (0 with `NoNoise`)."""
+    """Charge the stage and return the noise_std to use (0 with `NoNoise`).
+
+    Raises:
+        ConfigError: so much noise that its grid would not fit into 64 bits. Nothing was charged.
+    """
     multiplier = ledger.plan[stage].noise_multiplier
+    if exact.step is not None and multiplier * exact.norm_bound > LARGEST_SCALE / 2 * np.min(exact.step):
+        raise ConfigError(
+            f"Expected less noise for stage {stage!r} than 2^19 times the bound. Ask for a larger epsilon."
+        )
     ledger.charge(stage, noise_multiplier=multiplier, replace_distance=exact.replace_distance)
     return 0.0 if noise.silent else multiplier * exact.norm_bound
 
 
 def noisy_sum(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -> Noisy:
-    """Release a sum of bounded vectors with independent Gaussian noise.
+    """Release a sum of bounded vectors with independent Gaussian noise: whole numbers on a grid, floats as they are.
 
         s̃ = Σᵢ vᵢ + N(0, (σB)² I),   ‖vᵢ‖ ≤ B
 
@@ -63,9 +76,41 @@ def noisy_sum(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -
     Reference: Dwork and Roth 2014, Theorem A.1; accounted exactly, by privacy-loss distributions.
     """
     noise_std = charge_stage(exact, stage, ledger, noise)
+    if exact.step is not None:
+        return Noisy(on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise), noise_std)
     value = noise.gaussian(exact.open_in_mechanism().shape, noise_std)
     value += exact.open_in_mechanism()
     return Noisy(value, noise_std)
+
+
+def on_grid(whole: np.ndarray, step: Step, noise_std: float, noise: NoiseSource) -> np.ndarray:
+    """Return whole numbers of a step with rounded normal noise, data units: multiples of a step that may be finer.
+
+    For mechanisms that have charged the ledger. Sums and shifts are modulo 2^64: what does not fit is lost, which is a
+    function of what the Gaussian mechanism released.
+
+    Args:
+        whole: int64, any shape.
+        step: what 1 is worth, data units; broadcasts to the shape.
+        noise_std: 0 with `NoNoise`.
+        noise: the door of randomness.
+
+    Raises:
+        ConfigError: a step is below 2^-54 of the noise.
+    """
+    if not noise_std:
+        return np.asarray(whole * step, dtype=np.float64)
+    finer, grid = grid_step(step, noise_std)
+    value = noise.rounded_gaussian(whole.shape, noise_std, grid)
+    value += whole << finer
+    return np.asarray(value * grid, dtype=np.float64)
+
+
+def grid_step(step: Step, noise_std: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return s ≥ 0 and the grid step, step/2^s: the largest that is at most 2^-24 of the noise."""
+    exponent = np.frexp(np.asarray(step) / noise_std)[1]
+    finer = np.clip(exponent + _FINENESS, 0, _MOST_FINER).astype(np.int64)
+    return finer, np.ldexp(step, -finer)
 
 
 def noisy_histogram(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -> Noisy:
@@ -90,7 +135,7 @@ def noisy_count(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource)
 def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -> Noisy:
     """Release sums of outer products with symmetric Gaussian noise.
 
-        S̃ = Σᵢ xᵢxᵢᵀ + σB (G + Gᵀ)/2,   G iid standard normal,   ‖xᵢ‖² ≤ B
+        S̃ = Σᵢ xᵢxᵢᵀ + E,   E symmetric, Eᵢᵢ ~ N(0, (σB)²), Eᵢⱼ ~ N(0, (σB)²/2),   ‖xᵢ‖² ≤ B
 
     With svec (diagonal entries, and √2 times the off-diagonal ones), ‖svec(xxᵀ)‖ = ‖x‖², and the noise above is iid
     N(0, (σB)²) in svec coordinates. Several classes in one array (c, d, d), each record feeding one class, cost the
@@ -100,7 +145,7 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
         outer products have a non-negative inner product). Proof: docs/proofs/second_moment.md.
 
     Args:
-        exact: sums of outer products, shape (..., d, d), symmetric.
+        exact: sums of outer products, shape (..., d, d), symmetric; whole numbers of one step.
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
         noise: the door of randomness.
@@ -109,35 +154,30 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
         The noisy sums, same shape, symmetric; noise_std on the diagonal, noise_std/√2 off it.
 
     Raises:
-        ConfigError: not square matrices; before anything is charged.
+        ConfigError: not square matrices of whole numbers; before anything is charged.
         LedgerError: the plan has another stage next. Nothing was released.
     Reference: Dwork, Talwar, Thakurta and Zhang 2014 (Analyze Gauss) copy the upper triangle of iid noise; the
-        symmetric part used here has half that variance off the diagonal at the same guarantee.
+        symmetric noise used here has half that variance off the diagonal at the same guarantee.
     """
-    value = exact.open_in_mechanism()
+    value = exact.whole_in_mechanism()
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         raise ConfigError(f"Expected square matrices in {exact!r}, got shape {value.shape}.")
+    if exact.step is None or np.ndim(exact.step):
+        raise ConfigError(f"Expected whole numbers of one step in {exact!r}.")
     noise_std = charge_stage(exact, stage, ledger, noise)
-    if value.ndim == 2:  # one matrix may be large: it is not held twice
-        result = noise.gaussian(value.shape, noise_std)
-        _symmetrise(result)
-        result += value
-        return Noisy(result, noise_std, symmetric=True)
     result = np.empty(value.shape)
     for index in np.ndindex(*value.shape[:-2]):
-        draws = noise.gaussian(value.shape[-2:], noise_std)
-        _symmetrise(draws)
-        np.add(value[index], draws, out=result[index])
+        _noisy_matrix(value[index], float(exact.step), noise_std, noise, result[index])
     return Noisy(result, noise_std, symmetric=True)
 
 
-def _symmetrise(matrix: np.ndarray) -> None:
-    """Replace a square matrix by its symmetric part, in place, a tile at a time."""
-    size = len(matrix)
-    for top in range(0, size, _TILE):
-        for left in range(0, top + _TILE, _TILE):
-            rows, columns = slice(top, top + _TILE), slice(left, left + _TILE)
-            tile = matrix[rows, columns] + matrix[columns, rows].T
-            tile *= 0.5
-            matrix[rows, columns] = tile
-            matrix[columns, rows] = tile.T
+def _noisy_matrix(whole: np.ndarray, step: float, noise_std: float, noise: NoiseSource, result: np.ndarray) -> None:
+    """Fill a symmetric matrix: the diagonal with noise of noise_std, then what is right of it with noise_std/√2."""
+    np.fill_diagonal(result, on_grid(np.diagonal(whole), step, noise_std, noise))
+    size = len(whole)
+    height = max(1, _ROW_NUMBERS // max(size, 1))
+    for top in range(0, size, height):  # some rows at a time: one matrix may be large, and is not held twice
+        rows = slice(top, min(top + height, size))
+        upper = np.arange(size) > np.arange(rows.start, rows.stop)[:, None]
+        result[rows][upper] = on_grid(whole[rows][upper], step, noise_std / np.sqrt(2), noise)
+        result[:, rows].T[upper] = result[rows][upper]

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from sfumato.data.engine import Exact
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, charge_stage
+from sfumato.mechanisms.queries import Noisy, charge_stage, on_grid
 from sfumato.privacy.ledger import Ledger
 
 
@@ -93,7 +93,7 @@ def noisy_words(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource)
     if tally.words and planned.extra_delta <= 0:
         raise ConfigError(f"Expected an additive part of delta for stage {stage!r}, got none.")
     noise_std = charge_stage(exact, stage, ledger, noise)
-    listed = Noisy(noise.gaussian(tally.listed.shape, noise_std) + tally.listed, noise_std)
+    listed = Noisy(on_grid(tally.listed.astype(np.int64), 1.0, noise_std, noise), noise_std)
     threshold = 0.0
     shown: dict[str, dict[str, float]] = {}
     if tally.words:
@@ -104,7 +104,7 @@ def noisy_words(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource)
             unit_rows=tally.unit_rows,
         )
     for name, counts in tally.words.items():
-        values = noise.gaussian(len(counts), noise_std) + np.array(list(counts.values()), dtype=np.float64)
+        values = on_grid(np.array(list(counts.values()), dtype=np.int64), 1.0, noise_std, noise)
         kept = [(w, float(v)) for w, v in zip(counts, values, strict=True) if v >= threshold]
         shown[name] = dict(sorted(kept))  # in an order that is not that of the records
     return NoisyTally(listed, shown, threshold)
