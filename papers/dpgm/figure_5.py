@@ -35,7 +35,7 @@ from sfumato.models.streams import public_stream
 from sfumato.synthesizers.dpgm_settings import VAE, MixtureShares
 
 SIZES = {"pairs": 2, "triples": 3}
-SAMPLES = 100  # synthetic sets per public set: sampling noise is free to shrink
+SAMPLES = 60  # synthetic sets per public set: sampling noise is free to shrink
 # most of what these sets let one learn is in the profiles of clusters: half an epoch of networks is left
 SHARED = {
     "epochs": 0.5,
