@@ -175,6 +175,28 @@ def accept_only_unit_scale(standard: np.ndarray) -> None:
         assert stats.kstest(standard * wrong, "norm").pvalue < FALSE_ALARM
 
 
+def gaussian_delta(noise_multiplier: float) -> Callable[[float], float]:
+    """δ(ε) of the Gaussian event that is charged: privacy-loss distribution N(μ²/2, μ²), μ = 1/multiplier."""
+    mu = 1 / noise_multiplier
+
+    def delta(epsilon):
+        return stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+
+    return delta
+
+
+def worst_neighbours(case: MechanismCase) -> tuple[Rows, Rows]:
+    """Some records with the longest one of the pool, and without it."""
+    statistic = case.statistic.statistic
+    norms = []
+    for record in case.statistic.pool:
+        total = statistic.zero()
+        statistic.add(total, record)
+        norms.append(np.linalg.norm(total))
+    base = join(case.statistic.pool[:3])
+    return join([base, case.statistic.pool[int(np.argmax(norms))]]), base
+
+
 def check_distinguisher(
     case: MechanismCase,
     chunk: Rows,
@@ -193,6 +215,12 @@ def check_distinguisher(
     `noise_factor` shrinks the noise, to show that the test can fail.
     """
     first, second = _projections(case, chunk, neighbour, noise_multiplier, runs, noise_factor)
+    compare_samples(first, second, delta_of)
+
+
+def compare_samples(first: np.ndarray, second: np.ndarray, delta_of: Callable[[float], float]) -> None:
+    """Refuse two samples of one number, of neighbours, that a threshold tells apart better than δ(ε) allows."""
+    runs = len(first)
     thresholds = np.quantile(np.concatenate([first, second]), np.linspace(0.02, 0.98, 25))
     level = FALSE_ALARM / len(thresholds)
     for one, other in ((first, second), (-second, -first)):
