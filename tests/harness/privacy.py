@@ -168,6 +168,28 @@ def check_noise_law(case: MechanismCase, *, noise_multiplier: float = 3.0, at_le
     accept_only_unit_scale(np.concatenate(draws))
 
 
+def check_noise_independent(case: MechanismCase, *, runs: int = 200, coordinates: int = 200) -> None:
+    """No two coordinates of a release share their noise, nor two releases that follow each other.
+
+    Correlations of some coordinates over many releases: 7 standard deviations of their law where there is none.
+    """
+    chunk, noise = join(case.statistic.pool[:5]), SeededNoise(1)
+    exact = reduce(case.statistic.statistic, FakeRecords([chunk]))
+    ledger = ledger_for(3.0, count=runs)
+    draws = []
+    for _ in range(runs):
+        noisy = case.run(exact, stage=STAGE, ledger=ledger, noise=noise)
+        draws.append(free_coordinates(noisy.value - exact.open_in_mechanism(), noisy.noise_std, case.symmetric))
+    some = np.random.default_rng(0).permutation(draws[0].size)[:coordinates]
+    found = np.array(draws)[:, some]
+    most = 7 / np.sqrt(runs)
+    if some.size > 1:
+        correlations = np.corrcoef(found, rowvar=False)
+        assert np.abs(correlations[~np.eye(some.size, dtype=bool)]).max() < most, "two coordinates share their noise"
+    following = (found[1:] * found[:-1]).mean(axis=0)
+    assert np.abs(following).max() < 1.5 * most, "two releases share their noise"
+
+
 def accept_only_unit_scale(standard: np.ndarray) -> None:
     """Accept a sample as standard normal; reject it as normal with 2/3 or 3/2 of that standard deviation."""
     assert stats.kstest(standard, "norm").pvalue > FALSE_ALARM

@@ -12,6 +12,7 @@ from harness.privacy import (
     check_distinguisher,
     check_empty,
     check_locality,
+    check_noise_independent,
     check_noise_law,
     check_norm_property,
     gaussian_delta,
@@ -63,6 +64,11 @@ def test_a_unit_of_m_records_multiplies_the_bound(name):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_noise_has_the_stated_law_and_no_other(name):
     check_noise_law(MECHANISMS[name])
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_noise_is_independent_between_coordinates_and_releases(name):
+    check_noise_independent(MECHANISMS[name])
 
 
 ATTACKED = [
