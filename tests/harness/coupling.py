@@ -79,8 +79,9 @@ class SharedCoins:
         self._draws += 1
         return SeededNoise(self._draws)
 
-    def gaussian(self, shape, noise_std):
-        return self._next().gaussian(shape, noise_std)
+    def __getattr__(self, name):
+        """Noise of any kind is drawn anew: what it is added to is made alike afterwards."""
+        return getattr(self._next(), name)
 
     def normals(self, shape):
         """Row by row, so that the rows of both are alike whoever else is there."""
