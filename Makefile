@@ -4,7 +4,12 @@ BIN := .venv/bin
 # The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow test-report lint bench docs adult tables images p3gm paper-dp-em paper-dpgm paper-dpmix clean help
+# what has to hold for the guarantee to hold
+PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/privacy tests/papers \
+	$(addprefix tests/learners/test_,batches.py clipped.py components.py em.py feature_kmeans.py kmeans.py sgd.py) \
+	tests/synthesizers/test_data_ledger.py tests/synthesizers/test_journal.py tests/cli/test_ledger.py
+
+.PHONY: demo test test-slow test-report audit lint bench docs adult tables images p3gm paper-dp-em paper-dpgm paper-dpmix clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -29,6 +34,10 @@ test-slow: .venv/.installed-test  ## the large statistical tests
 
 test-report: .venv/.installed-test  ## the report in Chromium, where there is one
 	$(ONE_THREAD) $(BIN)/python -m pytest -m browser tests/report
+
+audit: .venv/.installed-test  ## attacks on every mechanism and method, then bugs planted for them to find
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m 'audit or not (slow or browser)' $(PRIVACY_TESTS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -m audit tests/bugs
 
 lint: .venv/.installed-lint .venv/.installed-test  ## ruff, pyright, import contracts
 	$(BIN)/ruff check .

@@ -15,6 +15,7 @@ import pytest
 import safetensors.numpy
 
 from fixtures import tables
+from fuzz.cases import batches
 from sfumato import ConditionalGaussian
 
 CASES, BATCH = 250, 25
@@ -147,7 +148,7 @@ def write(random_: random.Random, files: dict[str, bytes], folder: Path) -> Path
     return path
 
 
-@pytest.mark.parametrize("batch", range(CASES // BATCH))
+@pytest.mark.parametrize("batch", batches(CASES, BATCH))
 def test_damaged_release(speak, tmp_path, originals, batch):
     refused = 0
     for case in range(batch * BATCH, (batch + 1) * BATCH):

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from fixtures import tables
+from fuzz.cases import batches
 from fuzz.planted import WORD, assert_no_byte
 from sfumato.data.documents import _PlainLoader
 
@@ -72,7 +73,7 @@ def _change(random_: random.Random, node: object) -> None:
         return
 
 
-@pytest.mark.parametrize("batch", range(CASES // BATCH))
+@pytest.mark.parametrize("batch", batches(CASES, BATCH))
 def test_damaged_schema(speak, tmp_path, batch):
     table = tables.frame(20)
     table["id"] = WORD

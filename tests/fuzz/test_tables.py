@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures import tables
+from fuzz.cases import batches
 from fuzz.planted import DIGITS, SECRETS, WORD, assert_no_byte, assert_silent, told
 from sfumato import ConditionalGaussian, load
 from sfumato.data.private import PrivateData
@@ -110,7 +111,7 @@ def _bitten(random_: random.Random, raw: bytes) -> bytes:
     return raw[: random_.randrange(len(raw) + 1)] if random_.random() < 0.05 else raw
 
 
-@pytest.mark.parametrize("batch", range(CASES // BATCH))
+@pytest.mark.parametrize("batch", batches(CASES, BATCH))
 def test_damaged_csv(speak, tmp_path, batch):
     schema, data, release, made = (tmp_path / name for name in ("s.yaml", "d.csv", "r", "o.csv"))
     schema.write_text(SCHEMA, encoding="utf-8")

@@ -176,11 +176,55 @@ def check_noise_law(case: MechanismCase, *, noise_multiplier: float = 3.0, at_le
     accept_only_unit_scale(np.concatenate(draws))
 
 
+def check_noise_independent(case: MechanismCase, *, runs: int = 200, coordinates: int = 200) -> None:
+    """No two coordinates of a release share their noise, nor two releases that follow each other.
+
+    Correlations of some coordinates over many releases: 7 standard deviations of their law where there is none.
+    """
+    chunk, noise = join(case.statistic.pool[:5]), SeededNoise(1)
+    exact = reduce(case.statistic.statistic, FakeRecords([chunk]))
+    ledger = ledger_for(3.0, count=runs)
+    draws = []
+    for _ in range(runs):
+        noisy = case.run(exact, stage=STAGE, ledger=ledger, noise=noise)
+        draws.append(free_coordinates(noisy.value - exact.open_in_mechanism(), noisy.noise_std, case.symmetric))
+    some = np.random.default_rng(0).permutation(draws[0].size)[:coordinates]
+    found = np.array(draws)[:, some]
+    most = 7 / np.sqrt(runs)
+    if some.size > 1:
+        correlations = np.corrcoef(found, rowvar=False)
+        assert np.abs(correlations[~np.eye(some.size, dtype=bool)]).max() < most, "two coordinates share their noise"
+    following = (found[1:] * found[:-1]).mean(axis=0)
+    assert np.abs(following).max() < 1.5 * most, "two releases share their noise"
+
+
 def accept_only_unit_scale(standard: np.ndarray) -> None:
     """Accept a sample as standard normal; reject it as normal with 2/3 or 3/2 of that standard deviation."""
     assert stats.kstest(standard, "norm").pvalue > FALSE_ALARM
     for wrong in (2 / 3, 3 / 2):
         assert stats.kstest(standard * wrong, "norm").pvalue < FALSE_ALARM
+
+
+def gaussian_delta(noise_multiplier: float) -> Callable[[float], float]:
+    """δ(ε) of the Gaussian event that is charged: privacy-loss distribution N(μ²/2, μ²), μ = 1/multiplier."""
+    mu = 1 / noise_multiplier
+
+    def delta(epsilon):
+        return stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+
+    return delta
+
+
+def worst_neighbours(case: MechanismCase) -> tuple[Rows, Rows]:
+    """Some records with the longest one of the pool, and without it."""
+    statistic = case.statistic.statistic
+    norms = []
+    for record in case.statistic.pool:
+        total = statistic.zero()
+        statistic.add(total, record)
+        norms.append(np.linalg.norm(total))
+    base = join(case.statistic.pool[:3])
+    return join([base, case.statistic.pool[int(np.argmax(norms))]]), base
 
 
 def check_distinguisher(
@@ -201,6 +245,12 @@ def check_distinguisher(
     `noise_factor` shrinks the noise, to show that the test can fail.
     """
     first, second = _projections(case, chunk, neighbour, noise_multiplier, runs, noise_factor)
+    compare_samples(first, second, delta_of)
+
+
+def compare_samples(first: np.ndarray, second: np.ndarray, delta_of: Callable[[float], float]) -> None:
+    """Refuse two samples of one number, of neighbours, that a threshold tells apart better than δ(ε) allows."""
+    runs = len(first)
     thresholds = np.quantile(np.concatenate([first, second]), np.linspace(0.02, 0.98, 25))
     level = FALSE_ALARM / len(thresholds)
     for one, other in ((first, second), (-second, -first)):

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from harness.cases import MECHANISMS, STATISTICS
 from harness.privacy import (
@@ -14,13 +13,16 @@ from harness.privacy import (
     check_distinguisher,
     check_empty,
     check_locality,
+    check_noise_independent,
     check_noise_law,
     check_norm_property,
     free_coordinates,
+    gaussian_delta,
     join,
     ledger_for,
     make_exact,
     search_neighbours,
+    worst_neighbours,
 )
 from sfumato.data.engine import reduce
 from sfumato.errors import ConfigError, LedgerError
@@ -66,25 +68,9 @@ def test_noise_has_the_stated_law_and_no_other(name):
     check_noise_law(MECHANISMS[name])
 
 
-def _gaussian_delta(noise_multiplier):
-    """δ(ε) of the Gaussian event that is charged: privacy-loss distribution N(μ²/2, μ²), μ = 1/multiplier."""
-    mu = 1 / noise_multiplier
-
-    def delta(epsilon):
-        return stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
-
-    return delta
-
-
-def _worst_neighbours(case):
-    statistic = case.statistic.statistic
-    norms = []
-    for record in case.statistic.pool:
-        total = statistic.zero()
-        statistic.add(total, record)
-        norms.append(np.linalg.norm(total))
-    base = join(case.statistic.pool[:3])
-    return join([base, case.statistic.pool[int(np.argmax(norms))]]), base
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_noise_is_independent_between_coordinates_and_releases(name):
+    check_noise_independent(MECHANISMS[name])
 
 
 ATTACKED = [
@@ -99,8 +85,8 @@ ATTACKED = [
 @pytest.mark.parametrize("name", ATTACKED)
 def test_best_attack_on_worst_neighbours_stays_under_the_account(name):
     case = MECHANISMS[name]
-    chunk, neighbour = _worst_neighbours(case)
-    arguments = {"noise_multiplier": 1.0, "delta_of": _gaussian_delta(1.0), "runs": 2_000}
+    chunk, neighbour = worst_neighbours(case)
+    arguments = {"noise_multiplier": 1.0, "delta_of": gaussian_delta(1.0), "runs": 2_000}
     check_distinguisher(case, chunk, neighbour, **arguments)
     with pytest.raises(AssertionError, match="beyond the account"):
         check_distinguisher(case, chunk, neighbour, noise_factor=0.5, **arguments)
@@ -110,8 +96,8 @@ def test_best_attack_on_worst_neighbours_stays_under_the_account(name):
 @pytest.mark.parametrize("name", ATTACKED)
 def test_best_attack_with_many_runs(name):
     case = MECHANISMS[name]
-    chunk, neighbour = _worst_neighbours(case)
-    arguments = {"noise_multiplier": 1.0, "delta_of": _gaussian_delta(1.0), "runs": 100_000}
+    chunk, neighbour = worst_neighbours(case)
+    arguments = {"noise_multiplier": 1.0, "delta_of": gaussian_delta(1.0), "runs": 100_000}
     check_distinguisher(case, chunk, neighbour, **arguments)
     with pytest.raises(AssertionError, match="beyond the account"):
         check_distinguisher(case, chunk, neighbour, noise_factor=0.85, **arguments)

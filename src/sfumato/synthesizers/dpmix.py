@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, final
@@ -18,13 +18,13 @@ from typing import Any, ClassVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.atomic import atomic_path
+from sfumato.data.atomic import atomic_path, reason_of
 from sfumato.data.engine import Rows
 from sfumato.data.schema import Schema
 from sfumato.data.sinks import write_table
 from sfumato.encoders.images import ImageLayout
 from sfumato.encoders.table import TableEncoder
-from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.errors import ConfigError, OutputError, require_integer, require_positive
 from sfumato.mechanisms.mixing import (
     FixedDegreeMixing,
     MixableRecords,
@@ -228,13 +228,13 @@ class DPMix(Synthesizer):
                 "Expected Poisson or subset mixing to write mixtures as they are made, got fixed degrees."
             )
         with atomic_path(Path(out), overwrite=overwrite, marker=CERTIFICATE_FILE) as partial:
-            partial.mkdir()
+            _or_refuse(Path(out), partial.mkdir)
             release = self._fit(
                 lambda fit: self._write(fit, partial / MIXTURES_FILE),
                 data, schema, target, n_public, seed, progress=None, checkpoint=None, ledger=ledger,
             )  # fmt: skip
             text = json.dumps(release.certificate.to_dict(), indent=1, ensure_ascii=False)
-            (partial / CERTIFICATE_FILE).write_text(text, encoding="utf-8")
+            _or_refuse(Path(out), lambda: _write_text(partial / CERTIFICATE_FILE, text))
         return release.certificate
 
     def _write(self, fit: Fit, path: Path) -> Fitted:
@@ -338,3 +338,14 @@ class _Shape:
         for block in encoder.blocks:
             is_label[block.entries] = block.name == self.target
         return vectors[:, ~is_label], vectors[:, is_label]
+
+
+def _or_refuse(out: Path, act: Callable[[], None]) -> None:
+    """Do it, or say why the system does not let us write the output."""
+    failure = reason_of(act)
+    if failure:
+        raise OutputError(f"Cannot write {out}: {failure}.")
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -18,7 +18,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from sfumato.data.atomic import atomic_path, refuse_existing
+from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.errors import ConfigError, OutputError
 from sfumato.learners.progress import Progress
 from sfumato.privacy.ledger import Ledger
@@ -98,7 +98,9 @@ class Journal:
             header["charge"] = self.charge
         packed = safetensors.numpy.save({n: np.asarray(a, order="C") for n, a in arrays.items()}, header)
         with atomic_path(self._path, overwrite=True) as partial:
-            partial.write_bytes(packed)
+            failure = reason_of(lambda: _write_bytes(partial, packed))
+            if failure:
+                raise OutputError(f"Cannot write the checkpoint {self._path}: {failure}. What it held before is whole.")
 
     def _read(self, path: Path) -> None:
         fault = None
@@ -169,6 +171,10 @@ def written_out(setting: object) -> str:
         return repr(setting)
     content = hashlib.sha256(np.ascontiguousarray(setting).tobytes()).hexdigest()
     return f"array({setting.shape}, {setting.dtype.str}, sha256 {content})"
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 def _digest(identity: Mapping[str, Any]) -> str:

@@ -1,0 +1,235 @@
+"""Every method on neighbours that release the same: sensitivities hold, and nothing else reaches the release.
+
+`harness.coupling` says how. One record more, or another in the place of one: an ordinary one, one of corners and bad
+cells, and one that is alone with its label.
+"""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("torch", reason="networks need the extra nets")
+
+from fixtures import tables
+from fixtures.methods import DATA_SETS, MIXED, QUICK
+from harness.coupling import check_same, check_sensitivities, coupled
+from sfumato import DPGM, BuyCount, ConditionalGaussian, DPMix, IndependentItems
+from sfumato.data.open_schema import OpenSchema
+from sfumato.data.schema import Schema
+from sfumato.data.sources import open_source
+from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
+from sfumato.learners.clip_norms import AdaptiveClip
+from sfumato.learners.marginals import ClassCellCounts
+from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
+from sfumato.synthesizers import gaussian
+from sfumato.synthesizers.dpgm_settings import RBM, VAE
+from sfumato.synthesizers.methods import METHODS
+from sfumato.synthesizers.purposes import Training
+
+pytestmark = pytest.mark.usefixtures("coarse_accounts")
+QUICKEST = ("gaussian", "independent-items", "dpmix, fixed degree")
+
+
+def parts(methods):
+    """The methods as parameters: networks are left to `make audit`."""
+    marks = (pytest.mark.audit, pytest.mark.slow)
+    return [name if name in QUICKEST else pytest.param(name, marks=marks) for name in methods]
+
+
+ADAPTIVE = {"clip_norm": AdaptiveClip()}
+TABLE_METHODS = {
+    **QUICK,
+    **DATA_SETS,
+    "dpgm, adaptive": partial(DPGM, component=VAE(hidden=(8,), latent_dim=2), **{**MIXED, **ADAPTIVE}),
+    "dpgm, adaptive machines": partial(DPGM, component=RBM(hidden=6, n_chains=3, burn_in=3), **{**MIXED, **ADAPTIVE}),
+    "dpmix, fixed degree": partial(DPMix, mixture_degree=4, mixing=FixedDegreeMixing()),
+}
+BASE = tables.frame(150)
+BASE = BASE[BASE["income"] == "<=50K"].head(70).reset_index(drop=True)
+CORNER = {
+    "id": 0, "sex": "x", "grade": None, "member": True, "age": 10**6, "weight": np.nan,
+    "seen": pd.Timestamp("2200-01-01"), "income": ">50K",
+}  # fmt: skip
+RECORDS = {"alone with its label": CORNER, "an ordinary one": tables.frame(300).iloc[299].to_dict()}
+
+
+def made(method: str):
+    """The method at ε = 2, with batches that are a part of the records."""
+    make = TABLE_METHODS[method]
+    sampled = isinstance(make, partial) and "batch_size" in make.keywords
+    return make(epsilon=2.0, **({"batch_size": 60} if sampled else {}))
+
+
+def leaves(release) -> dict:
+    """All that a release holds, by name."""
+    found = {f"parameter {name}": array for name, array in release.parameters.items()}
+    found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
+    found |= {f"noise {i}": m.noise_std for i, m in enumerate(release.measurements)}
+    return found | {
+        "certificate": release.certificate.content, "sampler": release.sampler, "form": release.form,
+        "schema": release.schema,
+    }  # fmt: skip
+
+
+def with_record(record: dict, frame: pd.DataFrame = BASE, place: int | None = None) -> pd.DataFrame:
+    """The frame with a record at its end, or in the place of one."""
+    row = pd.DataFrame([record])[list(frame.columns)]
+    rest = frame if place is None else frame.drop(index=frame.index[place])
+    return pd.concat([rest, row], ignore_index=True).astype({"grade": object, "age": np.int64, "id": np.int64})
+
+
+def attack(monkeypatch, fit, one, other, *, replaced=False) -> float:
+    first, second, tape = coupled(monkeypatch, fit, one, other, more=0 if replaced else 1)
+    check_same(first, second)
+    return check_sensitivities(tape, replaced=replaced)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("record", RECORDS)
+@pytest.mark.parametrize("target", [None, "income"])
+@pytest.mark.parametrize("method", parts(TABLE_METHODS))
+def test_tables(monkeypatch, method, target, record):
+    def fit(data):
+        return leaves(made(method).fit(data, schema=tables.schema(), target=target, seed=1))
+
+    frame = with_record(RECORDS["an ordinary one"])
+    attack(monkeypatch, fit, frame, with_record(RECORDS[record], frame))
+    if record == "alone with its label":
+        attack(monkeypatch, fit, frame, with_record(RECORDS[record], frame, len(frame) - 1), replaced=True)
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+def test_subsets_of_replaced_records(monkeypatch):
+    def fit(data):
+        method = DPMix(epsilon=2.0, mixture_degree=4, mixing=SubsetMixing())
+        return leaves(method.fit(data, schema=tables.schema(), target="income", seed=1))
+
+    frame = with_record(RECORDS["an ordinary one"], tables.frame(tables.ROWS - 1))
+    attack(monkeypatch, fit, frame, with_record(CORNER, frame, len(frame) - 1), replaced=True)
+
+
+IMAGE_METHODS = {
+    **{name: QUICK[name] for name in ("gaussian", "p3gm", "dpgm", "dpgm, machines", "dp-vae")},
+    "gaussian, training": partial(ConditionalGaussian, purpose=Training()),
+    **DATA_SETS,
+}
+
+
+@pytest.mark.parametrize("method", parts(IMAGE_METHODS))
+def test_images(monkeypatch, method):
+    pixels, labels = tables.images(60)
+    lone = (np.concatenate([pixels, 255 - pixels[:1]]), np.append(np.minimum(labels, 1), 2))
+    without = (lone[0][:-1], lone[1][:-1])
+
+    def fit(data):
+        return leaves(IMAGE_METHODS[method](epsilon=2.0).fit(data, schema=tables.image_schema(), seed=1))
+
+    attack(monkeypatch, fit, without, lone)
+    other = (np.concatenate([pixels, pixels[:1]]), np.append(np.minimum(labels, 1), 0))
+    attack(monkeypatch, fit, lone, other, replaced=True)
+
+
+SETS = Schema.from_dict({"rows": 60, "columns": {"items": {"kind": "set", "n_items": 8, "max_length": 4}}})
+SET_METHODS = {
+    "independent-items": IndependentItems,
+    "dpgm": partial(DPGM, component=VAE(hidden=(8,), latent_dim=2), **MIXED),
+    "dpgm, machines": partial(DPGM, component=RBM(hidden=6, n_chains=3, burn_in=3), **MIXED),
+}
+
+
+@pytest.mark.parametrize("method", parts(SET_METHODS))
+def test_sets(monkeypatch, method):
+    rng = np.random.default_rng(0)
+    sets = [np.flatnonzero(rng.random(8) < 0.3)[:4].tolist() for _ in range(60)]
+
+    def fit(data):
+        return leaves(SET_METHODS[method](epsilon=2.0).fit(pa.table({"items": data}), schema=SETS, seed=1))
+
+    for more in ([0, 1, 2, 3, 4, 5, 6, 7], []):
+        attack(monkeypatch, fit, sets, [*sets, more])
+        attack(monkeypatch, fit, [*sets, more], [*sets, [7]], replaced=True)
+
+
+@pytest.mark.parametrize("town", ["Riga", "Xanthippe"])
+def test_discovery(monkeypatch, town):
+    """A word of one record's own is left to the additive δ: here the threshold is far above it."""
+    frame = pd.DataFrame({"age": np.arange(200) % 70, "town": ["Riga", "Oslo"] * 100})
+    more = pd.concat([frame, pd.DataFrame({"age": [10**9], "town": [town]})], ignore_index=True)
+
+    def fit(data):
+        opened = OpenSchema.of(open_source(frame), {"town": "categorical", "age": "integer"}, rows=200)
+        return leaves(ConditionalGaussian(epsilon=8.0).fit(data, schema=opened, seed=1))
+
+    attack(monkeypatch, fit, frame, more)
+
+
+def test_a_bought_count(monkeypatch):
+    def fit(data):
+        method = ConditionalGaussian(epsilon=2.0, delta=1e-6)
+        return leaves(method.fit(data, schema=tables.schema(), n_public=BuyCount(), target="income", seed=1))
+
+    attack(monkeypatch, fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))
+
+
+PUBLIC = {"epsilon": 2.0, "n_public": 60, "bounds": (-1.0, 1.0), "seed": 1}
+ESTIMATORS = {
+    "mixture": DPGaussianMixture(2, **PUBLIC),
+    "factors": DPFactorAnalysis(1, **PUBLIC),
+    "k-means": DPKMeans(2, **PUBLIC),
+    "kernel k-means": DPKernelKMeans(2, n_features=20, **PUBLIC),
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("odd", [np.array([50.0, -50.0, 1.0]), np.full(3, np.nan)], ids=["outside", "no number"])
+def test_estimators(monkeypatch, estimator, odd):
+    points = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+
+    def fit(data):
+        fitted = ESTIMATORS[estimator].fit(data)
+        found = {name: value for name, value in vars(fitted).items() if isinstance(value, np.ndarray)}
+        return found | {f"release {i}": noisy.value for i, noisy in enumerate(fitted.releases_)}
+
+    attack(monkeypatch, fit, points, np.vstack([points, odd]))
+    attack(monkeypatch, fit, np.vstack([points, odd]), np.vstack([points, -points[:1]]), replaced=True)
+
+
+def test_every_method_is_attacked():
+    makes = [*TABLE_METHODS.values(), *IMAGE_METHODS.values(), *SET_METHODS.values()]
+    attacked = {(make.func if isinstance(make, partial) else make).method for make in makes}
+    assert attacked == {name for name, method in METHODS.items() if method.private}
+
+
+class TestItCanFail:
+    """The attack finds what a wrong recipe lets out."""
+
+    def fit(self, data):
+        return leaves(ConditionalGaussian(epsilon=2.0).fit(data, schema=tables.schema(), target="income", seed=1))
+
+    def test_a_statistic_that_is_too_large(self, monkeypatch):
+        add = ClassCellCounts.add
+
+        def twice(self, total, rows):
+            add(self, total, rows)
+            add(self, total, rows)
+
+        monkeypatch.setattr(ClassCellCounts, "add", twice)
+        with pytest.raises(AssertionError, match="times as far apart"):
+            attack(monkeypatch, self.fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))
+
+    def test_a_true_number_that_reaches_the_release(self, monkeypatch):
+        run = gaussian.ConditionalGaussian.run
+
+        def leaking(self, fit):
+            fitted = run(self, fit)
+            n = sum(len(rows["age"]) for rows in fit.data.coded())
+            parameters = {**fitted.parameters, "class_shares": fitted.parameters["class_shares"] + 1e-9 * n}
+            return gaussian.Fitted(fitted.sampler, parameters, fitted.measurements)
+
+        monkeypatch.setattr(gaussian.ConditionalGaussian, "run", leaking)
+        with pytest.raises(AssertionError, match="depends on more"):
+            attack(monkeypatch, self.fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))
