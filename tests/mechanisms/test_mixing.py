@@ -121,8 +121,9 @@ POOL = [
 
 
 def contribution(features, label):
-    rows = records(np.array([features]), np.array([label], float)).open_in_mechanism()[0]
-    x, y = rows[:4], rows[4:]
+    one = records(np.array([features]), np.array([label], float))
+    rows = one.open_in_mechanism()[0].astype(np.float64)
+    x, y = rows[:4] * one.steps[0], rows[4:] * one.steps[1]
     return np.concatenate([x / C_X * math.sqrt(0.7), y / C_Y * math.sqrt(0.3)])
 
 
@@ -145,6 +146,7 @@ def test_a_unit_moves_only_its_own_mixtures_by_its_own_share(mixing):
     settings = settings_of(mixing, n_mixtures=500)
     one, two = (mix(records(x), settings, NoNoise(4))[0] for x in (base, other))
     step = (records(other).open_in_mechanism()[7] - records(base).open_in_mechanism()[7])[:4] / 3
+    step = step * records(base).steps[0]
     moved = np.abs(two - one).max(axis=1) > 1e-12
     assert 0 < moved.sum() < len(moved)
     np.testing.assert_allclose((two - one)[moved], np.tile(step, (moved.sum(), 1)), atol=1e-12)

@@ -18,14 +18,16 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.mechanisms.clip import clip_rows
 from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import on_grid
+from sfumato.mechanisms.whole import step_of, whole_rows
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, Subset
 
 NON_NEGATIVE_DISTANCE = math.sqrt(2)  # of two vectors without negative entries ÷ their norm bound
 _BLOCK_NUMBERS = 1 << 22
 _COLUMNS_AT_ONCE = 64
+_BITS = 22  # of a whole number of a row: 2^31 members add up exactly
 
 
 @final
@@ -134,11 +136,11 @@ class MixableRecords:
         self.feature_norm = require_positive(feature_norm=feature_norm)
         self.label_norm = require_positive(label_norm=label_norm)
         self.n_features, self.n_labels = features.shape[1], labels.shape[1]
+        # whole numbers of up to 22 bits, which 32-bit floats hold exactly; the replace distance of √2 rests on it that
+        # none is negative
         rows = np.empty((len(features), self.n_features + self.n_labels), dtype=np.float32)
-        # the replace distance of √2 rests on it: no entry is negative. Rounding to 32 bits, which lengthens a row by at
-        # most 1 + 2^-24, stays within the margin of clipping.
-        rows[:, : self.n_features] = np.maximum(clip_rows(features, feature_norm), 0.0)
-        rows[:, self.n_features :] = np.maximum(clip_rows(labels, label_norm), 0.0)
+        rows[:, : self.n_features] = whole_rows(np.maximum(features, 0.0), feature_norm, _BITS)
+        rows[:, self.n_features :] = whole_rows(np.maximum(labels, 0.0), label_norm, _BITS)
         self.__rows = rows
 
     @classmethod
@@ -158,8 +160,13 @@ class MixableRecords:
         records.__rows = np.concatenate([records.__rows, *parts])
         return records
 
+    @property
+    def steps(self) -> tuple[float, float]:
+        """What a 1 is worth in the rows: C_X/2^22 and C_Y/2^22."""
+        return step_of(self.feature_norm, _BITS), step_of(self.label_norm, _BITS)
+
     def open_in_mechanism(self) -> np.ndarray:
-        """Hand the rows to a mechanism that has charged the ledger. Nothing else may call this."""
+        """Hand the rows, whole numbers, to a mechanism that has charged the ledger. Nothing else may call this."""
         return self.__rows
 
     def __repr__(self) -> str:
@@ -243,16 +250,15 @@ def _draw(
     size = max(1, _BLOCK_NUMBERS // max(rows.shape[1], 4 * settings.degree))
     for members in _members(len(rows), settings, stage, noise, size):
         sums = _member_sums(members, rows)
-        sums /= settings.degree
-        features, labels = sums[:, :d], sums[:, d:]
-        for block, noise_std in ((features, stds[0]), (labels, stds[1])):
-            if block.shape[1] and not noise.silent:
-                block += noise.gaussian(block.shape, noise_std)
-        yield MixtureBlock(features, labels)
+        blocks = [
+            on_grid(block.astype(np.int64), step / settings.degree, 0.0 if noise.silent else noise_std, noise)
+            for block, step, noise_std in zip((sums[:, :d], sums[:, d:]), records.steps, stds, strict=True)
+        ]
+        yield MixtureBlock(blocks[0], blocks[1])
 
 
 def _member_sums(members: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
-    """Return members @ rows in float64, (b, d); of the 32-bit rows only some columns are widened at a time."""
+    """Return members @ rows in float64, (b, d): exact sums of whole numbers; some columns are widened at a time."""
     sums = np.empty((members.indptr.size - 1, rows.shape[1]))
     for start in range(0, rows.shape[1], _COLUMNS_AT_ONCE):
         columns = slice(start, start + _COLUMNS_AT_ONCE)

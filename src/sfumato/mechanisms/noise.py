@@ -5,8 +5,8 @@ by the ziggurat method (Marsaglia and Tsang 2000, doi:10.18637/jss.v005.i08), wi
 of draws cost one table look-up and one product. Of the 64 bits of a draw, 8 choose the layer, 1 the sign and 53 the
 position in it.
 
-Statistics in whole numbers get `rounded_gaussian`, whose law is exact. The other noise, of gradients and mixtures,
-is continuous Gaussian up to floating point; `docs/sharp_edges.md` says what that leaves open.
+Statistics in whole numbers get `rounded_gaussian`, whose law is exact. The other noise, of gradients, is continuous
+Gaussian up to floating point; `docs/sharp_edges.md` says what that leaves open.
 """
 
 from __future__ import annotations

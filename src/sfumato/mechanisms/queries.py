@@ -92,7 +92,7 @@ def on_grid(whole: np.ndarray, step: Step, noise_std: float, noise: NoiseSource)
     Args:
         whole: int64, any shape.
         step: what 1 is worth, data units; broadcasts to the shape.
-        noise_std: 0 with `NoNoise`.
+        noise_std: 0 for none.
         noise: the door of randomness.
 
     Raises:

@@ -33,7 +33,7 @@ _PACKAGES = ("sfumato", "dp-accounting", "numpy", "scipy", "pyarrow", "cryptogra
 ASSUMPTIONS = (
     "Columns, kinds, bounds, categories and every setting were fixed without looking at the records.",
     "One unit is one record of the table, unless `unit` names a column and its largest number of rows.",
-    "Noise is independent and Gaussian over the reals; it is drawn in 64-bit floating point.",
+    "Noise is independent and Gaussian over the reals: of statistics exactly, on a grid; of gradients, in 64 bits.",
     "Nothing computed from the records was published besides this release.",
     "Column names, storage types, and what a file counts as one record are public, or independent of any record.",
     "Running time and memory are outside the guarantee.",
