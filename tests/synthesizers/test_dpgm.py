@@ -19,6 +19,7 @@ from sfumato.learners.clip_norms import AdaptiveClip
 from sfumato.learners.profiles import Profiles, denoised
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.ledger import Ledger
+from sfumato.release.samplers import build_sampler
 from sfumato.synthesizers.dpgm_settings import RBM, VAE, MixtureShares
 
 RNG = np.random.default_rng(0)
@@ -165,6 +166,39 @@ def test_binary_images_are_drawn_where_asked():
     assert len(np.unique(grey["x"])) > 2
 
 
+def purity(release) -> float:
+    """Share of samples whose label is that of most samples of their component."""
+    labels = []
+    for c in range(release.parameters["component_shares"].size):
+        alone = {**release.parameters, "component_shares": np.eye(release.parameters["component_shares"].size)[c]}
+        rows = build_sampler(release.schema, release.sampler, alone).rows(200, np.random.default_rng(0))
+        labels.append(np.bincount(rows["y"], minlength=4).max() / 200)
+    return float(release.parameters["component_shares"] @ labels)
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_clusters_keep_classes_apart(table):
+    # the label is one entry of many, and what else is there says nothing of it
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 800)
+    x = rng.integers(0, 256, (800, 4, 4)).astype(np.uint8)
+    columns = {"y": {"kind": "categorical", "categories": [0, 1, 2, 3]}}
+    if table:
+        columns |= {f"x{j}": {"kind": "continuous", "lower": 0, "upper": 255} for j in range(16)}
+        data = pd.DataFrame({"y": labels} | {f"x{j}": x.reshape(800, 16)[:, j].astype(float) for j in range(16)})
+    else:
+        columns |= {"x": {"kind": "image", "shape": [4, 4], "dtype": "uint8"}}
+        data = {"x": x, "y": labels}
+    schema = Schema.from_dict({"rows": 800, "columns": columns})
+    found = {}
+    for apart in (0.0, 1.0):
+        settings = {"epsilon": NonPrivate(), "n_clusters": 4, "class_distance": apart, "binary": True}
+        release = method(**settings).fit(data, schema=schema, target="y" if table else None, seed=0)
+        found[apart] = purity(release)
+    assert found[1.0] > 0.9
+    assert found[0.0] < 0.6
+
+
 class TestProfiles:
     def test_rare_items_share_what_there_is_of_them(self):
         sums = np.array([[50.0, 2.0, 4.0, -3.0]])
@@ -215,7 +249,8 @@ class TestProfiles:
     [({"n_clusters": 0}, "n_clusters"), ({"component": "vae"}, "component"), ({"clip_norm": -1.0}, "clip_norm"),
      ({"epochs": 0}, "epochs"), ({"n_features": 1}, "n_features"), ({"n_features": 21}, "n_features"),
      ({"distance": 0.0}, "distance"), ({"record_norm": 0.0}, "record_norm"), ({"shares": 0.5}, "shares"),
-     ({"centres": np.zeros(3)}, "centres")],
+     ({"centres": np.zeros(3)}, "centres"), ({"class_distance": -1.0}, "class_distance"),
+     ({"class_distance": float("nan")}, "class_distance")],
 )  # fmt: skip
 def test_bad_settings_are_named(wrong, named):
     with pytest.raises(ConfigError, match=named):
