@@ -53,39 +53,48 @@ class Discriminant:
         shrinkage: Shrinkage | None = None,
     ) -> None:
         shrinkage = Shrinkage() if shrinkage is None else shrinkage
-        rows = x.reshape(len(x), -1)
-        count, d = rows.shape
-        self._mean, shares = rows.mean(0).astype(np.float64), y.mean(0).astype(np.float64)
-        centred = rows - self._mean.astype(np.float32)
-        inner = (centred.T @ centred / count).astype(np.float64) - sigma**2 * np.eye(d)
-        cross = (centred.T @ (y - y.mean(0)) / count).astype(np.float64)
-        if poisson:
-            inner -= np.outer(self._mean, self._mean) / degree
-            cross -= np.outer(self._mean, shares) / degree
+        self._mean, inner, cross = moments(x, y, sigma, degree, poisson=poisson)
+        shares = y.mean(0).astype(np.float64)
         shares = np.clip(shares, 0.2 / len(shares), None)
         shares /= shares.sum()
         cross -= cross.mean(1, keepdims=True)  # of labels that sum to 1 it is noise alone
-        self._weights = _inverse(inner, cross, x.shape[1:], sigma, count, shrinkage) / shares
+        self._weights = _inverse(inner, cross, x.shape[1:], sigma, len(x), shrinkage) / shares
         self._offsets = shrinkage.offset * degree * np.einsum("dk,dk->k", cross / shares, self._weights)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         return ((x.reshape(len(x), -1) - self._mean) @ self._weights - self._offsets).argmax(1)
 
 
+def moments(
+    x: np.ndarray, y: np.ndarray | None, sigma: float, degree: int, *, poisson: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean, the covariance less the noise's part, and the covariance with labels, all of mixtures."""
+    rows = x.reshape(len(x), -1)
+    mean = rows.mean(0).astype(np.float64)
+    centred = rows - mean.astype(np.float32)
+    inner = (centred.T @ centred / len(rows)).astype(np.float64) - sigma**2 * np.eye(rows.shape[1])
+    labels = np.empty((len(rows), 0), np.float32) if y is None else y
+    cross = (centred.T @ (labels - labels.mean(0)) / len(rows)).astype(np.float64)
+    if poisson:
+        inner -= np.outer(mean, mean) / degree
+        cross -= np.outer(mean, labels.mean(0)) / degree
+    return mean, inner, cross
+
+
 def _inverse(
     inner: np.ndarray, cross: np.ndarray, shape: tuple[int, ...], sigma: float, count: int, shrinkage: Shrinkage
 ) -> np.ndarray:
     """Return L(LᵀSL)⁺Lᵀ C, with L the filter and small eigenvalues shrunk."""
-    filtered = _low_passed(_low_passed(inner, shape, shrinkage.cutoff).T, shape, shrinkage.cutoff)
+    filtered = low_passed(low_passed(inner, shape, shrinkage.cutoff).T, shape, shrinkage.cutoff)
     values, vectors = np.linalg.eigh((filtered + filtered.T) / 2)
     values = np.maximum(values, 0)
     least = shrinkage.edge * sigma**2 * math.sqrt(len(inner) / count) + 1e-5
     inverse = values / (values**2 + least**2)
-    return _low_passed(vectors @ (inverse[:, None] * (vectors.T @ _low_passed(cross, shape, shrinkage.cutoff))), shape,
+    return low_passed(vectors @ (inverse[:, None] * (vectors.T @ low_passed(cross, shape, shrinkage.cutoff))), shape,
                        shrinkage.cutoff)  # fmt: skip
 
 
-def _low_passed(columns: np.ndarray, shape: tuple[int, ...], cutoff: float) -> np.ndarray:
+def low_passed(columns: np.ndarray, shape: tuple[int, ...], cutoff: float) -> np.ndarray:
     """Return columns, each a picture, with amplitudes ÷ √(1 + (frequency ÷ cutoff)²)."""
     if not cutoff:
         return columns

@@ -44,7 +44,7 @@ def picture(images: Images, degree: int, noise: str, epsilon: float | None, deno
     """One mixture: the same members and the same normals in every row."""
     n, rng = len(images.x), np.random.default_rng(degree)
     members = images.x[rng.choice(n, degree, replace=False)].reshape(degree, -1) / 255
-    if noise == "ours":
+    if noise == "ours" and epsilon is not None:
         members, sigma = clip(members, CLIP_NORM), our_noise(n, degree, epsilon, delta_of(n, epsilon))[0]
     elif epsilon is not None:
         sigma = noise_by_theorem_1(epsilon, degree, n, n, 1 / n, n_features=FEATURES, n_labels=CLASSES)
