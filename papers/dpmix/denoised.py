@@ -14,7 +14,7 @@ from discriminant import Shrinkage, low_passed, moments
 
 
 class Denoiser:
-    """Args as of `Discriminant`. Pictures come out low-passed, less the mean, in units of a single image's deviation."""
+    """Args as of `Discriminant`. Pictures come out low-passed, less the mean, times √ℓ."""
 
     def __init__(
         self, x: np.ndarray, sigma: float, degree: int, *, poisson: bool, shrinkage: Shrinkage | None = None
