@@ -20,7 +20,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 DEGREES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-EPSILONS = (None, 10.0, 3.0, 1.0)
+EPSILONS = (None, 10.0, 1.0)
 
 
 def main() -> None:
