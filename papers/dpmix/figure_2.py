@@ -19,7 +19,7 @@ from sfumato.data.kinds import Categorical, Image
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-DEGREES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+DEGREES = (64, 16, 32, 128, 8, 256, 4, 2, 1, 512)  # in the order of interest, should a run be stopped
 EPSILONS = (None, 10.0, 1.0)
 
 
