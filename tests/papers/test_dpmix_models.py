@@ -1,6 +1,7 @@
 """The models of papers/dpmix find single images' classes in the moments of noisy mixtures."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,9 @@ DEGREE, SIGMA, SIDE = 16, 0.1, 8
 def models():
     sys.path.insert(0, str(Path(__file__).parents[2] / "papers" / "dpmix"))
     try:
-        import discriminant
-        import drawn
+        return import_module("discriminant"), import_module("drawn")
     finally:
         sys.path.pop(0)
-    return discriminant, drawn
 
 
 def pictures(n, seed):
