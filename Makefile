@@ -73,10 +73,10 @@ paper-dpgm: .venv/.installed-papers  ## the figures of DPGM (papers/dpgm): SFUMA
 
 paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers/dpmix): SFUMATO_DATA=folder
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_3.py
-	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA)
-	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --images fashion_mnist
-	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --network cnn --degrees 64 --cells published:inf published:10 ours:10
+	for network in discriminant linear; do for images in mnist fashion_mnist; do $(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --images $$images --network $$network || exit 1; done; done
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --network cnn --cells published:inf:64 ours:10:64
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_1.py --data $(SFUMATO_DATA)
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_2.py --data $(SFUMATO_DATA)
 
 p3gm: .venv/.installed-papers  ## P3GM on the data sets of its paper: SFUMATO_DATA=folder; goes on where it stopped
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm.py $(SFUMATO_DATA) --validate --out p3gm.json

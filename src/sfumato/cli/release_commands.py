@@ -55,10 +55,14 @@ PoseOption = Annotated[
 ]
 MixtureDegreeOption = Annotated[
     int | None,
-    typer.Option("--mixture-degree", metavar="L", help="Of dpmix: records in a mixture, on average. Default: chosen."),
+    typer.Option(
+        "--mixture-degree",
+        metavar="L",
+        help="Of dpmix: records in a mixture, on average. Default: by formula.",
+    ),
 ]
 NMixturesOption = Annotated[
-    int | None, typer.Option("--n-mixtures", metavar="T", help="Of dpmix: how many mixtures. Default: rows.")
+    int | None, typer.Option("--n-mixtures", metavar="T", help="Of dpmix: how many mixtures. Default: as many as rows.")
 ]
 MixingOption = Annotated[
     str | None,
@@ -66,10 +70,14 @@ MixingOption = Annotated[
 ]
 ClipNormOption = Annotated[
     float | None,
-    typer.Option("--clip-norm", metavar="C", help="Of dpmix: norm of a record's features, each in [0, 1]."),
+    typer.Option(
+        "--clip-norm",
+        metavar="C",
+        help="Of dpmix: records are shrunk to this norm. Default: √d/3 for d pixels.",
+    ),
 ]
 DenoiseOption = Annotated[
-    float | None, typer.Option("--denoise", metavar="S", help="Of dpmix: Gaussian filter of S pixels on its images.")
+    float | None, typer.Option("--denoise", metavar="S", help="Of dpmix: blur its images by S pixels, against noise.")
 ]
 DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
 RowsOption = Annotated[

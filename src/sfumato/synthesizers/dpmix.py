@@ -54,11 +54,17 @@ _MOST_AUTO_DEGREE = 1024
 @final
 @dataclass(frozen=True, slots=True)
 class AutoDegree:
-    """In place of a mixture degree: a public formula picks it.
+    """In place of a mixture degree ℓ: a public formula picks it, from ε, δ, the numbers of rows, mixtures and columns.
 
-    Among the powers of two up to 1024 and half the rows, the ℓ that minimises √ℓ·(1 + a/(1−f))·(1 + b/f): how much the
-    noise adds to the variance of estimated products of features and labels (`sfumato.mechanisms.mixing.product_error`),
-    times √ℓ for what a nonlinear model loses because mixtures of more records look more alike.
+    Small ℓ needs much noise; in mixtures of many records, which look alike, little is left to learn from. Of the powers
+    of two up to 1024 and half the rows, the ℓ is taken that minimises
+
+        √ℓ·(1 + a/(1−f))·(1 + b/f),   a = d_X z²/ℓ,   b = d_Y z²/ℓ
+
+    where z is the noise multiplier that ε and δ ask for at ℓ, d_X and d_Y are the numbers of features and labels, and f
+    is the labels' share of the budget. The two factors are how much noise adds to the variance of estimated products of
+    features and labels (`sfumato.mechanisms.mixing.product_error`); √ℓ stands for what a nonlinear model loses. Of
+    60,000 images of 784 pixels: 16 at ε = 1, 32 at 3, 64 at 10.
     """
 
 
