@@ -9,7 +9,7 @@ from scipy import stats
 
 from harness.privacy import FALSE_ALARM, accept_only_unit_scale
 from sfumato.errors import ConfigError, LedgerError
-from sfumato.mechanisms.membership import binomial_table
+from sfumato.mechanisms.membership import binomial_counts, binomial_table
 from sfumato.mechanisms.mixing import (
     FixedDegreeMixing,
     MixableRecords,
@@ -95,10 +95,33 @@ def test_fixed_degree_joins_every_unit_so_often():
 
 def test_the_binomial_table_is_that_law():
     for n, p in ((1, 0.3), (20, 0.15), (60_000, 64 / 60_000), (100, 0.97), (10**6, 1e-6)):
-        first, table = binomial_table(n, p)
-        cdf = stats.binom.cdf(first + np.arange(len(table)), n, p)
-        np.testing.assert_allclose(table / 2.0**64, cdf, atol=1e-9)
-        assert stats.binom.cdf(first - 1, n, p) < 1e-18
+        first, words, ends = binomial_table(n, p)
+        cdf = stats.binom.cdf(first + np.arange(len(words)), n, p)
+        np.testing.assert_allclose(words / 2.0**64, cdf, atol=1e-9)
+        np.testing.assert_allclose([end / 2.0**128 for end in ends], cdf, atol=1e-9)
+        assert stats.binom.cdf(first - 1, n, p) < 1e-40
+
+
+@pytest.mark.parametrize("i", [0, 1, 3])
+def test_where_64_bits_leave_a_doubt_64_more_decide(i):
+    first, words, ends = binomial_table(20, 0.15)
+    low = ends[i] & (2**64 - 1)
+    for more, count in ((low - 1, i), (low, i + 1), (low + 1, i + 1)):
+        asked = []
+
+        def bits(size, more=more, asked=asked):
+            asked.append(size)
+            return np.full(size, words[i] if len(asked) == 1 else more, dtype=np.uint64)
+
+        np.testing.assert_array_equal(binomial_counts(bits, 20, 0.15, 1), first + count)
+        assert asked == [1, 1]
+
+
+def test_the_table_is_exact_to_its_last_bits():
+    first, _, ends = binomial_table(3, 0.25)
+    exact = [27, 27 + 27, 27 + 27 + 9]  # of 64
+    assert first == 0
+    assert [abs(end - 2**128 * share // 64) <= 1 for end, share in zip(ends, exact, strict=True)] == [True] * 3
 
 
 @pytest.mark.parametrize("mixing", ALL)

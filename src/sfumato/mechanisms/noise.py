@@ -236,7 +236,7 @@ class _KeyStream:
     def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
         """Return `size` independent Poisson samples of n units as rows of ones, shape (size, n).
 
-        Every unit is in every sample with the given probability, independently, up to 2^-50 in total variation per
+        Every unit is in every sample with the given probability, independently, up to 2^-110 in total variation per
         sample (`sfumato.mechanisms.membership`). Takes time and memory for the members only.
         """
         require_integer(at_least=0, n=n)
