@@ -101,6 +101,7 @@ def is_complete(value: Any) -> bool:
 
 def run_cells(results: Results, cells: Mapping[str, Cell]) -> dict[str, Any]:
     """Run the cells that are not complete, one after the other, and return all of them by key."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a cell ends with its table
     console = Console(stderr=True)
     bars = SpinnerColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*bars, console=console, disable=not console.is_terminal) as progress:

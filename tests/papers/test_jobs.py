@@ -45,10 +45,9 @@ def large(name):
         pass
 
 if __name__ == "__main__":
-    small = Limits(seconds=1.0, gib=0.4)
     cells = {
         "a": Cell(simple, ("a",)), "b": Cell(stops_the_table, ("b",)), "c": Cell(raises, ("c",)),
-        "d": Cell(busy, ("d",), small), "e": Cell(large, ("e",), Limits(seconds=60, gib=0.4)), "f": Cell(simple, ("f",)),
+        "d": Cell(busy, ("d",), Limits(1.0, 8)), "e": Cell(large, ("e",), Limits(60, 0.4)), "f": Cell(simple, ("f",)),
     }
     run_cells(Results(HERE / "table.jsonl"), cells)
 """
