@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import Results, parser, read
 
 import sfumato
 from sfumato.models.streams import public_stream
 from sfumato.synthesizers.dpgm_settings import RBM, VAE
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from drawing import parser, read
 from images import accuracy
+from jobs import Results
 
 DELTA = 1e-5
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -82,7 +84,7 @@ def picture(grids: dict[str, np.ndarray], path: Path) -> None:
 
 def main() -> None:
     """Fit, draw, score."""
-    arguments = parser(__doc__, runs=1)
+    arguments = parser(__doc__, "dpgm", repeats=("runs", 1))
     arguments.add_argument("--epsilon", type=float, default=1.74)
     arguments.add_argument("--components", nargs="+", choices=SETTINGS, default=["vae"])
     arguments.add_argument("--validate", action="store_true")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,24 +142,6 @@ class Linear:
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         return ((x.reshape(len(x), -1) - self._mean) @ self._weights + self._label).argmax(1)
-
-
-class Results:
-    """Figures by key, one JSON line each; what is there is not computed again."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self.found = path, {}
-        if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            self.found = {e["key"]: e["value"] for e in map(json.loads, lines)}
-
-    def get(self, key: str, compute: Callable[[], Any]) -> Any:
-        if key not in self.found:
-            self.found[key] = compute()
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "value": self.found[key]}) + "\n")
-        return self.found[key]
 
 
 def score(

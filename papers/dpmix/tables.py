@@ -8,9 +8,15 @@ faster schedule of `mixed.py`, minutes a cell; `published` is its published sche
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from baselines import local_perturbation, random_projection
-from mixed import FAST, PUBLISHED, Images, Linear, Results, arguments, our_mixtures, published_mixtures, score
+from mixed import FAST, PUBLISHED, Images, Linear, arguments, our_mixtures, published_mixtures, score
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from jobs import Results
 
 DEGREES = (4, 8, 16, 32, 64, 128, 256, 512)
 CLIP_NORM = 28 / 3
