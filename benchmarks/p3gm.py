@@ -38,8 +38,8 @@ DATA = ("adult", "credit", "esr", "isolet", *IMAGES)
 METHODS = ("best", "released", "written", "ae", "vae", "pgm", "plain vae")
 
 
-def synthesizer(method: str, data: str, rows: int) -> sfumato.P3GM | sfumato.DPVAE:
-    """Return the synthesizer of a cell."""
+def synthesizer(method: str, data: str, rows: int, epsilon: float = 1.0) -> sfumato.P3GM | sfumato.DPVAE:
+    """Return the synthesizer of a cell; published settings have their own ε."""
     if method == "released":
         return P3GM.as_released(data, n_public=rows, delta=DELTA)
     if method == "written":
@@ -50,11 +50,11 @@ def synthesizer(method: str, data: str, rows: int) -> sfumato.P3GM | sfumato.DPV
     if method == "plain vae":
         return sfumato.DPVAE(epsilon=NonPrivate(), batch_size=batch)
     if method == "vae":
-        return sfumato.DPVAE(epsilon=1.0, delta=DELTA, batch_size=batch)
-    return P3GM(epsilon=1.0, delta=DELTA, batch_size=batch, variance=False if method == "ae" else None)
+        return sfumato.DPVAE(epsilon=epsilon, delta=DELTA, batch_size=batch)
+    return P3GM(epsilon=epsilon, delta=DELTA, batch_size=batch, variance=False if method == "ae" else None)
 
 
-def table_run(folder: Path, data: str, method: str, *, validate: bool) -> dict[str, Any]:
+def table_run(folder: Path, data: str, method: str, *, validate: bool, epsilon: float = 1.0) -> dict[str, Any]:
     """Fit once and score."""
     if data == "adult":
         train, test = adult.read(folder / "adult.parquet", validate=validate)
@@ -66,7 +66,7 @@ def table_run(folder: Path, data: str, method: str, *, validate: bool) -> dict[s
         if validate:
             train, test = adult.split(train, share=1 / 3, seed=1)
     start = time.perf_counter()
-    chosen = synthesizer(method, data, schema.rows or len(train))
+    chosen = synthesizer(method, data, schema.rows or len(train), epsilon)
     release = chosen.fit(train, schema=schema, target=target)
     seconds = time.perf_counter() - start
     made = release.sample(len(train))

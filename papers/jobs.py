@@ -24,6 +24,7 @@ from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColum
 
 FINISHED, NOT_FINISHED, FAILED = "finished", "not finished", "failed"
 _POLL_SECONDS = 0.2
+_TOO_LARGE = ("MemoryError", "larger than the maximum possible size")
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -162,8 +163,11 @@ def run_command(command: list[str], limits: Limits, environment: dict[str, str] 
         return {**watch.verdict(), **watch.used()}
     if process.returncode == 0:
         return {"status": FINISHED, **watch.used()}
-    last = error.decode(errors="replace").strip().splitlines()[-1:]
-    return {"status": FAILED, "error": last[0][:300] if last else f"exit code {process.returncode}", **watch.used()}
+    lines = error.decode(errors="replace").strip().splitlines()
+    why = lines[-1][:300] if lines else f"exit code {process.returncode}"
+    if any(words in why for words in _TOO_LARGE):
+        return {"status": NOT_FINISHED, "limit": "memory", "error": why, **watch.used()}
+    return {"status": FAILED, "error": why, **watch.used()}
 
 
 class _Watch:

@@ -76,7 +76,7 @@ def table_cell(
 ) -> dict[str, Any]:
     """Fit once, sample as many rows as were fitted, and score; figures of one cell."""
     if method in P3GM:
-        return p3gm.table_run(folder, data, method, validate=validate)
+        return p3gm.table_run(folder, data, method, validate=validate, epsilon=epsilon)
     table = peer_tables.TABLES[data](folder)
     train, held = split(table.frame, share=0.1, seed=0)
     if validate:
