@@ -8,6 +8,7 @@ from sfumato.evaluate.clusters import clustering_accuracy
 from sfumato.evaluate.correlations import correlation_differences
 from sfumato.evaluate.counting_queries import counting_query_errors
 from sfumato.evaluate.fidelity import total_variation
+from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.neighbours import nearest_rows
 from sfumato.evaluate.runs import over_runs
 from sfumato.evaluate.scores import evaluate
@@ -19,6 +20,7 @@ __all__ = [
     "correlation_differences",
     "counting_query_errors",
     "evaluate",
+    "mixture_scores",
     "nearest_rows",
     "over_runs",
     "total_variation",
