@@ -24,7 +24,7 @@ from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColum
 
 FINISHED, NOT_FINISHED, FAILED = "finished", "not finished", "failed"
 _POLL_SECONDS = 0.2
-_TOO_LARGE = ("MemoryError", "larger than the maximum possible size")
+_TOO_LARGE = ("MemoryError", "larger than the maximum possible size", "maximum supported dimension for an ndarray")
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
