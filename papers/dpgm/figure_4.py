@@ -92,9 +92,7 @@ def load(folder: Path, *, validate: bool) -> tuple[np.ndarray, np.ndarray, np.nd
     return x[fit], y[fit], x[held], y[held]
 
 
-def cell(
-    folder: Path, component: str, epsilon: float, seed: int, options: dict[str, bool], grid: str
-) -> dict[str, Any]:
+def cell(folder: Path, component: str, epsilon: float, seed: int, flags: dict[str, bool], grid: str) -> dict[str, Any]:
     """Fit once, keep a grid of samples if it has a name, and teach the network."""
     x, y, test_x, test_y = load(folder, validate=flags["validate"])
     begun = time.monotonic()
