@@ -9,14 +9,17 @@ scripts are taken over from benchmarks/results, each with the name of its file.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cells import DATA, parser
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import parser
 from jobs import FINISHED, Results
 
 HERE = Path(__file__).parent
+DATA = ("adult", "credit", "esr", "isolet")
 MEASURED = HERE.parents[1] / "benchmarks" / "results"
 KEPT = ("auroc", "auprc", "tvd_2way", "tvd_2way_test", "accuracy", "accuracy_best_epoch", "epsilon")
 COSTS = ("status", "limit", "error", "fit_seconds", "seconds", "cpu_seconds", "peak_gib", "epsilon_by_own_account")
@@ -62,7 +65,7 @@ def trimmed(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = parser(__doc__).parse_args()
+    options = parser(__doc__, "p3gm").parse_args()
     path = HERE / "expected.json"
     expected = json.loads(path.read_text())
     runs = expected["runs"]
