@@ -9,7 +9,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/privacy tests/
 	$(addprefix tests/learners/test_,batches.py clipped.py components.py em.py feature_kmeans.py kmeans.py sgd.py) \
 	tests/synthesizers/test_data_ledger.py tests/synthesizers/test_journal.py tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint bench docs adult tables images p3gm paper-dp-em paper-dpgm paper-dpmix clean help
+.PHONY: demo test test-slow test-report audit lint bench docs adult tables images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -77,6 +77,31 @@ paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --network cnn --cells published:inf:64 ours:10:64
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_1.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_2.py --data $(SFUMATO_DATA)
+
+# Peers need older libraries than ours. torch is named, so that its CPU build is taken where one is offered.
+.peers/smartnoise/bin/python:
+	$(PYTHON) -m venv .peers/smartnoise
+	.peers/smartnoise/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 smartnoise-synth==1.0.8 packaging
+
+.peers/dpmm/bin/python:
+	$(PYTHON) -m venv .peers/dpmm
+	.peers/dpmm/bin/pip install --quiet --disable-pip-version-check dpmm==0.1.9
+
+peers: .peers/smartnoise/bin/python .peers/dpmm/bin/python  ## environments of MST, AIM, MWEM, DP-CTGAN and PrivBayes, in .peers (2 GB)
+
+paper-p3gm: .venv/.installed-papers peers  ## the tables and figures of P3GM (papers/p3gm): SFUMATO_DATA=folder; goes on where it stopped
+	$(ONE_THREAD) $(BIN)/python papers/p3gm/figure_9.py
+	$(ONE_THREAD) $(BIN)/python papers/p3gm/tables.py
+	$(ONE_THREAD) $(BIN)/python papers/p3gm/figure_2.py
+	$(ONE_THREAD) $(BIN)/python papers/p3gm/figure_2.py --images fashion_mnist
+	for figure in 4 5 6 7; do $(ONE_THREAD) $(BIN)/python papers/p3gm/figure_$$figure.py || exit 1; done
+	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm_curves.py $(SFUMATO_DATA) --out papers/p3gm/out/curves.json --picture papers/p3gm/out/figure_7_losses.png
+	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm_shares.py $(SFUMATO_DATA) --out papers/p3gm/out/shares.json --picture papers/p3gm/out/figure_8.png
+	$(BIN)/python papers/p3gm/expected.py
+	$(BIN)/python papers/page.py
+
+papers-page: .venv/.installed-papers  ## docs/papers.md from the expected.json files
+	$(BIN)/python papers/page.py
 
 p3gm: .venv/.installed-papers  ## P3GM on the data sets of its paper: SFUMATO_DATA=folder; goes on where it stopped
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm.py $(SFUMATO_DATA) --validate --out p3gm.json

@@ -3,7 +3,11 @@
 Adult is as in `adult.py`. The three NIST excerpts of the American Community Survey come with their schemas. Their
 target is whether a person's income lies at or above the median of the state, PINCP_DECILE >= 5: a question with near
 equal classes that census data are used for. PINCP and PINCP_DECILE are dropped, or they would answer it. Persons under
-15 have no income of their own: false.
+15 have no income of their own: false. The tables of P3GM's paper are as in `tables.py`.
+
+A numeric column has 20 bins between the schema's bounds: of equal width, but in credit and esr, whose wide public
+bounds would put nearly all rows into two or three of them. There they are equal on the scale of asinh(x/s), s a 200th
+of the range: public too, and finer about 0.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import tables
 from adult import COMPLETE_ROWS, POSITIVE, SCHEMA, TARGET
 
 import sfumato
@@ -34,6 +39,8 @@ class Table:
     schema: sfumato.Schema
     target: str
     positive: str
+    warped: bool = False
+    """Whether bins are equal on the scale of asinh."""
 
 
 def adult(folder: Path) -> Table:
@@ -60,8 +67,16 @@ def nist(folder: Path, place: str, rows: int) -> Table:
     )
 
 
+def numeric(folder: Path, name: str) -> Table:
+    frame, schema, target = tables.TABLES[name](folder)
+    return Table(frame, schema, target, "1", warped=name != "isolet")
+
+
 TABLES = {
     "adult": adult,
+    "credit": lambda folder: numeric(folder, "credit"),
+    "esr": lambda folder: numeric(folder, "esr"),
+    "isolet": lambda folder: numeric(folder, "isolet"),
     "ma2019": lambda folder: nist(folder, "ma", 7_000),
     "tx2019": lambda folder: nist(folder, "tx", 8_000),
     "national2019": lambda folder: nist(folder, "national", 25_000),
@@ -73,15 +88,45 @@ def public_domain(schema: sfumato.Schema) -> dict[str, int]:
     return {name: _size(schema.columns[name]) for name in schema.released}
 
 
-def encode(frame: pd.DataFrame, schema: sfumato.Schema) -> pd.DataFrame:
-    """Return the codes of a table: the same cells as total variation counts."""
-    return pd.DataFrame(dict(read_bins(open_source(frame), schema).columns))
+def encode(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
+    """Return the codes of rows: the same cells as total variation counts, but of warped columns."""
+    codes = dict(read_bins(open_source(frame), table.schema).columns)
+    if table.warped:
+        kinds = table.schema.columns
+        numbers = [name for name in codes if isinstance(kinds[name], Integer | Continuous)]
+        codes |= {name: _warp(kinds[name], frame[name].to_numpy(float)) for name in numbers}
+    return pd.DataFrame(codes)
 
 
-def decode(codes: pd.DataFrame, schema: sfumato.Schema) -> pd.DataFrame:
-    """Return a table of codes: labels, and for a bin a uniform one of its values."""
-    rng = np.random.default_rng(0)
-    return pd.DataFrame({name: _values(schema.columns[name], codes[name].to_numpy(), rng) for name in codes})
+def decode(codes: pd.DataFrame, table: Table) -> pd.DataFrame:
+    """Return rows of codes: labels, and for a bin a uniform one of its values."""
+    rng, kinds = np.random.default_rng(0), table.schema.columns
+
+    def values(name: str) -> np.ndarray:
+        kind, found = kinds[name], codes[name].to_numpy()
+        return (_unwarp if table.warped and isinstance(kind, Integer | Continuous) else _values)(kind, found, rng)
+
+    return pd.DataFrame({name: values(name) for name in codes})
+
+
+def _edges(kind: Integer | Continuous) -> tuple[float, float, float]:
+    """Scale, and the bounds after warping; no column of a warped table is nullable."""
+    scale = (kind.upper - kind.lower) / 200
+    return scale, float(np.arcsinh(kind.lower / scale)), float(np.arcsinh(kind.upper / scale))
+
+
+def _warp(kind: Integer | Continuous, values: np.ndarray) -> np.ndarray:
+    scale, low, high = _edges(kind)
+    share = (np.arcsinh(np.clip(values, kind.lower, kind.upper) / scale) - low) / (high - low)
+    return np.clip(np.floor(share * BINS), 0, BINS - 1).astype(np.uint8)
+
+
+def _unwarp(kind: Integer | Continuous, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    scale, low, high = _edges(kind)
+    values = np.clip(
+        scale * np.sinh(low + (high - low) * (codes + rng.random(len(codes))) / BINS), kind.lower, kind.upper
+    )
+    return np.rint(values).astype(int) if isinstance(kind, Integer) else values
 
 
 def _size(kind: ColumnKind) -> int:

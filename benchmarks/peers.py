@@ -1,14 +1,16 @@
-"""ConditionalGaussian beside SmartNoise's MST and AIM, each fit in a process of its own.
+"""ConditionalGaussian beside MST, AIM, MWEM and DP-CTGAN of SmartNoise and PrivBayes of dpmm, a process for each fit.
 
-    python -m venv PEER && PEER/bin/pip install smartnoise-synth==1.0.8
-    python benchmarks/peers.py DATA --peer-python PEER/bin/python [--validate] [--tables adult] [--methods mst aim]
+    make peers      # the peers' environments, in .peers
+    python benchmarks/peers.py DATA --peer-python .peers/smartnoise/bin/python --dpmm-python .peers/dpmm/bin/python
+        [--validate] [--tables adult] [--methods mst aim]
 
-Tables: Adult and three NIST excerpts (`peer_tables.py`), a tenth held out with seed 0 before anything else. Releases
-at (1, 1e-5), add or remove one record; nothing but the schema and the number of rows is public. The peers work on
-discrete data: numeric columns reach them in 20 equal-width bins over the schema's bounds, which costs no budget, and a
-bin of their samples becomes a uniform one of its values. ConditionalGaussian reads the columns as they are. A fit and
-a sample of as many rows get 30 minutes of CPU time, which other work on the machine does not shorten, and 8 GiB of
-resident memory; what needs more is killed and recorded as not finished. Scores are those of `adult.py`: four
+Tables: Adult and three NIST excerpts (`peer_tables.py`; those of P3GM's paper are in papers/p3gm), a tenth held out
+with seed 0 before anything else. Releases at (1, 1e-5), add or remove one record; nothing but the schema and the
+number of rows is public. The peers work on discrete data: numeric columns reach them in 20 bins between the schema's
+bounds, which costs no budget, and a bin of their samples becomes a uniform one of its values. ConditionalGaussian
+reads the columns as they are. A fit and a sample of as many rows get 30 minutes of CPU time, which other work on the
+machine does not shorten, and 8 GiB of resident memory; what needs more is killed and recorded as not finished. Scores
+are those of `adult.py`: four
 classifiers of the target trained on the sample, and mean 2-way total variation against the fitted rows and, in
 brackets, the held-out ones. CPU seconds count the start of the process too.
 
@@ -24,10 +26,8 @@ import fcntl
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -38,64 +38,50 @@ from peer_tables import TABLES, Table, decode, encode, public_domain
 from sfumato.evaluate import total_variation
 from sfumato.evaluate.utility import classifier_scores
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
+from jobs import Limits, run_command
+
 HERE = Path(__file__).parent
 EPSILON = 1.0
-LIMIT_CPU_SECONDS, LIMIT_GIB = 30 * 60, 8
-POLL_SECONDS = 0.2
+LIMITS = Limits(seconds=30 * 60, gib=8)
 HOUSE = "conditional-gaussian"
-FITS = {"real": 1, HOUSE: 3, "mst": 3, "aim": 1}
+SMARTNOISE = ("mst", "aim", "mwem", "mwem-by-threes", "dp-ctgan")
+FITS = {
+    "real": 1,
+    "real-binned": 1,
+    HOUSE: 3,
+    "mst": 3,
+    "aim": 1,
+    "mwem": 1,
+    "mwem-by-threes": 3,
+    "dp-ctgan": 3,
+    "privbayes": 3,
+}
+DEFAULT_TABLES = ("adult", "ma2019", "tx2019", "national2019")
+DEFAULT_METHODS = ("real", HOUSE, "mst", "aim")
 
 
 def protocol(*, validate: bool) -> dict[str, Any]:
     return {
         "epsilon": EPSILON,
         "delta": DELTA,
-        "limit_cpu_seconds": LIMIT_CPU_SECONDS,
-        "limit_gib": LIMIT_GIB,
+        "limit_cpu_seconds": LIMITS.seconds,
+        "limit_gib": LIMITS.gib,
         "scored_on": "validation" if validate else "test",
     }
 
 
-def used(pid: int) -> tuple[float, float]:
-    """CPU seconds and resident GiB of a process; 0 once it has ended."""
-    try:
-        times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]  # its user and system ticks
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0.0, 0.0
-    resident = int(status.split("VmRSS:")[1].split()[0]) / 2**20 if "VmRSS:" in status else 0.0
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK"), resident
-
-
-def guarded(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
-    """Run a command within the limits; say how it ended."""
-    start, peak = time.perf_counter(), 0.0
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-    try:
-        while process.poll() is None:
-            cpu_seconds, resident = used(process.pid)
-            peak = max(peak, resident)
-            if peak > LIMIT_GIB or cpu_seconds > LIMIT_CPU_SECONDS:
-                seconds = time.perf_counter() - start
-                limit = "memory" if peak > LIMIT_GIB else "time"
-                facts = {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_gib": peak}
-                return {"status": "not finished", "limit": limit, **facts}
-            time.sleep(POLL_SECONDS)
-    finally:
-        process.kill()
-        process.wait()
-    return {"status": "finished" if process.returncode == 0 else "failed", "peak_gib": peak}
-
-
-def sampled(method: str, table: Table, train: pd.DataFrame, peer: Path | None) -> tuple[dict[str, Any], Any]:
-    """Fit and sample in another process: how that went, and the sample as a table, if it finished."""
+def sampled(
+    method: str, table: Table, train: pd.DataFrame, peer: Path | None, limits: Limits, epsilon: float
+) -> tuple[dict[str, Any], Any]:
+    """Fit and sample in another process, by the Python `peer`: how that went, and the sample, if it finished."""
     is_house = method == HOUSE
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     if not is_house:
         environment.pop("PYTHONPATH", None)
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: Path(folder) / name for name in ("data", "sample", "report", "schema", "job")}
-        job = {"method": method, "epsilon": EPSILON, "delta": DELTA, "target": table.target}
+        job = {"method": method, "epsilon": epsilon, "delta": DELTA, "target": table.target}
         job |= {name: str(path) for name, path in paths.items()}
         if is_house:
             train.to_parquet(paths["data"])
@@ -103,25 +89,37 @@ def sampled(method: str, table: Table, train: pd.DataFrame, peer: Path | None) -
             table.schema.save(paths["schema"])
             job["schema"] = str(paths["schema"])
         else:
-            encode(train, table.schema).to_csv(paths["data"], index=False)
+            encode(train, table).to_csv(paths["data"], index=False)
             job["domain"] = public_domain(table.schema)
         paths["job"].write_text(json.dumps(job))
         python = sys.executable if is_house else str(peer)
-        cell = guarded([python, str(HERE / "peer_worker.py"), str(paths["job"])], environment)
+        cell = run_command([python, str(HERE / "peer_worker.py"), str(paths["job"])], limits, environment)
         if cell["status"] != "finished":
             return cell, None
         cell |= json.loads(paths["report"].read_text())
         cell["seconds"] = cell["fit_seconds"] + cell["sample_seconds"]
         if is_house:
             return cell, pd.read_parquet(paths["sample"])
-        return cell, decode(pd.read_csv(paths["sample"]), table.schema)
+        return cell, decode(pd.read_csv(paths["sample"]), table)
 
 
-def run_cell(method: str, table: Table, rows: tuple[pd.DataFrame, pd.DataFrame], peer: Path | None) -> dict[str, Any]:
+def run_cell(
+    method: str,
+    table: Table,
+    rows: tuple[pd.DataFrame, pd.DataFrame],
+    peer: Path | None,
+    limits: Limits = LIMITS,
+    epsilon: float = EPSILON,
+) -> dict[str, Any]:
     """Fit, sample and score once."""
     train, test = rows
     load = os.getloadavg()[0]
-    cell, sample = ({"status": "finished"}, train) if method == "real" else sampled(method, table, train, peer)
+    if method == "real":
+        cell, sample = {"status": "finished"}, train
+    elif method == "real-binned":  # what the peers' bins cost
+        cell, sample = {"status": "finished"}, decode(encode(train, table), table)
+    else:
+        cell, sample = sampled(method, table, train, peer, limits, epsilon)
     cell |= {"load_at_start": load, "fitted_rows": len(train)}
     if sample is None:
         return cell
@@ -191,14 +189,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of the Parquet files")
     parser.add_argument("--peer-python", type=Path, help="Python of an environment with smartnoise-synth")
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--methods", nargs="+", choices=FITS, default=list(FITS))
+    parser.add_argument("--dpmm-python", type=Path, help="Python of an environment with dpmm, for privbayes")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(DEFAULT_TABLES))
+    parser.add_argument("--methods", nargs="+", choices=FITS, default=list(DEFAULT_METHODS))
     parser.add_argument("--most-fits", type=int, default=3, help="of a method on a table, by default 3; of AIM 1")
     parser.add_argument("--validate", action="store_true", help="score on training rows instead")
     parser.add_argument("--out", type=Path, help="figures as JSON; by default results/peers[_validation].json")
     arguments = parser.parse_args()
-    if arguments.peer_python is None and not {HOUSE, "real"}.issuperset(arguments.methods):
-        parser.error("--peer-python is needed for mst and aim.")
+    pythons = dict.fromkeys(SMARTNOISE, arguments.peer_python) | {"privbayes": arguments.dpmm_python}
+    for method in arguments.methods:
+        if method in pythons and pythons[method] is None:
+            parser.error(f"--{'dpmm' if method == 'privbayes' else 'peer'}-python is needed for {method}.")
     name = "peers_validation.json" if arguments.validate else "peers.json"
     out, facts = arguments.out or HERE / "results" / name, protocol(validate=arguments.validate)
     for name in arguments.tables:
@@ -211,7 +212,7 @@ def main() -> None:
                 known = load_results(out, facts)["cells"].get(key)
                 if known and known["status"] != "failed":
                     continue
-                cell = run_cell(method, table, rows, arguments.peer_python)
+                cell = run_cell(method, table, rows, pythons.get(method))
                 record(out, facts, key, cell)
                 print(f"{key}: {cell['status']}", file=sys.stderr)
     show(load_results(out, facts)["cells"])

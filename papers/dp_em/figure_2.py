@@ -12,12 +12,16 @@ printed.
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 from figure_3 import Problem, run
-from results import parser, read
 
 from sfumato.mechanisms.clip import clip_rows
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import parser, read
 
 DIMENSION, NORM = 100, 10.0  # an image of 784 pixels in [0, 1] about the mean is rarely longer
 STAND_IN = Problem(
@@ -34,7 +38,7 @@ def load(arguments: argparse.Namespace) -> np.ndarray:
 
 
 def main() -> None:
-    arguments = parser(__doc__).parse_args()
+    arguments = parser(__doc__, "dp_em", repeats=("splits", 10), validate=True).parse_args()
     title = "100 principal components of MNIST, K = 10, J = 20"
     run(STAND_IN, load(arguments), arguments, figure="figure_2", title=title)
 

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from compositions import COMPOSITIONS, published_multiplier
 from published import noisy_mixture
-from results import Results, draw, parser, read, summary
 
 from sfumato.data.engine import Rows
 from sfumato.learners.em import em_stages, fit_mixture
@@ -33,6 +34,10 @@ from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import draw, parser, read, summary
+from jobs import Results
 
 LOWER = (-13.4531, -6.4655, -7.5628, -4.7937, -6.9696, -5.0108, -4.6077, -4.9134, -5.12, -3.4201)
 UPPER = (-0.010748, 5.9762, 5.6764, 5.3849, 4.7242, 6.466, 6.3295, 4.5263, 4.7116, 4.9505)
@@ -170,7 +175,7 @@ def run(problem: Problem, points: np.ndarray, arguments: argparse.Namespace, *, 
 
 
 def main() -> None:
-    arguments = parser(__doc__).parse_args()
+    arguments = parser(__doc__, "dp_em", repeats=("splits", 10), validate=True).parse_args()
     run(LIFE_SCIENCES, load(arguments), arguments, figure="figure_3", title="ds1.10, K = 3, J = 10")
 
 

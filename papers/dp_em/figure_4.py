@@ -10,17 +10,22 @@ baselines and "same start" begin at the same random centres; ours by default buy
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 from compositions import zcdp_rho
 from places import BOXES, Place, fold, load, variance
 from published import dp_lloyd, noisy_means
-from results import Results, draw, parser, read, summary
 
 from sfumato.estimators import DPKMeans
 from sfumato.models.centres import random_centres
 from sfumato.privacy.budget import NonPrivate
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import draw, parser, read, summary
+from jobs import Results
 
 EPSILONS = (0.01, 0.1, 1.0)
 CLUSTERS, ITERATIONS, DELTA = 5, 10, 1e-4
@@ -52,7 +57,7 @@ class Methods(Place):
 
 
 def main() -> None:
-    arguments = parser(__doc__).parse_args()
+    arguments = parser(__doc__, "dp_em", repeats=("splits", 10), validate=True).parse_args()
     kind = "validation" if arguments.validate else "test"
     tables = {}
     for name, box in BOXES.items():

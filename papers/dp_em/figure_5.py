@@ -10,19 +10,23 @@ much of the subspace of the loadings without noise is found. Training images onl
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
-from results import parser, read
 
 from sfumato.estimators import DPFactorAnalysis
 from sfumato.privacy.budget import NonPrivate
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import parser, read
 
 EPSILONS = (0.2, 0.3, 1.0)
 FACTORS, DELTA, CLIP_NORM = 10, 1e-5, 22.0  # in half ranges of a pixel, of at most 28
 
 
 def main() -> None:
-    arguments = parser(__doc__)
+    arguments = parser(__doc__, "dp_em", repeats=("splits", 10), validate=True)
     arguments.add_argument("--images", default="mnist", choices=["mnist", "fashion_mnist"])
     arguments = arguments.parse_args()
     with np.load(read(arguments) / f"{arguments.images}.npz") as archive:

@@ -9,11 +9,11 @@ without noise: not private. Test images are not read.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import torch
-from results import Results, parser, read
 
 from sfumato.data.kinds import Categorical, Image
 from sfumato.data.schema import Schema
@@ -29,6 +29,10 @@ from sfumato.models.streams import public_stream
 from sfumato.privacy.accounting import account
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import parser, read
+from jobs import Results
 
 TRAINED, BATCH, SIGMA, DELTA = 50_000, 500, 1.0, 1e-5
 FIXED = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -85,7 +89,7 @@ def plan(n_steps: int) -> Plan:
 
 def main() -> None:
     """Measure what is missing, and draw."""
-    arguments = parser(__doc__, runs=1)
+    arguments = parser(__doc__, "dpgm", repeats=("runs", 1))
     arguments.add_argument("--steps", type=int, default=200)
     options = arguments.parse_args()
     with np.load(read(options) / "mnist.npz") as arrays:

@@ -11,11 +11,11 @@ clustered training images themselves; test images are not read.
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from results import Results, draw, parser, read, summary
 from scipy.optimize import linear_sum_assignment
 
 from sfumato.encoders.fourier import FourierFeatures
@@ -26,6 +26,10 @@ from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import draw, parser, read, summary
+from jobs import Results
 
 CLUSTERS, DELTA, PUBLIC, CHUNK = 10, 1e-5, 5_000, 4096
 GAMMA = 1 / 150  # a typical squared distance of two binary images
@@ -79,7 +83,7 @@ def clustered(
 
 def main() -> None:
     """Measure what is missing, and draw."""
-    arguments = parser(__doc__, runs=20)
+    arguments = parser(__doc__, "dpgm", repeats=("runs", 20))
     arguments.add_argument("--features", type=int, nargs="+", default=[50, 200, 1000])
     arguments.add_argument("--plain", nargs="*", default=PLAIN)
     arguments.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.3, 0.5, 1.0, 0.0])

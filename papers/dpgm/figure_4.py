@@ -9,21 +9,22 @@ were chosen so. Without, all training images are fitted, and the test images are
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import Results, parser, read
 
 import sfumato
 from sfumato.models.streams import public_stream
 from sfumato.synthesizers.dpgm_settings import RBM, VAE
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from drawing import parser, read
 from images import accuracy
+from jobs import Cell, Results, run_cells
 
 DELTA = 1e-5
 SHARED: dict[str, Any] = {"n_clusters": 20, "epochs": 1.0, "batch_size": 500}
@@ -82,47 +83,58 @@ def picture(grids: dict[str, np.ndarray], path: Path) -> None:
     plt.close(figure)
 
 
+def load(folder: Path, *, validate: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Images and labels to fit, and others to score on."""
+    with np.load(folder / "mnist.npz") as arrays:
+        x, y = arrays["x_train"], arrays["y_train"].astype(np.int64)
+        if not validate:
+            return x, y, arrays["x_test"], arrays["y_test"].astype(np.int64)
+    order = public_stream(0, 9).permutation(len(x))
+    fit, held = order[:40_000], order[40_000:]
+    return x[fit], y[fit], x[held], y[held]
+
+
+def cell(folder: Path, component: str, epsilon: float, seed: int, flags: dict[str, bool], grid: str) -> dict[str, Any]:
+    """Fit once, keep a grid of samples if it has a name, and teach the network."""
+    x, y, test_x, test_y = load(folder, validate=flags["validate"])
+    begun = time.monotonic()
+    release = fitted(x, y, epsilon, seed, flags["binary"], **SETTINGS[component])
+    seconds = round(time.monotonic() - begun)
+    if grid:
+        np.save(grid, by_component(release, 8))
+    made = release.sample(len(x), seed=seed)
+    taught = accuracy(made["x"], made["y"].astype(np.int64), test_x, test_y, epochs=10, batch=128, seed=seed)
+    return {"accuracy": taught[-1], "fit_seconds": seconds}
+
+
 def main() -> None:
-    """Fit, draw, score."""
-    arguments = parser(__doc__, runs=1)
+    """Run the cells that are missing, print, draw."""
+    arguments = parser(__doc__, "dpgm", repeats=("runs", 1))
     arguments.add_argument("--epsilon", type=float, default=1.74)
     arguments.add_argument("--components", nargs="+", choices=SETTINGS, default=["vae"])
     arguments.add_argument("--validate", action="store_true")
     arguments.add_argument("--binary", action="store_true", help="binarised images, as in the paper")
     options = arguments.parse_args()
-    with np.load(read(options) / "mnist.npz") as arrays:
-        x, y = arrays["x_train"], arrays["y_train"].astype(np.int64)
-        order = public_stream(0, 9).permutation(len(x))
-        if options.validate:
-            parts = order[:40_000], order[40_000:]
-            (x, y), (test_x, test_y) = ((x[part], y[part]) for part in parts)
-        else:
-            test_x, test_y = arrays["x_test"], arrays["y_test"].astype(np.int64)
+    folder = read(options)
     name = f"figure_4{'_validation' if options.validate else ''}{'_binary' if options.binary else ''}"
-    results = Results(options.out / f"{name}.jsonl")
-    first = [x[y == digit][:8] / 255 for digit in range(10)]
-    grids = {"real": np.array(first)} if options.validate else {}
-    for component in options.components:
-        for seed in range(options.runs):
-            begun = time.monotonic()
-            release = fitted(x, y, options.epsilon, seed, options.binary, **SETTINGS[component])
-            seconds = time.monotonic() - begun
-            if not seed:
-                grids[f"{component}, ε = {options.epsilon:g}"] = by_component(release, 8)
-            made = release.sample(len(x), seed=seed)
-            key = f"{component} | {options.epsilon:g} | run {seed}"
-            found = results.get(
-                key,
-                lambda made=made, seed=seed, seconds=seconds: {
-                    "accuracy": accuracy(
-                        made["x"], made["y"].astype(np.int64), test_x, test_y, epochs=10, batch=128, seed=seed
-                    )[-1],
-                    "seconds": round(seconds),
-                },
-            )
-            sys.stdout.write(json.dumps({key: found}) + "\n")
-            sys.stdout.flush()
-    picture(grids, options.out / f"{name}.png")
+    results = Results(options.out / f"{name}_cells.jsonl")
+    kept = {c: options.out / f"{name}_{c.replace(' ', '_')}_{options.epsilon:g}.npy" for c in options.components}
+    flags = {"validate": options.validate, "binary": options.binary}
+    cells = {
+        f"{component} | {options.epsilon:g} | run {seed}": Cell(
+            cell, (folder, component, options.epsilon, seed, flags, "" if seed else str(kept[component]))
+        )
+        for component in options.components
+        for seed in range(options.runs)
+    }
+    results.note("accuracy", run_cells(results, cells))
+    grids = {}
+    if options.validate:
+        x, y, _, _ = load(folder, validate=True)
+        grids["real"] = np.array([x[y == digit][:8] / 255 for digit in range(10)])
+    grids |= {f"{c}, ε = {options.epsilon:g}": np.load(path) for c, path in kept.items() if path.exists()}
+    if grids:
+        picture(grids, options.out / f"{name}.png")
 
 
 if __name__ == "__main__":

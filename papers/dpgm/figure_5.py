@@ -9,6 +9,7 @@ the experiment, as in baselines.py; δ is 0.1/n. Synthetic sets are compared wit
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,6 @@ from typing import Any
 import numpy as np
 from baselines import N_FREQUENT, SETS, fitted_shares, read
 from mwem import mwem
-from results import Results, parser
-from results import read as data_folder
 from scipy import sparse
 
 import sfumato
@@ -33,6 +32,11 @@ from sfumato.evaluate.counting_queries import (
 )
 from sfumato.models.streams import public_stream
 from sfumato.synthesizers.dpgm_settings import VAE, MixtureShares
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import parser
+from drawing import read as data_folder
+from jobs import Results
 
 SIZES = {"pairs": 2, "triples": 3}
 SAMPLES = 60  # synthetic sets per public set: sampling noise is free to shrink
@@ -97,7 +101,7 @@ def answered(matrix: sparse.csr_array, queries: Queries, frequent: np.ndarray) -
 
 def main() -> None:
     """Measure what is missing, and draw."""
-    arguments = parser(__doc__, runs=3)
+    arguments = parser(__doc__, "dpgm", repeats=("runs", 3))
     arguments.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 2.0])
     arguments.add_argument("--validate", action="store_true")
     options = arguments.parse_args()

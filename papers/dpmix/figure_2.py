@@ -8,10 +8,16 @@ release, and ten times as quick. Test images are never read. A stopped run goes 
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import matplotlib as mpl
 import numpy as np
 from discriminant import Discriminant
-from mixed import CLASSES, FEATURES, Images, Results, arguments, delta_of, our_mixtures, our_noise
+from mixed import CLASSES, FEATURES, Images, arguments, delta_of, our_mixtures, our_noise
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from jobs import Results
 
 from sfumato import AutoDegree, DPMix, Schema
 from sfumato.data.kinds import Categorical, Image

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,24 +169,6 @@ def score_drawn(images: Images, x: np.ndarray, y: np.ndarray, sigma: float, degr
     network = train_on_mixtures(*model.draw(N_DRAWN, seed=3), training=DRAWN)
     guesses = network.predict(model.images(images.test_x.astype(np.float32) / 255))
     return float((guesses == images.test_y).mean())
-
-
-class Results:
-    """Figures by key, one JSON line each; what is there is not computed again."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self.found = path, {}
-        if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            self.found = {e["key"]: e["value"] for e in map(json.loads, lines)}
-
-    def get(self, key: str, compute: Callable[[], Any]) -> Any:
-        if key not in self.found:
-            self.found[key] = compute()
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "value": self.found[key]}) + "\n")
-        return self.found[key]
 
 
 def score(

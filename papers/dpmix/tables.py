@@ -10,6 +10,9 @@ faster schedule of `mixed.py`, minutes; `published` its published schedule, most
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from baselines import local_perturbation, random_projection
 from discriminant import Discriminant, Shrinkage
@@ -19,7 +22,6 @@ from mixed import (
     PUBLISHED,
     Images,
     Linear,
-    Results,
     arguments,
     delta_of,
     our_mixtures,
@@ -27,6 +29,9 @@ from mixed import (
     score,
     score_drawn,
 )
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from jobs import Results
 
 # ℓ of the published noise was chosen on the held-out tenth; of ours by AutoDegree
 CELLS = ("published:inf:64", "published:20:128", "published:10:128", "published:10:64", "ours:20:64", "ours:10:64",

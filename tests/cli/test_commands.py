@@ -385,7 +385,8 @@ class TestEvaluate:
         assert set(scores) == {"private", "rows", "utility", "fidelity", "neighbours"}
         assert scores["private"] is False
         assert scores["rows"] == {"real": 240, "synthetic": 240, "test": 120}
-        assert set(scores["fidelity"]) == {"tvd_1way", "tvd_2way", "tvd_3way", "k_marginal", "correlations"}
+        distances = {"tvd_1way", "tvd_2way", "tvd_3way", "k_marginal", "correlations", "log_likelihood"}
+        assert set(scores["fidelity"]) == distances
         assert "prove nothing" in scores["neighbours"]["caveat"]
         utility = scores["utility"]
         # `scored_on` says which rows, beside the keys of the agreed form

@@ -11,7 +11,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.sampling import small_simulations
-from sfumato import ConditionalGaussian, DPMix, IndependentItems
+from sfumato import ConditionalGaussian, DPMix, IndependentItems, NonPrivate
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import total_variation
@@ -19,6 +19,7 @@ from sfumato.report import write as writing
 from sfumato.report import write_report
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.page import shown
+from sfumato.report.sets import set_content
 
 __all__ = ["small_simulations"]
 
@@ -220,25 +221,66 @@ def test_pictures(tmp_path):
 
 
 def _sets():
-    schema = Schema.from_dict({"rows": 50, "columns": {"s": {"kind": "set", "items": ["a", "b"], "max_length": 2}}})
-    frame = pa.table({"s": [["a"], ["a", "b"]] * 25})
+    items = {"kind": "set", "items": ["a", "b", "c", HOSTILE], "max_length": 3}
+    schema = Schema.from_dict({"rows": 90, "columns": {"s": items}})
+    frame = pa.table({"s": [["a"], ["a", "b"], ["c", "a", "b"]] * 30})
     return IndependentItems(epsilon=1.0).fit(frame, schema=schema), frame
 
 
-def _mixtures():
+def _mixed_images():
     arrays = tables.images()
     return DPMix(epsilon=1.0, mixture_degree=4, n_mixtures=30).fit(arrays, schema=tables.image_schema()), arrays
 
 
-@pytest.mark.parametrize("make", [_sets, _mixtures])
-def test_sets_and_mixtures_have_a_page_without_pictures(make, tmp_path):
+def _mixed_rows():
+    method = DPMix(epsilon=NonPrivate(), mixture_degree=4, n_mixtures=60)  # its account takes a while
+    frame = tables.frame()
+    return method.fit(frame, schema=tables.schema(), target="income"), frame
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (_sets, "Of the pairs of the 4 commonest items"),
+        (_mixed_images, "A linear classifier that learns"),
+        (_mixed_rows, "A linear classifier of income"),
+    ],
+)
+def test_sets_and_mixtures_have_both_pages(make, said, tmp_path):
     release, real = make()
     write_report(release, tmp_path / "p.html")
     text = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert "Each single row" in Page(text).text
     assert not Page(text).all("img")
-    with pytest.raises(ConfigError, match="sets or mixtures"):
-        write_report(release, tmp_path / "q.html", real=real)
+    assert said not in Page(text).text
+    write_report(release, tmp_path / "q.html", real=real)
+    page = Page((tmp_path / "q.html").read_text(encoding="utf-8"))
+    assert said in page.text
+    assert "NOT PRIVATE" in page.text
+    assert not page.all("script")
+    assert "<script>alert" not in (tmp_path / "q.html").read_text(encoding="utf-8")
+
+
+def test_the_page_of_sets_says_what_the_sets_are(tmp_path):
+    release, real = _sets()
+    figures = {
+        f.name: f for f in set_content(release.sample(90, seed=0), real, schema=release.schema, seed=0)["columns"]
+    }
+    lengths, items = figures["s: how many items"], figures["s: which items"]
+    assert [b.real for b in lengths.bins] == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
+    assert [b.real for b in items.bins] == pytest.approx([0.5, 1 / 3, 1 / 6, 0])
+    for figure in (lengths, items):
+        assert figure.distance == pytest.approx(0.5 * sum(abs(b.real - b.synthetic) for b in figure.bins))
+    alone = set_content(release.sample(90, seed=0), None, schema=release.schema, seed=0)
+    assert all(b.real is None for f in alone["columns"] for b in f.bins)
+    assert "queries" not in alone
+
+
+def test_sets_have_no_test_rows_and_no_target(tmp_path):
+    release, real = _sets()
+    for given in ({"test": real}, {"target": "s"}):
+        with pytest.raises(ConfigError, match="sets"):
+            write_report(release, tmp_path / "q.html", real=real, **given)
 
 
 class TestCommand:

@@ -108,6 +108,9 @@ def print_scores(scores: Mapping[str, Any]) -> None:
         found = fidelity.get("correlations", {}).get(key)
         if found is not None:
             rows.append([f"difference of {label}, mean", _score(found["mean"]), "0"])
+    likely = fidelity.get("log_likelihood")
+    if likely is not None and likely["synthetic"] is not None:
+        rows.append(["log-likelihood of real rows' numbers", _score(likely["synthetic"]), _score(likely["real"])])
     if near is not None and near["coverage"] is not None:
         rows.append(["coverage of real rows *", number(near["coverage"]), "1"])
         rows.append(["median distance to a real row *", number(near["median_distance"]), _real(near)])

@@ -8,6 +8,8 @@ from sfumato.evaluate.clusters import clustering_accuracy
 from sfumato.evaluate.correlations import correlation_differences
 from sfumato.evaluate.counting_queries import counting_query_errors
 from sfumato.evaluate.fidelity import total_variation
+from sfumato.evaluate.likelihood import log_likelihood, release_log_likelihood
+from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.neighbours import nearest_rows
 from sfumato.evaluate.runs import over_runs
 from sfumato.evaluate.scores import evaluate
@@ -19,7 +21,10 @@ __all__ = [
     "correlation_differences",
     "counting_query_errors",
     "evaluate",
+    "log_likelihood",
+    "mixture_scores",
     "nearest_rows",
     "over_runs",
+    "release_log_likelihood",
     "total_variation",
 ]

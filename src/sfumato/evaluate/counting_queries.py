@@ -195,7 +195,7 @@ def counting_query_errors(
         DataError: the sets cannot be read, or there are none.
     """
     encoder = SetEncoder.of(schema)
-    matrices = {name: _read(data, schema, encoder) for name, data in (("real", real), ("synthetic", synthetic))}
+    matrices = {name: read_sets(data, schema, encoder) for name, data in (("real", real), ("synthetic", synthetic))}
     n, n_synthetic = map(_height, matrices.values())
     counts = np.asarray(matrices["real"].sum(axis=0)).ravel()
     if shares is None:
@@ -219,7 +219,12 @@ def counting_query_errors(
     }
 
 
-def _read(data: object, schema: Schema, encoder: SetEncoder) -> sparse.csr_array:
+def read_sets(data: object, schema: Schema, encoder: SetEncoder) -> sparse.csr_array:
+    """Return sets as 0 or 1 for each record and item, shape (n, m).
+
+    Raises:
+        DataError: they cannot be read, or there are none.
+    """
     source = open_source(data)
     parts = [encoder.encode_sparse(rows) for rows in PrivateData(source, schema).coded()]
     if not sum(_height(part) for part in parts):

@@ -13,6 +13,7 @@ from sfumato.data.sources import Source, open_source
 from sfumato.evaluate.clusters import clustering
 from sfumato.evaluate.correlations import table_correlations
 from sfumato.evaluate.fidelity import mean_distance, read_bins
+from sfumato.evaluate.likelihood import table_likelihood
 from sfumato.evaluate.neighbours import table_neighbours
 from sfumato.evaluate.pictures import evaluate_pictures, image_names
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
@@ -51,8 +52,9 @@ def evaluate(
         fitted to `synthetic` and to `real`, and `scored_on`, `test` or `real`. `fidelity`:
         `tvd_1way`, `tvd_2way` and `tvd_3way`, the mean total variation of one, two and three
         columns (null if there are fewer), `k_marginal`, NIST's k-marginal score for k = 2,
-        1000·(1 − tvd_2way), over all pairs of columns and with our bins, and `correlations`, as
-        `correlation_differences`. `neighbours`: as `nearest_rows`. JSON-ready.
+        1000·(1 − tvd_2way), over all pairs of columns and with our bins, `correlations`, as
+        `correlation_differences`, and `log_likelihood`, as there, of `test` or else `real`.
+        `neighbours`: as `nearest_rows`. JSON-ready.
 
         Of images: `utility` with `accuracy` of a network (needs torch) and `real.accuracy`, or
         null and `missing`, the reason why; `fidelity` with `classes`, the total variation of the
@@ -77,6 +79,8 @@ def evaluate(
     if held_out is not None:
         rows["test"] = held_out.n_rows
     fidelity["correlations"] = table_correlations(tables["real"], tables["synthetic"], schema=schema)
+    scored = tables["real"] if held_out is None else held_out
+    fidelity["log_likelihood"] = table_likelihood(scored, tables["synthetic"], tables["real"], schema=schema, seed=seed)
     kinds = table_kinds(schema)
     nearest = table_neighbours(tables["real"], tables["synthetic"], held_out, kinds=kinds, seed=seed)
     scores = None if task is None else _utility(tables, held_out, task, seed)

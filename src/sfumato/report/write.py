@@ -13,6 +13,7 @@ from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate.fidelity import read_bins
+from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.pictures import image_names, read_pictures
 from sfumato.evaluate.scores import evaluate
 from sfumato.release import Release, load
@@ -21,6 +22,7 @@ from sfumato.report import charts, wording
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
+from sfumato.report.sets import set_content
 
 _WORDS = {
     "tvd_1way": "total variation of one column, mean",
@@ -29,6 +31,7 @@ _WORDS = {
     "k_marginal": "NIST k-marginal score, 1000 is best",
     "classes": "total variation of the classes",
     "mean_image": "difference of the mean images, of 1",
+    "mean_entry": "difference of the mean records, of 1",
 }
 MOST_ROWS = 50_000
 """Rows that are drawn for a page made from the release alone."""
@@ -59,7 +62,7 @@ def write_report(
         overwrite: whether an existing page may be replaced.
 
     Raises:
-        ConfigError: jinja2 is not installed; `test` or `target` without `real`; sets or mixtures with `real`.
+        ConfigError: jinja2 is not installed; `test` or `target` without `real`; `test` or `target` beside sets.
         OutputError: the page exists, or cannot be written.
         ReleaseError: the release cannot be read, or its certificate does not hold.
         SchemaError, DataError: the real rows cannot be read under the release's schema.
@@ -104,9 +107,18 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
         "sheets": sheets(release, seed=seed),
         "measured": _WORDS,
         "mixtures": release.sampler["name"] == MixtureSet.name,
-        **dict.fromkeys(("columns", "pairs", "n_pairs", "scores", "target", "drawn")),
+        **dict.fromkeys(("columns", "pairs", "n_pairs", "scores", "target", "drawn", "queries", "frequent_items")),
     }
-    if _is_table(release):
+    if content["mixtures"]:
+        if real is not None:
+            content |= _mixtures(release, real, test)
+    elif any(isinstance(release.schema.columns[name], ItemSet) for name in release.schema.released):
+        if test is not None or target is not None:
+            raise ConfigError(
+                "Expected no test rows and no target beside sets of items: no classifier learns from them."
+            )
+        content |= _sets(release, real, seed)
+    elif image_column(release) is None:
         content |= _tables(release, real, test, target, seed)
     elif real is not None:
         content |= _images(release, real, test, target, seed)
@@ -125,9 +137,18 @@ def _multiplier(event: Any) -> dict[str, float]:  # noqa: ANN401 - JSON
     return {"noise_multiplier": event["noise_multiplier"]}
 
 
-def _is_table(release: Release) -> bool:
-    sets = any(isinstance(release.schema.columns[name], ItemSet) for name in release.schema.released)
-    return not sets and image_column(release) is None and release.sampler["name"] != MixtureSet.name
+def _sets(release: Release, real: object, seed: int) -> dict[str, Any]:
+    n = min(MOST_ROWS, release.certificate.content["n_public"])
+    table = pa.concat_tables(release.batches(n, seed=seed))
+    return {"drawn": n, **set_content(table, real, schema=release.schema, seed=seed)}
+
+
+def _mixtures(release: Release, real: object, test: object) -> dict[str, Any]:
+    features, labels = (release.parameters[name] for name in ("features", "labels"))
+    target = release.sampler.get("target")
+    noise = release.measurements[0].noise_std
+    scores = mixture_scores(real, features, labels, schema=release.schema, target=target, noise_std=noise, test=test)
+    return {"scores": scores, "target": target}
 
 
 def _tables(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
@@ -146,12 +167,8 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
 
 
 def _images(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
-    names = None if release.sampler["name"] == MixtureSet.name else image_names(release.schema)
-    if names is None:
-        raise ConfigError(
-            "Expected a release of a table or of images to compare with real rows, got one of sets or mixtures. Leave "
-            "the real rows out."
-        )
+    names = image_names(release.schema)
+    assert names is not None
     target = names[1] if target is None else target
     rows = len(read_pictures(real, release.schema).pixels)
     sample = release.sample(rows, seed=seed)

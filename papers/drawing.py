@@ -1,26 +1,28 @@
-"""What the figures share: where the data lie, and results on disk, so that a stopped run goes on where it stopped."""
+"""What the scripts of papers share: their arguments, means with errors, and curves against ε."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 
-def parser(text: str | None) -> argparse.ArgumentParser:
-    """Arguments of every figure."""
+def parser(
+    text: str | None, paper: str, *, repeats: tuple[str, int] | None = None, validate: bool = False
+) -> argparse.ArgumentParser:
+    """Arguments of a script: folders of data and results, how often it repeats what, `--validate`."""
     arguments = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--data", type=Path, default=os.environ.get("SFUMATO_DATA"), help="folder of the data")
-    arguments.add_argument("--out", type=Path, default=Path("papers/dp_em/out"), help="folder of results and pictures")
-    arguments.add_argument("--splits", type=int, default=10)
-    arguments.add_argument(
-        "--validate", action="store_true", help="score on a third of the training rows; test rows are not read"
-    )
+    arguments.add_argument("--out", type=Path, default=Path(f"papers/{paper}/out"), help="folder of results, pictures")
+    if repeats:
+        arguments.add_argument(f"--{repeats[0]}", type=int, default=repeats[1])
+    if validate:
+        arguments.add_argument(
+            "--validate", action="store_true", help="score on a third of the training rows; test rows are not read"
+        )
     return arguments
 
 
@@ -29,27 +31,6 @@ def read(arguments: argparse.Namespace) -> Path:
     if arguments.data is None:
         raise SystemExit("Expected the folder of the data: --data FOLDER, or SFUMATO_DATA=FOLDER.")
     return Path(arguments.data)
-
-
-class Results:
-    """Figures by key, one JSON line each; what is there is not computed again."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        self._found: dict[str, float] = {}
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                entry = json.loads(line)
-                self._found[entry["key"]] = entry["value"]
-
-    def get(self, key: str, compute: Callable[[], float]) -> float:
-        """Return the figure, computing it if it is not on disk."""
-        if key not in self._found:
-            self._found[key] = float(compute())
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "value": self._found[key]}) + "\n")
-        return self._found[key]
 
 
 def summary(values: dict[tuple[str, float], list[float]]) -> dict[str, dict[str, list[float]]]:
@@ -62,7 +43,7 @@ def summary(values: dict[tuple[str, float], list[float]]) -> dict[str, dict[str,
 
 
 def draw(table: dict[str, dict[str, list[float]]], path: Path, *, label: str, title: str) -> None:
-    """Curves with error bars against ε."""
+    """Curves with error bars against ε; what has the one ε 0 is a line."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -79,4 +60,5 @@ def draw(table: dict[str, dict[str, list[float]]], path: Path, *, label: str, ti
             axis.errorbar(epsilons, means, yerr=errors, label=method, capsize=2)
     axis.set(xscale="log", xlabel="ε", ylabel=label, title=title)
     figure.legend(loc="outside right center")
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -1,0 +1,92 @@
+"""Figure 6: AUROC against the number of columns, ε = 1, δ = 1e-5.
+
+    python papers/p3gm/figure_6.py [--dimensions 5 20 100] [--methods best gaussian] [--runs 1]
+
+Two Gaussians of means (1, ..., 1) and (−1, ..., −1) and identity covariance, one for each label, 10,000 rows of each,
+and as many to score on. Reads no data: the rows are drawn here. The mean of the four classifiers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from cells import DELTA, NAMES, NO_LIMITS, parser, peer_python, peer_tables, peers
+from jobs import Cell, Limits, Results, run_cells
+
+import sfumato
+from sfumato.data.kinds import Categorical, Continuous
+from sfumato.evaluate.utility import classifier_scores
+
+DIMENSIONS = (5, 10, 20, 50, 100)
+ROWS, BOUND = 10_000, 5.0
+
+
+def drawn(dimension: int, seed: int) -> pd.DataFrame:
+    """Rows of both labels, clipped to public bounds."""
+    rng = np.random.default_rng([dimension, seed])
+    sign = np.repeat([1.0, -1.0], ROWS)
+    points = np.clip(sign[:, None] + rng.standard_normal((2 * ROWS, dimension)), -BOUND, BOUND)
+    frame = pd.DataFrame(points, columns=[f"x{j}" for j in range(dimension)])
+    return frame.assign(label=np.where(sign > 0, "1", "0"))
+
+
+def cell(dimension: int, method: str, run: int, peer_folder: Path) -> dict[str, Any]:
+    """Fit once, and score on rows that were not fitted."""
+    train, test = drawn(dimension, 2 * run), drawn(dimension, 2 * run + 1)
+    columns: dict[str, Any] = {f"x{j}": Continuous(lower=-BOUND, upper=BOUND) for j in range(dimension)}
+    label = Categorical(categories=("0", "1"))
+    schema = sfumato.Schema(columns={**columns, "label": label}, rows=2 * ROWS)
+    if method not in ("gaussian", "best"):
+        table = peer_tables.Table(train, schema, "label", "1")
+        found = peers.run_cell(method, table, (train, test), peer_python(peer_folder, method), NO_LIMITS)
+        return {key: found[key] for key in ("auroc", "auprc", "fit_seconds") if key in found}
+    synthesizer = (
+        sfumato.ConditionalGaussian(epsilon=1.0, delta=DELTA)
+        if method == "gaussian"
+        else sfumato.P3GM(epsilon=1.0, delta=DELTA, batch_size=200)
+    )
+    made = synthesizer.fit(train, schema=schema, target="label").sample(2 * ROWS)
+    scores = classifier_scores(made, test, schema=schema, target="label", positive="1")
+    return {key: scores[key] for key in ("auroc", "auprc")}
+
+
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--dimensions", nargs="+", type=int, default=DIMENSIONS)
+    arguments.add_argument("--methods", nargs="+", default=["gaussian", "best", "real", "mst", "privbayes"])
+    options = arguments.parse_args()
+    results = Results(options.out / "figure_6.jsonl")
+    limits = Limits(seconds=60 * options.minutes, gib=8)
+    cells = {
+        f"{method} | {dimension} | {run}": Cell(cell, (dimension, method, run, options.peers), limits)
+        for run in range(options.runs)
+        for method in options.methods
+        for dimension in options.dimensions
+    }
+    curves: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for key, value in run_cells(results, cells).items():
+        method, dimension, _ = key.split(" | ")
+        if "auroc" in value:
+            curves[method][int(dimension)].append(value["auroc"])
+    means = {m: {d: round(float(np.mean(found)), 4) for d, found in c.items()} for m, c in curves.items()}
+    results.note("figure 6", means)
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
+    for method, points in means.items():
+        axis.plot(list(points), list(points.values()), "o-", label=NAMES[method])
+    axis.set(xlabel="numeric columns", ylabel="AUROC")
+    axis.grid(alpha=0.3)
+    axis.legend()
+    figure.savefig(options.out / "figure_6.png", dpi=90)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Sets of items on the page: how many items sets hold, and which.
+
+With real sets the figures are NOT private; of synthetic sets alone they are functions of the release.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sfumato.data.schema import Schema
+from sfumato.data.set_kind import ItemSet
+from sfumato.encoders.sets import SetEncoder
+from sfumato.evaluate.counting_queries import counting_query_errors, read_sets
+from sfumato.report.columns import Bin, ColumnFigure
+
+MOST_ITEMS = 20
+MOST_LENGTHS = 21
+_FREQUENT, _FEWEST_ITEMS = 100, 3
+
+
+def set_content(synthetic: object, real: object, *, schema: Schema, seed: int) -> dict[str, Any]:
+    """Return what the page says of sets: figures of the one column, and errors of counting queries beside real sets.
+
+    Raises:
+        SchemaError, DataError: the real sets cannot be read under the schema.
+    """
+    encoder = SetEncoder.of(schema)
+    matrices = [read_sets(synthetic, schema, encoder)]
+    if real is not None:
+        matrices.append(read_sets(real, schema, encoder))
+    found: dict[str, Any] = {"columns": [_lengths(matrices, encoder), _items(matrices, encoder)]}
+    if real is not None and encoder.dimension >= _FEWEST_ITEMS:
+        frequent = min(_FREQUENT, encoder.dimension)
+        found["frequent_items"] = frequent
+        found["queries"] = counting_query_errors(real, synthetic, schema=schema, n_frequent=frequent, seed=seed)
+    return found
+
+
+def _lengths(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigure:
+    """How many items a set holds: total variation, and shares of sets."""
+    longest = min(encoder.kind.max_length, MOST_LENGTHS - 1)
+    shares = [_shares(np.minimum(np.diff(m.indptr), longest), longest + 1) for m in matrices]
+    last = f"{longest} or more" if longest < encoder.kind.max_length else f"{longest}"
+    return _figure(f"{encoder.name}: how many items", "lengths", [*map(str, range(longest)), last], shares)
+
+
+def _items(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigure:
+    """Which items the sets' places hold: total variation over all items, pictured for the commonest."""
+    totals = [np.asarray(m.sum(axis=0), dtype=np.float64).ravel() for m in matrices]
+    shares = [total / max(1.0, float(total.sum())) for total in totals]
+    kept = np.sort(np.argsort(-np.sum(shares, axis=0), kind="stable")[:MOST_ITEMS])
+    labels = [_label(encoder.kind, int(i)) for i in kept]
+    others = len(kept) < encoder.dimension
+    shown = [np.append(share[kept], 1 - share[kept].sum()) if others else share[kept] for share in shares]
+    distance = None if len(shares) == 1 else 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+    figure = _figure(f"{encoder.name}: which items", "items", [*labels, *(["all others"] if others else [])], shown)
+    return ColumnFigure(figure.name, figure.kind, distance, figure.bins)
+
+
+def _label(kind: ItemSet, code: int) -> str:
+    if kind.items is None:
+        return str(code)
+    return kind.items[code] if code < len(kind.items) else str(kind.other)
+
+
+def _shares(values: np.ndarray, size: int) -> np.ndarray:
+    return np.bincount(values, minlength=size) / max(1, len(values))
+
+
+def _figure(name: str, kind: str, labels: list[str], shares: list[np.ndarray]) -> ColumnFigure:
+    """Of shares of synthetic sets, and of real ones if there are any."""
+    real = shares[1] if len(shares) > 1 else None
+    bins = tuple(
+        Bin(label, float(shares[0][i]), None if real is None else float(real[i])) for i, label in enumerate(labels)
+    )
+    return ColumnFigure(name, kind, None if real is None else 0.5 * float(np.abs(shares[0] - real).sum()), bins)

@@ -1,0 +1,83 @@
+"""docs/papers.md is up to date, and what README claims is in the files it names."""
+
+import importlib.util
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIGURES = README.partition("## Figures")[2].partition("\n## ")[0]
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
+
+
+def _page():
+    spec = importlib.util.spec_from_file_location("papers_page", ROOT / "papers" / "page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_papers_is_what_the_files_say():
+    page = _page()
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(), "run python papers/page.py"
+
+
+def test_pictures_of_the_page_are_there_and_small():
+    page = ROOT / "docs" / "papers.md"
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert pictures
+    assert all((page.parent / name).stat().st_size < 120_000 for name in pictures)
+
+
+def _numbers(found: object) -> set[float]:
+    """Every number of a JSON document, and the means over lists of runs."""
+    if isinstance(found, bool) or found is None or isinstance(found, str):
+        return set()
+    if isinstance(found, int | float):
+        return {float(found)}
+    if isinstance(found, list):
+        runs = [one for one in found if isinstance(one, dict)]
+        shared = set.intersection(*map(set, runs)) if runs else set()
+        means = {fmean(run[key] for run in runs) for key in shared if all(_is_number(run[key]) for run in runs)}
+        return means.union(*map(_numbers, found))
+    groups = defaultdict(list)
+    for key, value in found.items():
+        if key.count(" | ") == 2:
+            groups[key.rpartition(" | ")[0]].append(value)
+    return set().union(*map(_numbers, found.values()), *map(_numbers, groups.values()))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _known(text: str) -> set[float]:
+    files = [ROOT / name for name in LINK.findall(text)]
+    assert all(path.is_file() for path in files)
+    return set().union(*(_numbers(json.loads(path.read_text())) for path in files if path.suffix == ".json"))
+
+
+def _quoted(text: str) -> list[str]:
+    return re.findall(r"(?<![\d.])0\.\d{2,3}(?!\d)", LINK.sub("", text))
+
+
+@pytest.mark.parametrize("block", [b for b in FIGURES.split("\n\n") if _quoted(b)], ids=lambda b: b[:30])
+def test_every_figure_of_the_readme_is_in_the_file_it_names(block: str) -> None:
+    lines = block.splitlines()
+    rows = [lines[0] + line for line in lines[2:]] if block.startswith("|") else [block]
+    for row in rows:
+        known = _known(row) | (_known("](papers/published.json)") if "real images" in row else set())
+        missing = [q for q in _quoted(row) if not any(abs(float(q) - k) <= 0.51 * 10 ** -(len(q) - 2) for k in known)]
+        assert not missing, row
+
+
+@pytest.mark.parametrize("block", [b for b in FIGURES.split("\n\n") if re.search(r"\d", b)], ids=lambda b: b[:30])
+def test_every_claim_with_a_number_names_a_file(block: str) -> None:
+    named = [name for name in LINK.findall(block) if name.startswith(("papers/", "benchmarks/"))]
+    assert named
+    assert all((ROOT / name).exists() for name in named)
