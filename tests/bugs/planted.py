@@ -21,18 +21,35 @@ class PlantedBug:
 
 
 QUERIES = "mechanisms/queries.py"
-DRAW = "value = noise.gaussian(exact.open_in_mechanism().shape, noise_std)\n"
+DRAW = "value = noise.rounded_gaussian(whole.shape, noise_std, grid)\n"
+DRAW_OF_FLOATS = "value = noise.gaussian(exact.open_in_mechanism().shape, noise_std)\n"
+ON_GRID = "on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise)"
+GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
 RECIPES = "tests/attacks/test_recipes.py"
+WHOLE = "mechanisms/whole.py"
+ROUNDED = "    whole = np.rint(scaled)\n"
+CUT = (
+    "    for i in np.flatnonzero(_squares(whole) > most):\n"
+    "        whole[i] = np.trunc(scaled[i])\n"
+    "    whole[_squares(whole) > most] = 0.0  # never, by the margin of clipping; but then it need not be trusted\n"
+)
 
 BUGS = [
-    PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std)", "noise_std * 2 / 3)"), LAW),
-    PlantedBug("noise × 3/2", QUERIES, DRAW, DRAW.replace("noise_std)", "noise_std * 3 / 2)"), LAW),
+    PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 2 / 3,"), LAW),
+    PlantedBug("noise × 3/2", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 3 / 2,"), LAW),
     PlantedBug(
-        "symmetric noise of one triangle, halved",
+        "noise of gradients × 2/3",
         QUERIES,
-        "tile *= 0.5",
-        "tile *= 0.25",
+        DRAW_OF_FLOATS,
+        DRAW_OF_FLOATS.replace("noise_std)", "noise_std * 2 / 3)"),
+        LAW,
+    ),
+    PlantedBug(
+        "symmetric noise off the diagonal, halved",
+        QUERIES,
+        "noise_std / np.sqrt(2), noise)",
+        "noise_std / np.sqrt(8), noise)",
         LAW,
     ),
     PlantedBug(
@@ -45,22 +62,22 @@ BUGS = [
     PlantedBug(
         "no clipping of a table's vectors",
         "learners/moments.py",
-        "vectors *= clip_factors(norms, self.clip_norm)[:, None]",
-        "vectors *= 1.0 + 0.0 * clip_factors(norms, self.clip_norm)[:, None]",
+        "whole_rows(self.vectors(k, [column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)",
+        "np.rint(self.vectors(k, [column[some] for column in cells]) * 2.0**PRODUCT_BITS / self.clip_norm)",
         "tests/mechanisms/test_queries.py -k second",
     ),
     PlantedBug(
-        "no clipping of mixed records",
+        "entries of mixed records clipped, not their norms",
         "mechanisms/mixing.py",
-        "np.maximum(clip_rows(features, feature_norm), 0.0)",
-        "np.maximum(features, 0.0)",
+        "whole_rows(np.maximum(features, 0.0), feature_norm, _BITS)",
+        "np.rint(np.clip(np.nan_to_num(features), 0.0, feature_norm) / step_of(feature_norm, _BITS))",
         "tests/mechanisms/test_mixing.py -k contributions",
     ),
     PlantedBug(
         "no clipping of profiles",
         "learners/profiles.py",
-        "np.maximum(clip_rows(part, self.clip_norm), 0.0)",
-        "np.maximum(part, 0.0)",
+        "whole_rows(np.maximum(part, 0.0), self.clip_norm)",
+        "np.rint(np.maximum(part, 0.0) / step_of(self.clip_norm))",
         "tests/mechanisms/test_queries.py -k profiles",
     ),
     PlantedBug(
@@ -102,8 +119,8 @@ BUGS = [
     PlantedBug(
         "mixtures divided by how many are in them",
         "mechanisms/mixing.py",
-        "sums /= settings.degree",
-        "sums /= np.maximum(np.diff(members.indptr), 1)[:, None]",
+        "step / settings.degree, 0.0",
+        "step / np.maximum(np.diff(members.indptr), 1)[:, None], 0.0",
         "tests/mechanisms/test_mixing.py -k divisor",
     ),
     PlantedBug(
@@ -162,17 +179,22 @@ BUGS = [
     PlantedBug(
         "the same noise for two statistics",
         QUERIES,
-        "        draws = noise.gaussian(value.shape[-2:], noise_std)\n",
-        "        draws = noise.gaussian(value.shape[-2:], noise_std) if not any(index) else draws.copy()\n",
+        "        _noisy_matrix(value[index], float(exact.step), noise_std, noise, result[index])\n",
+        "        first = (0,) * len(index)\n"
+        "        if not any(index):\n"
+        "            _noisy_matrix(value[index], float(exact.step), noise_std, noise, result[index])\n"
+        "        result[index] = result[first] + (value[index] - value[first]) * exact.step\n",
         "tests/mechanisms/test_queries.py -k independent",
     ),
     PlantedBug(
         "charge after noise",
         QUERIES,
-        "    noise_std = charge_stage(exact, stage, ledger, noise)\n    " + DRAW,
-        "    noise_std = 0.0 if noise.silent else ledger.plan[stage].noise_multiplier * exact.norm_bound\n    "
-        + DRAW
-        + "    charge_stage(exact, stage, ledger, noise)\n",
+        "    noise_std = charge_stage(exact, stage, ledger, noise)\n"
+        f"    if exact.step is not None:\n        return Noisy({ON_GRID}, noise_std)\n",
+        "    noise_std = 0.0 if noise.silent else ledger.plan[stage].noise_multiplier * exact.norm_bound\n"
+        f"    value = {ON_GRID} if exact.step is not None else None\n"
+        "    charge_stage(exact, stage, ledger, noise)\n"
+        "    if value is not None:\n        return Noisy(value, noise_std)\n",
         "tests/mechanisms/test_queries.py -k charge",
     ),
     PlantedBug(
@@ -213,8 +235,8 @@ BUGS = [
     PlantedBug(
         "noise of unlisted words × 2/3",
         "mechanisms/thresholds.py",
-        "values = noise.gaussian(len(counts), noise_std)",
-        "values = noise.gaussian(len(counts), noise_std * 2 / 3)",
+        "dtype=np.int64), 1.0, noise_std, noise)",
+        "dtype=np.int64), 1.0, noise_std * 2 / 3, noise)",
         "tests/mechanisms/test_thresholds.py",
     ),
     PlantedBug(
@@ -244,6 +266,63 @@ BUGS = [
         "        with settled(self._charge(ledger, plan, schema, journal, private=noise.private)):\n",
         "        with contextlib.nullcontext():\n",
         "tests/synthesizers/test_data_ledger.py -k before",
+    ),
+    PlantedBug(
+        "sums on a grid twice as coarse as that of their noise",
+        QUERIES,
+        "value += whole << finer",
+        "value += whole << (finer + 1)",
+        f"{GRID} -k fractions",
+    ),
+    PlantedBug(
+        "a coordinate's step is twice what is charged for it",
+        "learners/profiles.py",
+        "step[-1], step[:, 0] = step_of(w2), w0",
+        "step[-1], step[:, 0] = step_of(w2, 25), w0",
+        "tests/mechanisms/test_queries.py -k profiles",
+    ),
+    PlantedBug(
+        "twice as many steps as the bound has",
+        "learners/feature_kmeans.py",
+        "whole_rows(distances, self.reach)",
+        "2 * whole_rows(distances, self.reach)",
+        "tests/mechanisms/test_queries.py -k feature",
+    ),
+    PlantedBug(
+        "recentred k-means without clipping",
+        "learners/feature_kmeans.py",
+        "whole_rows(distances, self.reach)",
+        "np.rint(distances / step_of(self.reach))",
+        "tests/mechanisms/test_queries.py -k recentred",
+    ),
+    PlantedBug(
+        "magnitudes rounded up, and records past their norm",
+        WHOLE,
+        ROUNDED + CUT,
+        "    whole = np.copysign(np.ceil(np.abs(scaled)), scaled)\n",
+        f"{GRID} -k too_long",
+    ),
+    PlantedBug("records that rounding made too long are kept", WHOLE, CUT, "", f"{GRID} -k too_long"),
+    PlantedBug(
+        "contributions are not rounded",
+        WHOLE,
+        ROUNDED + CUT,
+        "    whole = scaled\n",
+        "tests/mechanisms/test_queries.py -k contribution",
+    ),
+    PlantedBug(
+        "sums of pieces in floats",
+        "data/engine.py",
+        "into[part] += flat[part].astype(np.int64)",
+        "into[part] = (into[part].astype(np.float64) + flat[part]).astype(np.int64)",
+        f"{GRID} -k pieces",
+    ),
+    PlantedBug(
+        "sums of more records than floats hold",
+        "data/engine.py",
+        "for piece in _pieces(rows, ROWS_AT_ONCE):",
+        "for piece in [rows]:",
+        f"{GRID} -k chunks",
     ),
 ]
 

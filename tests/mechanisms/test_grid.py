@@ -54,11 +54,13 @@ class TestContributions:
         assert (np.abs(whole * 5.0 / 2**LINEAR_BITS - vectors * (1 - 1e-6)) <= 0.5001 * 5.0 / 2**LINEAR_BITS).all()
         assert (whole * vectors >= 0).all()
 
-    def test_records_that_rounding_makes_too_long_are_cut(self):
-        """100,000 equal entries, each rounded up by nearly half a step."""
-        vectors = np.full((1, 100_000), 1.0)
-        whole = whole_rows(vectors, 1.0, 16)
-        assert 0 < (whole**2).sum() <= 4.0**16
+    @pytest.mark.parametrize("dimension", [100_000, 99_700])
+    def test_records_that_rounding_makes_too_long_are_cut(self, dimension):
+        """So many equal entries, of 207.24 and 207.56 steps."""
+        nearest = round(2**16 / dimension**0.5)
+        assert (dimension * nearest**2 > 4**16) == (dimension == 99_700)
+        whole = whole_rows(np.stack([np.ones(dimension), -np.ones(dimension)]), 1.0, 16)
+        assert sorted(np.unique(whole)) == [-207, 207]
 
     def test_products_in_blocks_do_not_depend_on_other_rows(self):
         rng = np.random.default_rng(1)
@@ -95,6 +97,16 @@ class TestSums:
         monkeypatch.setattr(VectorSum, "add", lambda self, total, rows: seen.append(len(rows["z"])))
         reduce(statistic, FakeRecords([{"z": values}]))
         assert seen == [ROWS_AT_ONCE, 77]
+
+    def test_pieces_add_up_beyond_the_whole_numbers_of_floats(self):
+        """Three pieces of 2^53 − 1 each: as floats, their sum would be even."""
+
+        class Large(VectorSum):
+            def add(self, total, rows):
+                total += 2.0**53 - 1
+
+        chunks = [{"z": np.zeros((1, 1))}] * 3
+        assert reduce(Large(Vectors(), 1.0), FakeRecords(chunks)).whole_in_mechanism().tolist() == [3 * (2**53 - 1)]
 
     def test_what_does_not_fit_is_lost_modulo_2_64(self):
         big = np.array([2**62, -(2**62) + 3])
