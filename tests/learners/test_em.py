@@ -136,9 +136,9 @@ def test_without_noise_it_is_scikit_learns_mixture(form):
     ours, released = fitted(points, form, start=start, iterations=7, step=MStep(least_mass=1e-9))
     theirs = scikit(points, form, start, 7)
     # contributions are rounded to 2^-18
-    np.testing.assert_allclose(ours.weights, theirs.weights_, atol=2e-5)
-    np.testing.assert_allclose(ours.means, theirs.means_, atol=2e-5)
-    np.testing.assert_allclose(ours.covariances, theirs.covariances_, atol=2e-5)
+    np.testing.assert_allclose(ours.weights, theirs.weights_, atol=5e-6)
+    np.testing.assert_allclose(ours.means, theirs.means_, atol=5e-6)
+    np.testing.assert_allclose(ours.covariances, theirs.covariances_, atol=1.5e-6)
     assert len(released) == 7 + (form is FORMS["tied"])
 
 
@@ -184,7 +184,7 @@ def test_every_block_has_the_stated_noise(form):
             found.noise_stds, weights, strict=True,
         ):  # fmt: skip
             if weight:
-                assert std == pytest.approx(5 * statistic.norm_bound / weight, rel=1e-4)
+                assert std == pytest.approx(5 * statistic.norm_bound / (statistic.margin * weight))
                 block.append((noisy - value).ravel() / std)
     for block, weight in zip(blocks, weights, strict=True):
         if weight:
@@ -274,7 +274,7 @@ def test_contributions_are_within_the_bound_under_extreme_mixtures(form):
     rng = np.random.default_rng(7)
     pool = [record["z"] for record in vector_rows(20)]
     weights = (1.0, 1.0, 1.0) if form.per_component else (1.0, 1.0, 0.0)
-    for _ in range(30):
+    for _ in range(10):
         scale = 10.0 ** rng.uniform(-200, 200)
         unit = form.project(np.zeros(form.shape(3, 3)), np.ones(3), 1.0)
         means = rng.standard_normal((3, 3)) * 10.0 ** rng.uniform(-3, 150)
@@ -285,4 +285,4 @@ def test_contributions_are_within_the_bound_under_extreme_mixtures(form):
             assert np.linalg.norm(alone) <= statistic.norm_bound
             masses = statistic.split(alone)[0]
             assert (masses >= 0).all()
-            assert masses.sum() == pytest.approx(1, abs=1e-4)
+            assert masses.sum() == pytest.approx(statistic.margin, abs=3 * 2.0**-18)

@@ -32,7 +32,7 @@ def test_moments_are_those_of_the_clipped_vectors():
         vector = np.concatenate(parts)
         vector *= min(1.0, 1.2 / np.linalg.norm(vector)) * (1 - 1e-6)
         expected[k] += np.outer(vector, vector)
-    np.testing.assert_allclose(total, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(total, expected, rtol=2e-5, atol=4e-5)
 
 
 def test_expected_norm_is_the_root_mean_square_norm():

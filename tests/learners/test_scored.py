@@ -12,7 +12,6 @@ from sfumato.encoders.grid import Grid
 from sfumato.learners.marginals import ClassCellCounts, TableLayout, fit_marginals
 from sfumato.learners.moments import ClassSecondMoments, column_models, expected_norm
 from sfumato.learners.scored import ScoredMarginals, fit_scored_chain
-from sfumato.mechanisms.clip import SAFETY, clip_rows
 from sfumato.mechanisms.queries import Noisy
 
 CONSTANT = 0.5
@@ -43,27 +42,30 @@ class TestTheStatistic:
 
     def test_the_constant_is_clipped_with_the_record(self):
         layout, columns, clip_norm = table_layout(), chain_columns(scored=True), 1.0
-        rows = join(table_rows(50))
-        cells = [column.cells(rows[column.name]) for column in layout.features]
-        free = ClassSecondMoments(layout, columns, 1e9, CONSTANT).vectors(0, cells)
-        clipped = clip_rows(free, clip_norm)
-        norms = np.linalg.norm(free, axis=1)
-        np.testing.assert_allclose(free[:, -1], CONSTANT, rtol=1e-5)
-        assert (norms > clip_norm).any()
-        assert (np.linalg.norm(clipped, axis=1) <= clip_norm).all()
-        np.testing.assert_allclose(clipped[:, -1], CONSTANT * SAFETY * np.minimum(1, clip_norm / norms), rtol=1e-9)
+        statistic = ClassSecondMoments(layout, columns, clip_norm, CONSTANT)
+        norms = []
+        for row in table_rows(50):
+            k = int(row["member"][0])
+            cells = [column.cells(row[column.name]) for column in layout.features]
+            vector = statistic.vectors(k, cells)[0]
+            norms.append(np.linalg.norm(vector))
+            assert vector[-1] == CONSTANT
+            added = reduce(statistic, FakeRecords([row])).open_in_mechanism()[k, -1]
+            expected = CONSTANT * min(1.0, clip_norm / norms[-1]) ** 2 * vector
+            np.testing.assert_allclose(added, expected, atol=1e-5 * max(1.0, clip_norm))
+        assert max(norms) > clip_norm
 
     def test_products_with_the_constant_are_counts_and_sums(self):
         layout, columns = table_layout(), chain_columns(scored=True)
         rows = join(table_rows(50))
-        statistic = ClassSecondMoments(layout, columns, 20.0, CONSTANT)
+        statistic = ClassSecondMoments(layout, columns, 8.0, CONSTANT)
         total = reduce(statistic, FakeRecords([rows])).open_in_mechanism()
-        np.testing.assert_allclose(total[:, -1, -1], CONSTANT**2 * np.bincount(rows["member"]), rtol=1e-3)
+        np.testing.assert_allclose(total[:, -1, -1], CONSTANT**2 * np.bincount(rows["member"]), rtol=5e-6)
         for k in (0, 1):
             members = rows["member"] == k
             cells = [column.cells(rows[column.name][members]) for column in layout.features]
             sums = statistic.vectors(k, cells)[:, :-1].sum(axis=0)
-            np.testing.assert_allclose(total[k, -1, :-1], CONSTANT * sums, rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(total[k, -1, :-1], CONSTANT * sums, rtol=5e-6, atol=5e-4)
 
 
 def normal_table(sizes: tuple[int, int], shift: float = 1.0, stretch: float = 0.5, seed: int = 0):

@@ -45,7 +45,7 @@ def test_vectors_have_norm_at_most_one_and_typically_less(bars):
 
 def test_the_gradient_is_that_of_cross_entropy_where_nothing_is_clipped(bars, monkeypatch):
     encoder, standardised, pictures, classes = bars
-    monkeypatch.setattr(teacher, "CLIP_NORM", 10.0)
+    monkeypatch.setattr(teacher, "CLIP_NORM", 1.5)  # no error is longer than √2
     vectors = standardised.vectors(gradient_features(pictures[:50], encoder))
     weights = np.random.default_rng(1).standard_normal((vectors.shape[1], 2))
 
@@ -59,7 +59,7 @@ def test_the_gradient_is_that_of_cross_entropy_where_nothing_is_clipped(bars, mo
     for _ in range(5):
         along = rng.standard_normal(weights.shape)
         slope = (loss(weights + 1e-5 * along) - loss(weights - 1e-5 * along)) / 2e-5
-        assert np.sum(gradient * along) == pytest.approx(slope, rel=1e-2)
+        assert np.sum(gradient * along) == pytest.approx(slope, rel=2e-4, abs=2e-4)
 
 
 def test_it_learns_and_the_linear_form_gives_the_same_labels(bars):
