@@ -23,7 +23,7 @@ FINDERS: list[str] = []
 def copy(tmp_path):
     """A copy of the package in a folder of its own."""
     home = tmp_path / "home"
-    shutil.copytree(PACKAGE, home / "sfumato", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, home / "sfumato")  # with what is compiled: a file that is changed is compiled anew
     return home
 
 

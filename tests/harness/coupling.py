@@ -31,7 +31,7 @@ from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.plan import Stage
 
-ROUNDING = 1e-6
+ROUNDING = 1e-9
 
 for _module in pkgutil.walk_packages(sfumato.__path__, "sfumato."):
     if "__main__" not in _module.name:

@@ -218,11 +218,7 @@ def gaussian_delta(noise_multiplier: float) -> Callable[[float], float]:
 def worst_neighbours(case: MechanismCase) -> tuple[Rows, Rows]:
     """Some records with the longest one of the pool, and without it."""
     statistic = case.statistic.statistic
-    norms = []
-    for record in case.statistic.pool:
-        total = statistic.zero()
-        statistic.add(total, record)
-        norms.append(np.linalg.norm(total))
+    norms = [np.linalg.norm(contribution(statistic, record)) for record in case.statistic.pool]
     base = join(case.statistic.pool[:3])
     return join([base, case.statistic.pool[int(np.argmax(norms))]]), base
 

@@ -172,7 +172,7 @@ def test_every_block_has_the_stated_noise(form):
     weights = (0.4, 0.6, 0.7 if form.per_component else 0.0)
     statistic = EmMoments(vectors_of, mixture, weights)
     records = FakeRecords([{"z": points}])
-    repeats = 2000
+    repeats = 1300
     ledger = Ledger(Plan([Stage(name="em", noise_multiplier=5.0, count=repeats + 1)]), None)
     exact = statistic.moments(noisy_sum(reduce(statistic, records), stage="em", ledger=ledger, noise=NoNoise()))
     noise, sums = SeededNoise(3), reduce(statistic, records)
