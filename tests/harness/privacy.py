@@ -77,7 +77,7 @@ def check_norm_property(case: StatisticCase) -> None:
     """Every record's contribution is finite and within `norm_bound`; some record comes near it."""
     norms = np.array([np.linalg.norm(contribution(case.statistic, r)) for r in case.pool])
     assert np.isfinite(norms).all()
-    assert norms.max() <= case.statistic.norm_bound
+    assert norms.max() <= case.statistic.norm_bound, "a contribution is longer than its bound"
     assert norms.max() >= case.attained * case.statistic.norm_bound, "the norm bound is not tight on this pool"
 
 
@@ -114,7 +114,7 @@ def search_neighbours(case: StatisticCase) -> float:
     squares = np.einsum("ij,ij->i", contributions, contributions)
     squared = squares[:, None] + squares[None, :] - 2 * contributions @ contributions.T
     largest = float(np.sqrt(max(squared.max(), 0.0)))
-    assert largest <= case.statistic.replace_bound * (1 + 1e-9)
+    assert largest <= case.statistic.replace_bound * (1 + 1e-9), "two records are further apart than the bound"
     assert largest >= case.attained * case.statistic.replace_bound, "no pair of this pool comes near the bound"
     return largest
 
