@@ -23,7 +23,7 @@ from sfumato.mechanisms.queries import Noisy
 
 _NUMERIC_CELLS = 8
 _MOST_LEVELS = 16
-_MOST_NUMBERS = 1 << 21
+_MOST_NUMBERS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ def squared_distance(noisy: Noisy, counts: np.ndarray, layout: PairLayout) -> fl
     """Return the mean over pairs of ‖shares of the records − shares of the samples‖², without bias. Free.
 
     Args:
-        noisy: released `PairCounts` of the records. Their number of records is estimated by the mean of the tables' sums.
+        noisy: released `PairCounts` of the records. Their number of records is estimated by the mean of the
+            tables' sums.
         counts: exact counts of samples, same shape.
         layout: of both.
 

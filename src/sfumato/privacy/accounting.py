@@ -157,9 +157,9 @@ def account(
 def replacing_account(plan: Plan, delta: float, *, interval: float = DEFAULT_INTERVAL) -> Account:
     """Return ε of a plan at δ for replacing one unit by another.
 
-    Of a plan that repeats stages there is no privacy-loss distribution. Its Gaussian releases of all records are entered
-    in Rényi DP at their replace distances. Samples have no such entry: replacing is removing and adding, and what is
-    (ε′, δ′) for each is (2ε′, (1 + e^ε′) δ′) for both.
+    Of a plan that repeats stages there is no privacy-loss distribution. Its Gaussian releases of all records are
+    entered in Rényi DP at their replace distances. Samples have no such entry: replacing is removing and adding, and
+    what is (ε′, δ′) for each is (2ε′, (1 + e^ε′) δ′) for both.
 
     Raises:
         UnsupportedEventError: no account, or none at this δ.

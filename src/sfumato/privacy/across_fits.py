@@ -6,8 +6,8 @@ total is checked before a fit runs (Smith and Thakurta 2022, arXiv:2210.17520). 
 `sfumato.privacy.accounting`: privacy-loss distributions where every event has one (subsets through
 `sfumato.privacy.subsets`), else Rényi DP over everything; additive parts of δ add up.
 
-Gaussian releases of all records are merged first: together they are one Gaussian release, exactly. What a search repeats
-(`sfumato.privacy.repetitions`) stays one event of its own, which has an account by Rényi DP under add/remove only.
+Gaussian releases of all records are merged first: together they are one Gaussian release, exactly. What a search
+repeats (`sfumato.privacy.repetitions`) stays one event of its own; its account is by Rényi DP, under add/remove only.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ ASSUMPTIONS = (
     "Running time and memory are outside the guarantee.",
 )
 SEARCHED = (
-    "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were fixed "
-    "without looking at the records; of all repetitions only this release left."
+    "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were "
+    "fixed without looking at the records; of all repetitions only this release left."
 )
 
 

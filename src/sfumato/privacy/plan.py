@@ -225,7 +225,8 @@ def repeated_event(stages: Iterable[Stage], neighbours: Neighbours) -> dp_event.
     if law is None:
         raise ConfigError("Expected stages that are repeated, got some that are not.")
     inner = [replace(stage, repetitions=None).event(neighbours) for stage in stages]
-    event = inner[0] if len(inner) == 1 else dp_event.ComposedDpEvent(inner)
+    # a tuple, so that the event can be remembered
+    event = inner[0] if len(inner) == 1 else dp_event.ComposedDpEvent(tuple(inner))  # type: ignore[arg-type]
     return dp_event.RepeatAndSelectDpEvent(event, law.mean, law.shape)
 
 

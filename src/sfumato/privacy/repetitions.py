@@ -1,7 +1,7 @@
 """How often a search repeats its fit: a random number, whose law is what the search costs.
 
-Truncated negative binomial law of Papernot and Steinke (ICLR 2022, arXiv:2110.03620, Definition 1). Of a shape η ≥ 0 and
-0 < γ ≤ 1, for k = 1, 2, …
+Truncated negative binomial law of Papernot and Steinke (ICLR 2022, arXiv:2110.03620, Definition 1). Of a shape η ≥ 0
+and 0 < γ ≤ 1, for k = 1, 2, …
 
     P(K = k) = (1 − γ)^k / (γ^−η − 1) · Π_{l<k} (l + η)/(l + 1),    with η = 0:  P(K = k) = (1 − γ)^k / (k log 1/γ)
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 from scipy.optimize import brentq
@@ -58,11 +59,7 @@ class Repetitions:
     @property
     def gamma(self) -> float:
         """γ of the law with this mean, at most 10⁻⁹ of itself above the root."""
-        if self.shape == 1 or self.mean == 1:
-            return 1 / self.mean
-        low = 1e-12 / self.mean
-        root = float(brentq(lambda gamma: _mean(gamma, self.shape) - self.mean, low, 1 - 1e-12, xtol=1e-18, rtol=1e-13))
-        return min(1.0, root * _UPWARD)
+        return _gamma(self.mean, self.shape)
 
     def probability(self, k: int) -> float:
         """Return P(K = k)."""
@@ -75,21 +72,33 @@ class Repetitions:
             first = (1 - gamma) / -math.log(gamma)
         else:
             first = (1 - gamma) * shape / math.expm1(-shape * math.log(gamma))
-        log_rest = math.fsum(math.log((l + shape) / (l + 1)) for l in range(1, k))
+        log_rest = math.fsum(math.log((i + shape) / (i + 1)) for i in range(1, k))
         return first * math.exp((k - 1) * math.log1p(-gamma) + log_rest)
 
     def last(self, k: int) -> float:
         """Return P(K = k | K ≥ k): the probability that repetition k is the last one."""
-        gamma, shape = self.gamma, self.shape
-        if shape == 1 or gamma == 1:
-            return gamma
-        # P(K ≥ k)/P(K = k) is a sum of positive terms: no digit is lost, however far out k is
-        ratio, total, j = 1.0, 1.0, k
-        while ratio > _NEGLIGIBLE * total:
-            ratio *= (1 - gamma) * (j + shape) / (j + 1)
-            total += ratio
-            j += 1
-        return min(1.0, 1 / total)
+        return _last(self.gamma, self.shape, k)
+
+
+@lru_cache(maxsize=64)
+def _gamma(mean: float, shape: float) -> float:
+    if shape == 1 or mean == 1:
+        return 1 / mean
+    root = brentq(lambda gamma: _mean(gamma, shape) - mean, 1e-12 / mean, 1 - 1e-12, xtol=1e-18, rtol=1e-13)
+    return min(1.0, float(root) * _UPWARD)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def _last(gamma: float, shape: float, k: int) -> float:
+    if shape == 1 or gamma == 1:
+        return gamma
+    # P(K ≥ k)/P(K = k) is a sum of positive terms: no digit is lost, however far out k is
+    ratio, total, j = 1.0, 1.0, k
+    while ratio > _NEGLIGIBLE * total:
+        ratio *= (1 - gamma) * (j + shape) / (j + 1)
+        total += ratio
+        j += 1
+    return min(1.0, 1 / total)
 
 
 def _mean(gamma: float, shape: float) -> float:

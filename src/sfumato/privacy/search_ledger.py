@@ -10,7 +10,7 @@ from sfumato.errors import BudgetExceededError, LedgerError
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Plan
+from sfumato.privacy.plan import Plan, Stage
 
 _SLACK = 1e-9  # rounding of the noise multipliers
 
@@ -39,7 +39,7 @@ class SearchLedger:
         self._opened = False
         if len({plan.repetitions for plan in self._plans}) != 1 or self._plans[0].repetitions is None:
             self._refuse("the candidates are not repeated by one law")
-        if len({plan.parts[0] for plan in self._plans}) != 1 or not alike(self._plans):
+        if len({plan.parts[0] for plan in self._plans}) != 1 or not alike([plan.parts[1] for plan in self._plans]):
             self._refuse("the candidates do not cost the same")
         for plan in self._plans:
             needed = account(plan, budget.delta).epsilon
@@ -85,19 +85,19 @@ class SearchLedger:
         raise LedgerError(f"Expected charges as planned, but {reason}. This is a bug: please report it.")
 
 
-def alike(plans: Sequence[Plan]) -> bool:
-    """Whether one repetition costs the same at every Rényi order whichever plan it follows."""
-    first = _outline(plans[0])
+def alike(fits: Sequence[Sequence[Stage]]) -> bool:
+    """Whether these fits, each a list of stages, cost the same at every Rényi order."""
+    first = _outline(fits[0])
     return all(
         sampled == first[1] and abs(squares - first[0]) <= _SLACK * first[0]
-        for squares, sampled in map(_outline, plans[1:])
+        for squares, sampled in map(_outline, fits[1:])
     )
 
 
-def _outline(plan: Plan) -> tuple[float, list[tuple[float, float, int]]]:
-    """Return the squared budget of the unsampled stages that are repeated, and the sampled ones."""
+def _outline(stages: Sequence[Stage]) -> tuple[float, list[tuple[float, float, int]]]:
+    """Return the squared budget of the unsampled stages, and the sampled ones."""
     squares, sampled = 0.0, []
-    for stage in plan.parts[1]:
+    for stage in stages:
         if stage.sampling_probability is None:
             squares += stage.count / stage.noise_multiplier**2
         else:

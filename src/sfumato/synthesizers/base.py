@@ -395,6 +395,7 @@ def _opened(schema: Schema | OpenSchema | str | os.PathLike[str]) -> OpenSchema:
 
 
 def source_form(records: PrivateData) -> SourceForm:
+    """Return the form of the records, which samples come back in: metadata, before anything is charged."""
     source, released = records.source, records.schema.released
     for kind in records.storage.values():
         write_type(kind)  # refuses a type that could not be saved, before anything is charged
@@ -407,6 +408,7 @@ def source_form(records: PrivateData) -> SourceForm:
 
 
 def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:
+    """Return named noisy statistics as a release holds them."""
     return tuple(Measurement(name, n.value, n.noise_std, n.symmetric) for name, n in measured)
 
 

@@ -247,7 +247,7 @@ def _refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: obje
         )
     if plan.repetitions is not None and state.neighbours is not Neighbours.ADD_REMOVE:
         raise ConfigError(
-            f"Expected a ledger under add/remove for a search, got {path}, which is kept under replace-one. Open another."
+            f"Expected a ledger under add/remove for a search, got {path}, kept under replace-one. Open another."
         )
     others = {fit.unit for fit in state.fits} - {unit}
     if others:

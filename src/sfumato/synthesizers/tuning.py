@@ -271,11 +271,6 @@ def _calibrated(
             for stage in plan.stages
         ]
         searches.append(Plan([once, *repeated]))
-    if not alike(searches):
-        raise ConfigError(
-            "Expected candidates that cost alike, got some with other sampling probabilities, numbers of steps or noise "
-            "of their sampled stages. Search among settings that leave these as they are."
-        )
     first = calibrate(searches[0], budget)
     factor = first.stages[0].noise_multiplier / once.noise_multiplier
     return first, *(plan.scaled(factor) for plan in searches[1:])
@@ -284,7 +279,13 @@ def _calibrated(
 def _level(plans: Sequence[Plan], budget: PrivacyBudget) -> tuple[Sequence[Plan], float]:
     """Return the plans at noise that costs the same, and the multiplier of one Gaussian release at about that cost."""
     if any(stage.inclusion is not None for plan in plans for stage in plan.stages):
+        if not alike([plan.stages for plan in plans]):
+            raise ConfigError(
+                "Expected candidates that cost alike, got some with other sampling probabilities, numbers of steps or "
+                "shares of the budget. Search among settings that leave these as they are."
+            )
         gaussian = calibrate(Plan([Stage(name=SCORE_STAGE, noise_multiplier=1.0)]), budget)
-        return [calibrate(plan, budget) for plan in plans], gaussian.stages[0].noise_multiplier
+        factor = calibrate(plans[0], budget).stages[0].noise_multiplier / plans[0].stages[0].noise_multiplier
+        return [plan.scaled(factor) for plan in plans], gaussian.stages[0].noise_multiplier
     squares = [math.fsum(stage.count / stage.noise_multiplier**2 for stage in plan.stages) for plan in plans]
     return [plan.scaled(math.sqrt(square)) for plan, square in zip(plans, squares, strict=True)], 1.0
