@@ -19,6 +19,7 @@ from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.independent_items import IndependentItems
 from sfumato.synthesizers.p3gm import P3GM
 from sfumato.synthesizers.purposes import Fidelity, Training
+from sfumato.synthesizers.tuning import tune
 
 try:
     __version__ = version("sfumato")
@@ -45,4 +46,5 @@ __all__ = [
     "create_ledger",
     "load",
     "read_ledger",
+    "tune",
 ]

@@ -33,7 +33,7 @@ CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost
 COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "import"), ("validate",), ("plan",),
     ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
-    ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",),
+    ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
 ]  # fmt: skip
 
 

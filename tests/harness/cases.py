@@ -28,6 +28,7 @@ from sfumato.learners.item_counts import ItemCounts
 from sfumato.learners.kmeans import ClusterSums, GridCounts
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
 from sfumato.learners.moments import ClassSecondMoments
+from sfumato.learners.pair_counts import PairCounts, PairLayout
 from sfumato.learners.priors import ClassLatents, unit_mixture
 from sfumato.learners.profiles import ClusterProfiles
 from sfumato.learners.set_lengths import TotalLength
@@ -379,6 +380,7 @@ def _cases() -> dict[str, StatisticCase]:
         # under replace-one the number of records is public: the bound of 1 only overstates
         StatisticCase("row count", RowCount(), table, attained=0.0),
         StatisticCase("class cell counts", ClassCellCounts(layout), table),
+        StatisticCase("counts of pairs of cells", PairCounts(PairLayout.of(TABLE, "member")), table),
         StatisticCase("second moments", ClassSecondMoments(layout, chain_columns(scored=False), 1.0), table),
         StatisticCase("second moments, scores", ClassSecondMoments(layout, chain_columns(scored=True), 1.0), table),
         StatisticCase(

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from sfumato import __version__
-from sfumato.cli import data_commands, ledger_commands, quality_commands, release_commands
+from sfumato.cli import data_commands, ledger_commands, quality_commands, release_commands, search_commands
 from sfumato.cli.output import notes
 from sfumato.errors import ConfigError, OutputError, SchemaError, SfumatoError
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 data_commands.register(app)
 release_commands.register(app)
+search_commands.register(app)
 quality_commands.register(app)
 ledger_commands.register(app)
 

@@ -72,13 +72,19 @@ def print_cost(description: Mapping[str, Any]) -> None:
             for stage in description["stages"]
         ),
     )
+    law = next((event["repetitions"] for event in description["events"] if "repetitions" in event), None)
+    if law is not None:
+        say(
+            f"Stages marked * are repeated: {law['mean']:g} times on average, of which only the best left. What they "
+            "cost alone is for all repetitions, shares are of one."
+        )
     for stage in description["stages"]:
         if stage.get("forecast"):
             say(f"{stage['name']}: {stage['measures']}; {stage['forecast']}.")
 
 
 def _event(event: Mapping[str, Any]) -> str:
-    times = "" if event["count"] == 1 else f"{event['count']} × "
+    times = ("* " if "repetitions" in event else "") + ("" if event["count"] == 1 else f"{event['count']} × ")
     if event["type"] == "subset_gaussian":
         return f"{times}Gaussian of {event['subset_size']} of {event['source_size']}, without replacement"
     if event["sampling_probability"] is None:

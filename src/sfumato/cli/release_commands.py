@@ -33,7 +33,7 @@ from sfumato.synthesizers.journal import remove as remove_checkpoint
 from sfumato.synthesizers.methods import METHODS, make_synthesizer
 from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
 
-_PURPOSES: dict[str, Callable[[], Purpose]] = {"fidelity": Fidelity, "training": Training}
+PURPOSES: dict[str, Callable[[], Purpose]] = {"fidelity": Fidelity, "training": Training}
 _MIXINGS: dict[str, Callable[[], Mixing]] = {
     "poisson": PoissonMixing, "subset": SubsetMixing, "fixed-degree": FixedDegreeMixing,
 }  # fmt: skip
@@ -121,7 +121,7 @@ def register(app: typer.Typer) -> None:
 
 def _synthesizer(method: str, epsilon: float | None, delta: float | None, **options: Any) -> Synthesizer:  # noqa: ANN401
     """Return the synthesizer; options that are chosen by a word are what the word stands for."""
-    for name, words in (("purpose", _PURPOSES), ("mixing", _MIXINGS)):
+    for name, words in (("purpose", PURPOSES), ("mixing", _MIXINGS)):
         word = options[name]
         if word is not None and word not in words:
             raise ConfigError(f"Expected --{name} to be one of {', '.join(words)}, got {word!r}.")

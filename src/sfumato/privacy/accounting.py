@@ -24,6 +24,9 @@ DEFAULT_INTERVAL = 1e-4
 COARSE_INTERVAL = 1e-3
 _FINEST_INTERVAL = 5e-6  # below this, rounding noise and memory cost more than the grid gains
 
+_MOST_HALVINGS = 200
+_LARGEST_EXPONENT = 700.0
+
 _RELATIONS = {
     Neighbours.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
     Neighbours.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
@@ -149,6 +152,42 @@ def account(
     return account_curve(
         plan.events(neighbours), [delta], neighbours=neighbours, interval=step, extra_delta=plan.extra_delta
     )[0]
+
+
+def replacing_account(plan: Plan, delta: float, *, interval: float = DEFAULT_INTERVAL) -> Account:
+    """Return ε of a plan at δ for replacing one unit by another.
+
+    Of a plan that repeats stages there is no privacy-loss distribution. Its Gaussian releases of all records are
+    entered in Rényi DP at their replace distances. Samples have no such entry: replacing is removing and adding, and
+    what is (ε′, δ′) for each is (2ε′, (1 + e^ε′) δ′) for both.
+
+    Raises:
+        UnsupportedEventError: no account, or none at this δ.
+    """
+    if plan.repetitions is None:
+        return account_curve(
+            plan.events(Neighbours.REPLACE_ONE),
+            [delta],
+            neighbours=Neighbours.REPLACE_ONE,
+            interval=interval,
+            extra_delta=plan.extra_delta,
+        )[0]
+    if all(stage.inclusion is None and not stage.extra_delta for stage in plan.stages):
+        nearer = Plan(
+            replace(stage, noise_multiplier=stage.noise_multiplier / stage.replace_distance, replace_distance=2.0)
+            for stage in plan.stages
+        )
+        return account(nearer, delta)
+    deltas = [delta * 2.0**-halvings for halvings in range(1, _MOST_HALVINGS)]
+    curve = account_curve(plan.events(), deltas, interval=interval, extra_delta=plan.extra_delta)
+    twice = [2 * found.epsilon for found in curve if found.delta * (1 + _exp(found.epsilon)) <= delta]
+    if not twice:
+        raise UnsupportedEventError(f"Expected events with an account for replacing one unit at delta={delta:g}.")
+    return Account(min(twice), delta, curve[0].accountant, curve[0].value_discretization_interval)
+
+
+def _exp(epsilon: float) -> float:
+    return math.exp(epsilon) if epsilon < _LARGEST_EXPONENT else math.inf
 
 
 def rough_event(stage: Stage, neighbours: Neighbours) -> dp_event.DpEvent:

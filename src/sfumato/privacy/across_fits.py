@@ -6,7 +6,8 @@ total is checked before a fit runs (Smith and Thakurta 2022, arXiv:2210.17520). 
 `sfumato.privacy.accounting`: privacy-loss distributions where every event has one (subsets through
 `sfumato.privacy.subsets`), else Rényi DP over everything; additive parts of δ add up.
 
-Gaussian releases of all records are merged first: together they are one Gaussian release, exactly.
+Gaussian releases of all records are merged first: together they are one Gaussian release, exactly. What a search
+repeats (`sfumato.privacy.repetitions`) stays one event of its own; its account is by Rényi DP, under add/remove only.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sfumato.errors import UnsupportedEventError
-from sfumato.privacy.accounting import Account, account
-from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.privacy.accounting import Account, account, account_curve
+from sfumato.privacy.plan import Neighbours, Plan, Stage, repeated_event
 
 
 def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours) -> Account | None:
@@ -33,10 +34,28 @@ def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours)
     """
     if not plans:
         return None
-    joint = account(merged(plans, neighbours), delta, neighbours=neighbours)
+    searches = [plan.parts[1] for plan in plans if plan.repetitions is not None]
+    if searches:
+        joint = _with_searches(plans, searches, delta, neighbours)
+    else:
+        joint = account(merged(plans, neighbours), delta, neighbours=neighbours)
     if len(plans) == 1:  # the fit's own certificate may have rounded less
         return min(joint, account(plans[0], delta, neighbours=neighbours), key=lambda found: found.epsilon)
     return joint
+
+
+def _with_searches(
+    plans: Sequence[Plan], searches: Sequence[tuple[Stage, ...]], delta: float, neighbours: Neighbours
+) -> Account:
+    if neighbours is not Neighbours.ADD_REMOVE:
+        raise UnsupportedEventError("Expected fits that have an account under replace-one, got a search.")
+    once = [Plan(plan.parts[0]) for plan in plans if plan.parts[0]]
+    events = [repeated_event(stages, neighbours) for stages in searches]
+    extra = 0.0
+    if once:
+        events += merged(once, neighbours).events()
+        extra = math.fsum(plan.extra_delta for plan in once)
+    return account_curve(events, [delta], extra_delta=extra)[0]
 
 
 def merged(plans: Sequence[Plan], neighbours: Neighbours) -> Plan:

@@ -35,6 +35,8 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     Raises:
         ConfigError: no noise level within 2^±40 of the Gaussian mechanism's meets the budget.
     """
+    if plan.repetitions is not None:
+        return _calibrated_search(plan, budget)
     whole, budget = budget, _for_events(plan, budget)
     start = _unsampled_root(plan, budget)
     if any(stage.inclusion is not None for stage in plan.stages):
@@ -47,6 +49,33 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     factor = _root(plan, budget, low, high, interval, tolerance=_RELATIVE_TOLERANCE)
     while account(plan.scaled(factor), whole.delta).epsilon > whole.epsilon:
         factor *= 1 + _RELATIVE_TOLERANCE  # the grid step follows the factor: verify on the final plan
+    return plan.scaled(factor)
+
+
+def _calibrated_search(plan: Plan, budget: PrivacyBudget) -> Plan:
+    """Calibrate a plan that repeats stages: Rényi DP is the only account of these, so there is no grid to refine."""
+    _for_events(plan, budget)  # refuses an additive part of δ that leaves nothing
+
+    def excess(logarithm: float) -> float:
+        return account(plan.scaled(math.exp(logarithm)), budget.delta).epsilon - budget.epsilon
+
+    low = high = math.log(_unsampled_root(plan, budget))
+    for _ in range(_MOST_DOUBLINGS):
+        if excess(high) <= 0:
+            break
+        high += math.log(2)
+    else:
+        raise ConfigError(
+            f"Expected a budget that some noise level meets, got epsilon={budget.epsilon!r}, delta={budget.delta!r}. "
+            "Use a larger epsilon or delta, or fewer repetitions."
+        )
+    for _ in range(_MOST_DOUBLINGS):
+        low = min(low, high) - math.log(2)
+        if excess(low) > 0:
+            break
+    factor = math.exp(float(root_scalar(excess, bracket=(low, high), method="brentq", xtol=1e-7).root))
+    while account(plan.scaled(factor), budget.delta).epsilon > budget.epsilon:
+        factor *= 1 + _RELATIVE_TOLERANCE
     return plan.scaled(factor)
 
 

@@ -17,12 +17,14 @@ from sfumato.privacy.accounting import (
     account_curve,
     interval_for,
     recompute_epsilon,
+    replacing_account,
     rough_epsilon,
     rough_event,
 )
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import FORMAT_VERSION, malformed
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
+from sfumato.privacy.repetitions import Repetitions
 
 _VERIFY_TOLERANCE = 1e-6
 _ROUGHLY = 3.0  # the quick account is above the exact one, by less than this factor at any ε of use
@@ -37,6 +39,10 @@ ASSUMPTIONS = (
     "Nothing computed from the records was published besides this release.",
     "Column names, storage types, and what a file counts as one record are public, or independent of any record.",
     "Running time and memory are outside the guarantee.",
+)
+SEARCHED = (
+    "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were "
+    "fixed without looking at the records; of all repetitions only this release left."
 )
 
 
@@ -63,13 +69,7 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
     own = plan.neighbours
     curve = account_curve(plan.events(own), deltas, neighbours=own, interval=interval, extra_delta=extra)
     here = next(entry for entry in curve if entry.delta == delta)
-    replaced = account_curve(
-        plan.events(Neighbours.REPLACE_ONE),
-        [delta],
-        neighbours=Neighbours.REPLACE_ONE,
-        interval=interval,
-        extra_delta=extra,
-    )[0]
+    replaced = replacing_account(plan, delta, interval=interval)
     return {
         "epsilon": here.epsilon,
         "delta": delta,
@@ -100,6 +100,8 @@ def event_to_dict(stage: Stage) -> dict[str, Any]:
         event["extra_delta"] = stage.extra_delta
     if stage.subset is not None:
         event |= {"subset_size": stage.subset.size, "source_size": stage.subset.source_size}
+    if stage.repetitions is not None:
+        event["repetitions"] = {"mean": stage.repetitions.mean, "shape": stage.repetitions.shape}
     return event
 
 
@@ -150,10 +152,10 @@ class Certificate:
         problem = malformed(content)
         if problem is not None:
             raise ReleaseError(f"Expected a well-formed certificate in the release, but {problem}.")
-        stages = [stage_from_dict(event) for event in content["events"]]
-        if stages and Plan(stages).neighbours.value != content["neighbours"]:
+        plan = _plan_of(content["events"])
+        if plan is not None and plan.neighbours.value != content["neighbours"]:
             raise ReleaseError("Expected a certificate whose events have an account under its neighbours.")
-        if stages and Plan(stages).extra_delta > content["extra_delta"] * (1 + 1e-12):
+        if plan is not None and plan.extra_delta > content["extra_delta"] * (1 + 1e-12):
             raise ReleaseError("Expected a certificate whose extra_delta is that of its events.")
         return cls(dict(content))
 
@@ -209,13 +211,15 @@ class Certificate:
         neighbours = self.neighbours if neighbours is None else neighbours
         if content["epsilon"] is None:
             raise ReleaseError("Expected a release with noise: this one has none, so there is no epsilon to recompute.")
-        events = [event_from_dict(event, neighbours) for event in content["events"]]
+        plan = Plan(map(stage_from_dict, content["events"]))
+        if neighbours is Neighbours.REPLACE_ONE and plan.repetitions is not None:
+            return replacing_account(plan, content["delta"]).epsilon
         accountant, interval = content["accountant"]["name"], content["accountant"]["value_discretization_interval"]
         if neighbours is Neighbours.REPLACE_ONE:
             accountant, interval = "PLDAccountant", interval or DEFAULT_INTERVAL
         self._refuse_long_work(interval or 1.0)
         return recompute_epsilon(
-            events,
+            plan.events(neighbours),
             content["delta"],
             accountant=accountant,
             value_discretization_interval=interval,
@@ -227,7 +231,10 @@ class Certificate:
         """Refuse events that cost far more than is stated before the exact account runs out of memory on them."""
         content = self.content
         stated = float(content["epsilon"] or 0.0)
-        events = [rough_event(stage_from_dict(event), self.neighbours) for event in content["events"]]
+        plan = Plan(map(stage_from_dict, content["events"]))
+        if plan.repetitions is not None:
+            return  # Rényi DP takes the same time for any events
+        events = [rough_event(stage, self.neighbours) for stage in plan.stages]
         rough = rough_epsilon(events, content["delta"])
         if rough > _ROUGHLY * stated + 10 or rough / interval > _MOST_GRID_POINTS:
             raise ReleaseError(
@@ -252,6 +259,17 @@ class Certificate:
                 )
 
 
+def _plan_of(events: Sequence[Mapping[str, Any]]) -> Plan | None:
+    """Return the plan that a stranger's list of events stands for; None of no event."""
+    stages = list(map(stage_from_dict, events))
+    problem = None
+    try:
+        return Plan(stages) if stages else None
+    except ConfigError as error:
+        problem = str(error)
+    raise ReleaseError(f"Expected well-formed events in the certificate. {problem}")
+
+
 def event_from_dict(event: Mapping[str, Any], neighbours: Neighbours = Neighbours.ADD_REMOVE) -> dp_event.DpEvent:
     """Return the DP event that one entry of a certificate's `events` stands for; errors as `stage_from_dict`."""
     return stage_from_dict(event).event(neighbours)
@@ -273,6 +291,7 @@ def stage_from_dict(event: Mapping[str, Any]) -> Stage:
             count=event["count"],
             extra_delta=event.get("extra_delta", 0.0),
             replace_distance=event["replace_distance"],
+            repetitions=Repetitions(**event["repetitions"]) if "repetitions" in event else None,
         )
         if stage.type != event["type"]:
             problem = f"the type {event['type']!r} does not fit the event"
@@ -293,10 +312,12 @@ def describe(
     n_public_source: Literal["declared", "bought"],
     sampling: str = "none: every record is read in every pass",
     discovered: Sequence[str] = (),
+    searched: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return what is known of a fit before it runs: every key of a certificate but `private`.
 
-    `discovered` names the columns whose bounds, categories and missing cells were bought.
+    `discovered` names the columns whose bounds, categories and missing cells were bought; `searched` says of each
+    candidate of a search what its settings are.
     """
     if budget is None:
         cost: dict[str, Any] = {
@@ -310,6 +331,7 @@ def describe(
         if n_public_source == "declared"
         else "The number of rows was bought with part of the budget."
     )
+    search = {"search": {"candidates": list(searched)}} if searched else {}
     return {
         "format_version": FORMAT_VERSION,
         "method": method,
@@ -319,7 +341,8 @@ def describe(
         "n_public": n_public,
         "n_public_source": n_public_source,
         "sampling": sampling,
-        "assumptions": [*_assumptions(discovered), declared],
+        "assumptions": [*([SEARCHED, *ASSUMPTIONS[1:]] if searched else _assumptions(discovered)), declared],
+        **search,
     }
 
 

@@ -60,6 +60,11 @@ def _malformed_facts(content: Mapping[str, Any]) -> str | None:
         return "'unit' has no name or no max_rows"
     if not _is_text(content["versions"].values()) or not _is_text(content["assumptions"]):
         return "'versions' or 'assumptions' holds something else than text"
+    search = content.get("search", {"candidates": []})
+    if not isinstance(search, Mapping) or not isinstance(search.get("candidates"), list):
+        return "'search' lists no candidates"
+    if not _is_text(search["candidates"]):
+        return "'search' lists something else than text"
     if not _is_number(content["extra_delta"], 0, 1):
         return "'extra_delta' has an impossible value"
     return None

@@ -21,7 +21,8 @@ class Ledger:
 
     Args:
         plan: the calibrated plan.
-        budget: what the plan may cost; None only for a fit without noise.
+        budget: what the plan may cost; None only for a fit without noise, and for a part of a search whose whole
+            account was checked.
         on_charge: called with the stage's name after each charge, for showing progress.
 
     Raises:

@@ -21,6 +21,7 @@ from sfumato.errors import (
     require_open_unit,
     require_positive,
 )
+from sfumato.privacy.repetitions import Repetitions
 
 
 class Neighbours(Enum):
@@ -72,6 +73,8 @@ class Stage:
         count: how many times the release is made, at least 1.
         extra_delta: δ that the stage spends outside its event, in [0, 1): the probability that it shows what one unit
             alone brought. All releases of the stage together.
+        repetitions: of a search that repeats this stage with all others that it repeats, and releases one outcome: how
+            often, at random. The event is then that of all repetitions.
         measures: what is measured, in words, for the printed plan.
         forecast: what the noise means at `n_public`, in words, for the printed plan.
     """
@@ -83,6 +86,7 @@ class Stage:
     subset: Subset | None = None
     count: int = 1
     extra_delta: float = 0.0
+    repetitions: Repetitions | None = None
     measures: str = ""
     forecast: str = ""
 
@@ -101,6 +105,11 @@ class Stage:
             require_open_unit(f"Stage {self.name!r}.", sampling_probability=self.sampling_probability)
         if self.sampling_probability is not None and self.subset is not None:
             raise ConfigError(f"Expected a Poisson sample or a subset, got both. Stage {self.name!r}.")
+        if self.repetitions is not None and (self.subset is not None or self.extra_delta):
+            raise ConfigError(
+                f"Expected a repeated stage to have an account by Rényi DP under add/remove, got stage {self.name!r} "
+                "with subsets without replacement or an additive part of delta."
+            )
 
     def event(self, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> dp_event.DpEvent:
         """Return the DP event of this stage, with its count, for an accountant of the given relation.
@@ -108,6 +117,8 @@ class Stage:
         Raises:
             UnsupportedEventError: a subset without replacement under add/remove.
         """
+        if self.repetitions is not None:
+            return repeated_event([self], neighbours)
         multiplier = self.noise_multiplier
         if self.subset is not None:
             if neighbours is not Neighbours.REPLACE_ONE:
@@ -147,8 +158,10 @@ class Stage:
 class Plan:
     """Stages in the order in which they run.
 
+    Stages with `repetitions` come last, and are repeated together.
+
     Raises:
-        ConfigError: no stage, or two stages of one name.
+        ConfigError: no stage, two stages of one name, or repeated stages before others or under several laws.
     """
 
     stages: tuple[Stage, ...]
@@ -158,6 +171,12 @@ class Plan:
         names = [stage.name for stage in self.stages]
         if not names or len(set(names)) != len(names):
             raise ConfigError(f"Expected a plan of stages with different names, got {names!r}.")
+        laws = [stage.repetitions for stage in self.stages]
+        repeated = [law for law in laws if law is not None]
+        if len(set(repeated)) > 1 or laws[len(laws) - len(repeated) :] != repeated:
+            raise ConfigError("Expected a plan that repeats its last stages, all by one law.")
+        if repeated and any(stage.subset is not None for stage in self.stages):
+            raise ConfigError("Expected no subsets without replacement in a plan that repeats stages, got some.")
 
     def __getitem__(self, name: str) -> Stage:
         """Return the stage of that name."""
@@ -177,13 +196,38 @@ class Plan:
         """δ that the stages spend outside their events; it adds up (docs/proofs/discovery.md)."""
         return math.fsum(stage.extra_delta for stage in self.stages)
 
+    @property
+    def repetitions(self) -> Repetitions | None:
+        """How often the last stages are repeated; None for a plan that repeats none."""
+        return self.stages[-1].repetitions
+
+    @property
+    def parts(self) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
+        """The stages that are made once, and those that are repeated."""
+        once = tuple(stage for stage in self.stages if stage.repetitions is None)
+        return once, self.stages[len(once) :]
+
     def scaled(self, factor: float) -> Plan:
         """Return the same plan with every noise multiplier times `factor`."""
         return Plan(replace(s, noise_multiplier=s.noise_multiplier * factor) for s in self.stages)
 
     def events(self, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> tuple[dp_event.DpEvent, ...]:
         """Return the events of all stages, in order, for an accountant of the given relation."""
-        return tuple(stage.event(neighbours) for stage in self.stages)
+        once, repeated = self.parts
+        events = tuple(stage.event(neighbours) for stage in once)
+        return (*events, repeated_event(repeated, neighbours)) if repeated else events
+
+
+def repeated_event(stages: Iterable[Stage], neighbours: Neighbours) -> dp_event.DpEvent:
+    """Return the event of stages that are repeated together, by the law of the first."""
+    stages = list(stages)
+    law = stages[0].repetitions
+    if law is None:
+        raise ConfigError("Expected stages that are repeated, got some that are not.")
+    inner = [replace(stage, repetitions=None).event(neighbours) for stage in stages]
+    # a tuple, so that the event can be remembered
+    event = inner[0] if len(inner) == 1 else dp_event.ComposedDpEvent(tuple(inner))  # type: ignore[arg-type]
+    return dp_event.RepeatAndSelectDpEvent(event, law.mean, law.shape)
 
 
 def multiplier_for_share(share: float) -> float:

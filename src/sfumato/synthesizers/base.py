@@ -121,7 +121,7 @@ class Synthesizer(ABC):
         opened = _opened(schema)
         rows = _row_count(opened.nominal, n_public)
         budget = self._budget(rows) or _nominal(rows)
-        return calibrate(self._uncalibrated(opened, target, rows, budget.delta), budget)
+        return calibrate(self.uncalibrated(opened, target, rows, budget.delta), budget)
 
     @final
     def epsilon_for(
@@ -149,12 +149,21 @@ class Synthesizer(ABC):
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
         delta = default_delta(rows) if self.delta is None else self.delta
-        plan = self._uncalibrated(_opened(schema), target, rows, delta)
+        plan = self.uncalibrated(_opened(schema), target, rows, delta)
 
         error = self.one_way_error(plan, schema, target=target, n_public=rows)
         return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
 
-    def _uncalibrated(self, opened: OpenSchema, target: str | None, rows: int | None, delta: float) -> Plan:
+    @final
+    def uncalibrated(self, opened: OpenSchema, target: str | None, rows: int | None, delta: float) -> Plan:
+        """Return the plan with noise multipliers in their ratios only, after all checks of public facts.
+
+        Args:
+            opened: public description of the data.
+            target: column whose classes are modelled apart.
+            rows: the public number of rows; None to buy one.
+            delta: δ of the fit; some of it may be spent outside the events.
+        """
         schema = opened.nominal
         _check_target(schema, target)
         if opened.open and not self.discovers:
@@ -261,9 +270,9 @@ class Synthesizer(ABC):
         noise = _noise(budget, seed)
         source = open_source(data)
         records = PrivateData(source, schema)
-        form = _form(records)
+        form = source_form(records)
         allowed = budget or _nominal(rows)
-        plan = calibrate(self._uncalibrated(opened, target, rows, allowed.delta), allowed)
+        plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
         journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
         account = Ledger(plan, budget, progress)
         with settled(self._charge(ledger, plan, schema, journal, private=noise.private)):
@@ -280,7 +289,7 @@ class Synthesizer(ABC):
                 certificate=issue(description, private=noise.private),
                 sampler=fitted.sampler,
                 parameters=fitted.parameters,
-                measurements=_measurements((*measured, *fitted.measurements)),
+                measurements=measurements_of((*measured, *fitted.measurements)),
                 form=form,
             )
 
@@ -385,7 +394,8 @@ def _opened(schema: Schema | OpenSchema | str | os.PathLike[str]) -> OpenSchema:
     return OpenSchema(schema) if isinstance(schema, Schema) else OpenSchema.load(os.fspath(schema))
 
 
-def _form(records: PrivateData) -> SourceForm:
+def source_form(records: PrivateData) -> SourceForm:
+    """Return the form of the records, which samples come back in: metadata, before anything is charged."""
     source, released = records.source, records.schema.released
     for kind in records.storage.values():
         write_type(kind)  # refuses a type that could not be saved, before anything is charged
@@ -397,7 +407,8 @@ def _form(records: PrivateData) -> SourceForm:
     )
 
 
-def _measurements(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:
+def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:
+    """Return named noisy statistics as a release holds them."""
     return tuple(Measurement(name, n.value, n.noise_std, n.symmetric) for name, n in measured)
 
 

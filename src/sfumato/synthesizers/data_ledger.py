@@ -245,6 +245,10 @@ def _refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: obje
             f"Expected a fit with an account under add/remove for the ledger {path}, got one of subsets without "
             "replacement. Use Poisson samples, or open the ledger under replace-one."
         )
+    if plan.repetitions is not None and state.neighbours is not Neighbours.ADD_REMOVE:
+        raise ConfigError(
+            f"Expected a ledger under add/remove for a search, got {path}, kept under replace-one. Open another."
+        )
     others = {fit.unit for fit in state.fits} - {unit}
     if others:
         raise ConfigError(

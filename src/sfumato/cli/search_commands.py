@@ -1,0 +1,165 @@
+"""The command that searches for settings: tune."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli.data_commands import DataArgument, OverwriteOption
+from sfumato.cli.output import notes, print_cost, say
+from sfumato.cli.release_commands import (
+    PURPOSES,
+    DeltaOption,
+    LedgerOption,
+    MethodOption,
+    RowsOption,
+    SchemaOption,
+    SeedOption,
+    TargetOption,
+)
+from sfumato.data.atomic import refuse_existing
+from sfumato.data.documents import read_document
+from sfumato.data.schema import Schema
+from sfumato.errors import ConfigError
+from sfumato.synthesizers.base import Synthesizer
+from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.synthesizers.methods import METHODS
+from sfumato.synthesizers.tuning import tune
+
+_MOST_CANDIDATES = 10_000
+_WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None}
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the program."""
+    app.command("tune")(tune_command)
+
+
+def tune_command(
+    data: DataArgument,
+    schema: SchemaOption,
+    out: Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")],
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="E", help="Privacy loss of the whole search, in nats; above 0.")
+    ],
+    grid: Annotated[
+        list[str] | None,
+        typer.Option("--grid", metavar="KEY=V1,V2,...", help="Values of a setting to try; repeated, all combinations."),
+    ] = None,
+    candidates: Annotated[
+        Path | None,
+        typer.Option("--candidates", metavar="FILE", help="Instead: a list of settings to try, in YAML or JSON."),
+    ] = None,
+    method: MethodOption = ConditionalGaussian.method,
+    repetitions: Annotated[
+        float, typer.Option("--repetitions", metavar="N", help="Mean of the random number of fits.")
+    ] = 10.0,
+    shape: Annotated[
+        float, typer.Option("--shape", metavar="S", help="Of the law of that number: 1 geometric, 0 logarithmic.")
+    ] = 1.0,
+    delta: DeltaOption = None,
+    rows: RowsOption = None,
+    target: TargetOption = None,
+    seed: SeedOption = None,
+    ledger: LedgerOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Fit the best of several settings: a search whose whole cost is epsilon."""
+    if (grid is None) == (candidates is None):
+        raise ConfigError(f"Expected either --grid or --candidates, got {'neither' if grid is None else 'both'}.")
+    listed = _grid(grid or []) if candidates is None else _listed(candidates)
+    methods = [_candidate(method, settings, epsilon, delta) for settings in listed]
+    refuse_existing(out, overwrite=overwrite, marker="manifest.json")
+    known = Schema.load(schema)
+    # nothing of the progress is shown: it would tell how often, and what, was fitted
+    with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
+        release = tune(
+            data,
+            methods,
+            schema=known,
+            target=target,
+            n_public=rows,
+            mean_repetitions=repetitions,
+            shape=shape,
+            seed=seed,
+            ledger=ledger,
+        )
+    release.save(out, overwrite=overwrite)
+    content = release.certificate.content
+    print_cost(content)
+    search = content["search"]
+    say(f"Chosen of {len(search['candidates'])} candidates: {search['candidates'][search['chosen']]}.")
+    say(
+        "Mean squared distance of its pairs of columns from the records' (noisy, may be below 0): "
+        f"{search['squared_distance']:.3g}."
+    )
+    if not release.certificate.private:
+        say("This release is NOT private: its noise came from a seed, or there was none.")
+    say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
+
+
+def _grid(entries: list[str]) -> list[dict[str, Any]]:
+    """Return every combination of the values of all keys."""
+    values: dict[str, list[Any]] = {}
+    for entry in entries:
+        key, equals, text = entry.partition("=")
+        name = key.strip().replace("-", "_")
+        if not equals or not name or not text.strip():
+            raise ConfigError(f"Expected --grid KEY=V1,V2,..., got {entry!r}.")
+        if name in values:
+            raise ConfigError(f"Expected each key of --grid once, got {name!r} twice. List all of its values together.")
+        values[name] = [_value(part.strip()) for part in text.split(",")]
+    if math.prod(map(len, values.values())) > _MOST_CANDIDATES:
+        raise ConfigError(f"Expected at most {_MOST_CANDIDATES} combinations in --grid, got more.")
+    return [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
+
+
+def _listed(path: Path) -> list[dict[str, Any]]:
+    """Return the settings that a file lists."""
+    content = read_document(path)
+    if not isinstance(content, list) or not content or not all(isinstance(entry, dict) for entry in content):
+        raise ConfigError(
+            f"Expected {path} to hold a list of mappings, one of settings per candidate, got another form."
+        )
+    if len(content) > _MOST_CANDIDATES:
+        raise ConfigError(f"Expected at most {_MOST_CANDIDATES} candidates in {path}, got more.")
+    return [{str(key).replace("-", "_"): value for key, value in entry.items()} for entry in content]
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 - a setting
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _candidate(method: str, settings: Mapping[str, Any], epsilon: float, delta: float | None) -> Synthesizer:
+    """Return the method with these settings."""
+    if method not in METHODS or not METHODS[method].private:
+        private = [name for name, found in METHODS.items() if found.private]
+        raise ConfigError(f"Expected --method to be one of {', '.join(private)}, got {method!r}.")
+    make = METHODS[method].make
+    known = [entry.name for entry in fields(make) if entry.name not in ("epsilon", "delta")]  # type: ignore[arg-type]
+    foreign = [name for name in settings if name not in known]
+    if foreign:
+        raise ConfigError(f"Expected settings of the method {method}, {', '.join(known)}, got {foreign[0]!r}.")
+    given = dict(settings)
+    if isinstance(given.get("purpose"), str):
+        if given["purpose"] not in PURPOSES:
+            raise ConfigError(f"Expected purpose to be one of {', '.join(PURPOSES)}, got {given['purpose']!r}.")
+        given["purpose"] = PURPOSES[given["purpose"]]()
+    problem = ""
+    try:
+        return make(epsilon=epsilon, delta=delta, **given)
+    except TypeError:
+        problem = f"Expected settings of the method {method} of its types, got {dict(settings)!r}."
+    raise ConfigError(problem)

@@ -1,0 +1,81 @@
+"""`sfumato tune`: grids and lists of candidates, the ledger, and what is printed."""
+
+import pytest
+
+from fixtures import tables
+from sfumato.release import load
+from sfumato.synthesizers import gaussian, tuning
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(gaussian, "_CALIBRATION_ROWS", 500)
+    monkeypatch.setattr(tuning, "_SAMPLES", 2_000)
+    monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 2)
+    tables.write_csv(tmp_path / "people.csv")
+    (tmp_path / "schema.yaml").write_text(tables.SCHEMA_TEXT, encoding="utf-8")
+    return tmp_path
+
+
+CALL = ("tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--delta", 1e-6)
+
+
+def test_a_grid_against_a_ledger(folder, call):
+    assert call("ledger", "create", "people.ledger", "--epsilon", 1.5, "--delta", 1e-6).code == 0
+    grid = ("--grid", "marginal_share=0.3,0.5", "--grid", "level-groups=16,64")
+    done = call(*CALL, *grid, "--target", "income", "--ledger", "people.ledger", "--out", "best.sfm")
+    assert done.code == 0
+    assert "Chosen of 4 candidates: gaussian: marginal_share=0." in done.out
+    assert "10 times on average" in done.out
+    release = load("best.sfm")
+    assert release.certificate.private
+    shown = call("ledger", "show", "people.ledger", "--json").json
+    (entry,) = shown["fits"]
+    assert (entry["method"], entry["status"]) == ("tune", "finished")
+    assert entry["events"][-1]["repetitions"] == {"mean": 10.0, "shape": 1.0}
+    assert 0.99 < shown["spent"]["epsilon"] <= 1
+    certificate = call("certificate", "best.sfm")
+    assert certificate.code == 0
+    assert "Computed again with RdpAccountant" in certificate.out
+    assert call("sample", "best.sfm", "-n", 10, "--out", "rows.csv").code == 0
+    refused = call(*CALL, *grid, "--ledger", "people.ledger", "--out", "second.sfm")
+    assert refused.code == 1
+    assert "can pay for" in refused.err
+    assert not (folder / "second.sfm").exists()
+
+
+def test_a_list_of_candidates_and_how_often_is_not_told(folder, call, monkeypatch):
+    (folder / "tries.yaml").write_text("- {marginal_share: 0.3}\n- {marginal_share: 0.5, purpose: training}\n")
+    lengths = set()
+    for repetitions in (1, 3):
+        monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise, k=repetitions: k)
+        options = ("--repetitions", 4, "--shape", 0, "--seed", 1, "--out", "best.sfm", "--overwrite")
+        done = call(*CALL, "--candidates", "tries.yaml", *options)
+        assert done.code == 0
+        assert "NOT private" in done.out
+        lengths.add((done.out.count("\n"), done.err.count("\n")))
+    assert len(lengths) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "neither"),
+        (("--grid", "marginal_share"), "KEY=V1"),
+        (("--grid", "marginal_share=0.3", "--grid", "marginal_share=0.4"), "twice"),
+        (("--grid", "shares=0.3"), "marginal_share"),
+        (("--grid", "marginal_share=much"), "marginal_share"),
+        (("--grid", "purpose=fun"), "fidelity"),
+        (("--grid", "epsilon=1,2"), "settings of the method"),
+        (("--grid", "marginal_share=0.3", "--method", "pgm"), "--method"),
+        (("--grid", "marginal_share=0.3", "--repetitions", "0"), "mean_repetitions"),
+        (("--candidates", "schema.yaml"), "list of mappings"),
+        (("--candidates", "nothing.yaml"), "nothing.yaml"),
+    ],
+)
+def test_wrong_calls(folder, call, arguments, said):
+    done = call(*CALL, *arguments, "--out", "best.sfm")
+    assert done.code == 2
+    assert said in done.err
+    assert not (folder / "best.sfm").exists()
