@@ -167,7 +167,8 @@ def test_a_large_matrix_gets_noise_of_its_own_in_every_entry():
     noise = noisy.value - np.diag(np.arange(300.0))
     drawn = free_coordinates(noise, noisy.noise_std, symmetric=True)
     accept_only_unit_scale(drawn)
-    assert np.unique(drawn).size == drawn.size
+    # of 45,150 draws on a grid of 2^-24 of the noise some twenty meet by chance
+    assert drawn.size - np.unique(drawn).size < 100
 
 
 def test_exact_shows_nothing():

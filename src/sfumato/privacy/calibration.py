@@ -144,9 +144,9 @@ def _widen(plan: Plan, budget: PrivacyBudget, factor: float, interval: float) ->
 
 
 def _root(plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: float, *, tolerance: float) -> float:
-    """Return a factor in [low, high] within `tolerance` of the root; a step of the tolerance makes it safe."""
+    """Return a factor in [low, high], far closer to the root than `tolerance`; a step of this makes it safe."""
 
     def excess(factor: float) -> float:
         return _epsilon(plan, factor, budget.delta, interval) - budget.epsilon
 
-    return float(root_scalar(excess, bracket=(low, high), method="brentq", xtol=tolerance * low).root)
+    return float(root_scalar(excess, bracket=(low, high), method="brentq", xtol=tolerance * low * 1e-2).root)
