@@ -86,10 +86,10 @@ ATTACKED = [
 def test_best_attack_on_worst_neighbours_stays_under_the_account(name):
     case = MECHANISMS[name]
     chunk, neighbour = worst_neighbours(case)
-    arguments = {"noise_multiplier": 1.0, "delta_of": gaussian_delta(1.0), "runs": 2_000}
+    arguments = {"noise_multiplier": 1.0, "delta_of": gaussian_delta(1.0), "runs": 1_000}
     check_distinguisher(case, chunk, neighbour, **arguments)
     with pytest.raises(AssertionError, match="beyond the account"):
-        check_distinguisher(case, chunk, neighbour, noise_factor=0.5, **arguments)
+        check_distinguisher(case, chunk, neighbour, noise_factor=0.4, **arguments)
 
 
 @pytest.mark.slow

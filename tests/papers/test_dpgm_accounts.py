@@ -21,6 +21,7 @@ def test_the_printed_epsilon_is_reproduced(accounts):
     assert accounts.published(20) == pytest.approx(1.7424, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_with_the_moment_of_a_gaussian_it_is_more(accounts):
     assert accounts.published(20, lemma_fixed=True) == pytest.approx(1.811, abs=2e-3)
 

@@ -54,10 +54,10 @@ def test_one_step_is_the_curve_of_its_attained_pair():
 @pytest.mark.parametrize(
     ("size", "z", "subset", "sampled", "renyi"),
     [
-        (1, 0.25, 14.3073, 14.2182, 30.2013),
+        pytest.param(1, 0.25, 14.3073, 14.2182, 30.2013, marks=pytest.mark.slow),
         (64, 0.5, 3.83314, 3.46502, 5.15997),
         (256, 0.7, 4.36782, 3.14028, 5.31965),
-        (1024, 1.0, 9.3521, 6.88486, 14.5255),
+        pytest.param(1024, 1.0, 9.3521, 6.88486, 14.5255, marks=pytest.mark.slow),
     ],
 )
 def test_a_million_mixtures(size, z, subset, sampled, renyi):
@@ -88,6 +88,7 @@ def test_batches_of_fixed_size():
     assert epsilon(stage, 1e-5) == close(2.49178)
 
 
+@pytest.mark.slow
 def test_one_record_without_noise_to_speak_of_is_bracketed():
     """At Δ = 5 the truth lies between the Poisson pair, which attains one step, and the account."""
     assert epsilon(poisson(1, MILLION, 0.2, MILLION), 1e-6) == pytest.approx(35.36, abs=0.01)
