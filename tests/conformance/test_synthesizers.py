@@ -18,9 +18,11 @@ from sfumato.data.schema import Unit
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.privacy.ledger import Ledger
 
-models = pytest.mark.parametrize("method", list(METHODS))
+# variants of a method have tests of their own, and go through all of these with the slow ones
+VARIANTS = [pytest.param(name, marks=pytest.mark.slow if ", " in name else ()) for name in METHODS]
+models = pytest.mark.parametrize("method", VARIANTS)
 # a release that is a data set of mixtures has no rows in the form of the records: the rest is asked of it
-any_method = pytest.mark.parametrize("method", [*METHODS, *DATA_SETS])
+any_method = pytest.mark.parametrize("method", [*VARIANTS, *DATA_SETS])
 
 # what comes back in which type is the sampler's: once for each
 samplers = pytest.mark.parametrize("method", [name for name in METHODS if ", " not in name])

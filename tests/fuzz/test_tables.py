@@ -19,7 +19,7 @@ from sfumato.data.private import PrivateData
 from sfumato.data.sources import open_source
 from sfumato.errors import SfumatoError
 
-CASES, BATCH = 500, 25
+CASES, BATCH = 150, 25
 
 SCHEMA = """\
 rows: 100

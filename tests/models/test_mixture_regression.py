@@ -43,6 +43,7 @@ def gaps(records, counts, **settings):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_the_gap_shrinks_as_the_theorem_says_and_without_the_correction_it_does_not(records):
     counts = np.array([1_000, 4_000, 16_000])
     found = gaps(records, counts)
