@@ -2,7 +2,7 @@
 
 import pytest
 
-from fixtures.accounting import remembered_accounts
+from fixtures.accounting import forget, remembered_accounts
 from fixtures.sampling import small_simulations
 from sfumato.privacy import accounting
 
@@ -15,4 +15,6 @@ def coarse_accounts():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(accounting, "DEFAULT_INTERVAL", 1e-2)
         patch.setattr(accounting, "_FINEST_INTERVAL", 1e-2)
+        forget()
         yield
+    forget()
