@@ -1,6 +1,6 @@
 """Speed of the secret noise, as ratios against generators that keep no secret.
 
-Draws 1.6 million normals (and as many memberships of probability 0.01) with Sfumato's
+Draws 1.6 million normals (as many rounded ones, whose law is exact, and memberships of probability 0.01) with Sfumato's
 cryptographic generator, with numpy's default generator and, if it is installed, with randomgen's
 AES counter generator. They take turns, so that a busy neighbour slows them alike; medians over the repeats are
 compared. Only ratios travel between machines.
@@ -21,6 +21,7 @@ from sfumato.mechanisms.noise import SecureNoise
 
 DRAWS = 1_600_000
 PROBABILITY = 0.01
+STEP = 2.0**-24
 FEWEST_REPEATS = 20
 
 
@@ -30,6 +31,11 @@ def contestants() -> dict[str, dict[str, Callable[[], object]]]:
     normals: dict[str, Callable[[], object]] = {
         "sfumato SecureNoise": lambda: ours.gaussian(DRAWS, 1.0),
         "numpy PCG64": lambda: numpy.standard_normal(DRAWS),
+    }
+    rounded: dict[str, Callable[[], object]] = {  # to a grid of 2^-24 of the standard deviation, as statistics get it
+        "sfumato SecureNoise": lambda: ours.rounded_gaussian(DRAWS, 1.0, STEP),
+        "sfumato, not rounded": lambda: ours.gaussian(DRAWS, 1.0),
+        "numpy PCG64, np.rint": lambda: np.rint(numpy.standard_normal(DRAWS) / STEP).astype(np.int64),
     }
     members: dict[str, Callable[[], object]] = {
         "sfumato SecureNoise": lambda: ours.bernoulli(DRAWS, PROBABILITY),
@@ -43,7 +49,7 @@ def contestants() -> dict[str, dict[str, Callable[[], object]]]:
         aes = np.random.Generator(AESCounter())
         normals["randomgen AESCounter"] = lambda: aes.standard_normal(DRAWS)
         members["randomgen AESCounter"] = lambda: aes.random(DRAWS) < PROBABILITY
-    return {"1.6 million normals": normals, "1.6 million memberships": members}
+    return {"1.6 million normals": normals, "1.6 million rounded": rounded, "1.6 million memberships": members}
 
 
 def medians(generators: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

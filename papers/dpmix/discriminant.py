@@ -53,16 +53,22 @@ class Discriminant:
         shrinkage: Shrinkage | None = None,
     ) -> None:
         shrinkage = Shrinkage() if shrinkage is None else shrinkage
-        self._mean, inner, cross = moments(x, y, sigma, degree, poisson=poisson)
-        shares = y.mean(0).astype(np.float64)
-        shares = np.clip(shares, 0.2 / len(shares), None)
-        shares /= shares.sum()
-        cross -= cross.mean(1, keepdims=True)  # of labels that sum to 1 it is noise alone
+        self._mean, inner, cross, shares = class_moments(x, y, sigma, degree, poisson=poisson)
         self._weights = _inverse(inner, cross, x.shape[1:], sigma, len(x), shrinkage) / shares
         self._offsets = shrinkage.offset * degree * np.einsum("dk,dk->k", cross / shares, self._weights)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         return ((x.reshape(len(x), -1) - self._mean) @ self._weights - self._offsets).argmax(1)
+
+
+def class_moments(
+    x: np.ndarray, y: np.ndarray, sigma: float, degree: int, *, poisson: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return `moments`, the covariance with labels less its mean over classes, and the classes' shares."""
+    mean, inner, cross = moments(x, y, sigma, degree, poisson=poisson)
+    cross -= cross.mean(1, keepdims=True)  # of labels that sum to 1 it is noise alone
+    shares = np.clip(y.mean(0).astype(np.float64), 0.2 / y.shape[1], None)
+    return mean, inner, cross, shares / shares.sum()
 
 
 def moments(

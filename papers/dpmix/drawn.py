@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from discriminant import Shrinkage, low_passed, moments
+from discriminant import Shrinkage, class_moments, low_passed
 
 
 class ImageModel:
@@ -30,7 +30,7 @@ class ImageModel:
     ) -> None:
         shrinkage = Shrinkage() if shrinkage is None else shrinkage
         self._shape = x.shape[1:]
-        self._mean, inner, cross = moments(x, y, sigma, degree, poisson=poisson)
+        self._mean, inner, cross, self._shares = class_moments(x, y, sigma, degree, poisson=poisson)
         d = len(inner)
         filtering = low_passed(np.eye(d), self._shape, shrinkage.cutoff)
         signal = filtering @ inner @ filtering
@@ -38,9 +38,7 @@ class ImageModel:
         values = np.maximum(values, 0)
         least = shrinkage.edge * sigma**2 * math.sqrt(d / len(x)) + 1e-9
         kept = values**2 / (values**2 + least**2)
-        shares = np.clip(y.mean(0).astype(np.float64), 0.2 / y.shape[1], None)
-        self._shares = shares / shares.sum()
-        cross = filtering @ (cross - cross.mean(1, keepdims=True))
+        cross = filtering @ cross
         self._means = degree * kept[:, None] * (self._vectors.T @ cross) / self._shares
         within = degree * np.diag(values * kept) - (self._means * self._shares) @ self._means.T
         values, vectors = np.linalg.eigh(within)

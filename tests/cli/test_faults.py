@@ -4,15 +4,14 @@
 """
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from fixtures import tables
-from sfumato import cli, create_ledger, load, read_ledger
+from fixtures.processes import serving
+from sfumato import create_ledger, load, read_ledger
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and limits of processes")
 
@@ -84,18 +83,8 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def driver():
-    environment = os.environ | {
-        "PYTHONPATH": f"{Path(cli.__file__).parents[2]}{os.pathsep}{Path(tables.__file__).parents[1]}",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "COLUMNS": "200",
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    )
-    yield process
-    process.kill()
-    process.communicate()
+    with serving(DRIVER, COLUMNS="200") as process:
+        yield process
 
 
 @pytest.fixture

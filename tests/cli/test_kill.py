@@ -3,15 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from fixtures import tables
-from sfumato import cli
+from fixtures.processes import serving
 from sfumato.release import load
 
 # One process imports the package and does the accounting; every run is a child of its, killed at the place that the
@@ -72,17 +70,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @pytest.fixture(scope="module")
 def driver():
-    environment = os.environ | {
-        "PYTHONPATH": f"{Path(cli.__file__).parents[2]}{os.pathsep}{Path(tables.__file__).parents[1]}",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    )
-    yield process
-    process.kill()
-    process.communicate()
+    with serving(DRIVER) as process:
+        yield process
 
 
 @pytest.fixture

@@ -3,15 +3,14 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato import ConditionalGaussian, cli, create_ledger, load, read_ledger
+from fixtures.processes import serving
+from sfumato import ConditionalGaussian, create_ledger, load, read_ledger
 from sfumato.privacy.across_fits import account_of_fits
 from sfumato.privacy.plan import Neighbours
 
@@ -51,17 +50,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @pytest.fixture(scope="module")
 def driver():
-    environment = os.environ | {
-        "PYTHONPATH": f"{Path(cli.__file__).parents[2]}{os.pathsep}{Path(tables.__file__).parents[1]}",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    )
-    yield process
-    process.kill()
-    process.communicate()
+    with serving(DRIVER) as process:
+        yield process
 
 
 def compete(driver, folder: Path, *, fits: int, payable: int, kills: list[float | None]) -> list[int]:

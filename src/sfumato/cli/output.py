@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from sfumato.release import Release
 
 results = Console(highlight=False, emoji=False)
 notes = Console(stderr=True, highlight=False, emoji=False)
@@ -37,6 +40,13 @@ def say(text: str = "") -> None:
 def number(value: float | None, digits: int = 4) -> str:
     """Return a figure for a table."""
     return "–" if value is None else f"{value:.{digits}g}"
+
+
+def tell_written(release: Release, out: Path) -> None:
+    """Say where a release lies and what comes next; and, of one that is not private, that it is not."""
+    if not release.certificate.private:
+        say("This release is NOT private: its noise came from a seed, or there was none.")
+    say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
 
 
 def print_cost(description: Mapping[str, Any]) -> None:

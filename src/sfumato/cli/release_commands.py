@@ -15,7 +15,7 @@ from rich.progress import Progress
 
 from sfumato.cli.conditions import class_counts, column_kinds, given_values
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
-from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say
+from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
 from sfumato.data.atomic import refuse_existing
 from sfumato.data.drafting import draft_schema
 from sfumato.data.open_schema import OpenSchema
@@ -249,9 +249,7 @@ def fit_command(
     if checkpoint is not None:
         remove_checkpoint(checkpoint)
     print_cost(release.certificate.content)
-    if not release.certificate.private:
-        say("This release is NOT private: its noise came from a seed, or there was none.")
-    say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
+    tell_written(release, out)
 
 
 def _tell_what_is_left_out(source: Source, schema: Schema) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.data_commands import DataArgument, OverwriteOption
-from sfumato.cli.output import notes, print_cost, say
+from sfumato.cli.output import notes, print_cost, say, tell_written
 from sfumato.cli.release_commands import (
     PURPOSES,
     DeltaOption,
@@ -100,9 +100,7 @@ def tune_command(
         "Mean squared distance of its pairs of columns from the records' (noisy, may be below 0): "
         f"{search['squared_distance']:.3g}."
     )
-    if not release.certificate.private:
-        say("This release is NOT private: its noise came from a seed, or there was none.")
-    say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
+    tell_written(release, out)
 
 
 def _grid(entries: list[str]) -> list[dict[str, Any]]:
