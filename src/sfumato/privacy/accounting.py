@@ -18,7 +18,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
 from sfumato.privacy.plan import Neighbours, Plan, Stage
-from sfumato.privacy.subsets import SubsetPLDAccountant
+from sfumato.privacy.pld import GridPLDAccountant
 
 DEFAULT_INTERVAL = 1e-4
 COARSE_INTERVAL = 1e-3
@@ -72,7 +72,7 @@ def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) 
 
 def fresh_accountant(neighbours: Neighbours, interval: float) -> PrivacyAccountant:
     """Return a PLD accountant that has composed nothing yet."""
-    return SubsetPLDAccountant(neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval)
+    return GridPLDAccountant(neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval)
 
 
 def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: float) -> PrivacyAccountant | None:

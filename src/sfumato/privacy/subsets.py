@@ -12,11 +12,8 @@ docs/proofs/mixing.md. Add/remove has no such account: there the size of the sub
 from __future__ import annotations
 
 import numpy as np
-from dp_accounting import dp_event
-from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld.pld_pmf import DensePLDPmf
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-from dp_accounting.privacy_accountant import NeighboringRelation
 from scipy.special import log_ndtr, ndtr
 
 _NEGLIGIBLE = 1e-15
@@ -74,25 +71,3 @@ def _last_point(share: float, distance: float, interval: float) -> int:
         negligible = subset_delta(share, distance, np.array([middle * interval]))[0] < _NEGLIGIBLE
         low, high = (low, middle) if negligible else (middle, high)
     return high
-
-
-class SubsetPLDAccountant(PLDAccountant):
-    """The PLD accountant, which also takes Gaussian releases of subsets without replacement under replace-one.
-
-    The event is `SampledWithoutReplacementDpEvent(n, m, GaussianDpEvent(1/Δ))`: as for the Rényi accountant, its
-    multiplier is relative to the replace distance.
-    """
-
-    def _maybe_compose(self, event: dp_event.DpEvent, count: int, do_compose: bool):  # noqa: ANN202 - the base's type
-        if self.neighboring_relation is not NeighboringRelation.REPLACE_ONE or not (
-            isinstance(event, dp_event.SampledWithoutReplacementDpEvent)
-            and isinstance(event.event, dp_event.GaussianDpEvent)
-            and event.event.noise_multiplier > 0
-            and 0 < event.sample_size <= event.source_dataset_size
-        ):
-            return super()._maybe_compose(event, count, do_compose)
-        if do_compose:
-            share = event.sample_size / event.source_dataset_size
-            step = subset_distribution(share, 1 / event.event.noise_multiplier, self._value_discretization_interval)
-            self._pld = self._pld.compose(step.self_compose(count))
-        return None

@@ -1,0 +1,79 @@
+"""Privacy-loss distributions of a whole grid at once, held to the library's."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
+from dp_accounting.privacy_accountant import NeighboringRelation
+
+from sfumato.privacy.pld import GridPLDAccountant, divergences, gaussian_distribution
+
+RELATIONS = (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_ONE)
+RELEASES = [(1.0, 1.0), (0.3, 1.0), (40.0, 1.0), (1.0, 0.01), (0.4, 0.3), (0.05, 1e-3), (7.0, 1e-4), (3.0, 0.999)]
+
+
+@pytest.mark.parametrize("adjacency", list(AdjacencyType))
+@pytest.mark.parametrize(("z", "q"), RELEASES)
+def test_divergences(z, q, adjacency):
+    """Also where the record does not tell, at ±log(1 − q), and at losses that no outcome has."""
+    loss = GaussianPrivacyLoss(z, sampling_prob=q, adjacency_type=adjacency)
+    edge = math.log1p(-q) if q < 1 else -1.0
+    epsilons = np.concatenate(
+        [
+            np.linspace(-20, 20, 4001),
+            edge * np.array([-2, -1 - 1e-3, -1 + 1e-3, 0, 1 - 1e-3, 1 + 1e-3]),
+            [1e-12, -1e-12],
+        ]
+    )
+    assert divergences(loss, epsilons) == pytest.approx(loss.get_delta_for_epsilon(epsilons), rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("z", "q"), RELEASES[:5])
+def test_distribution(z, q, relation):
+    """The same grid, the same masses."""
+    ours = gaussian_distribution(z, q, 1e-3, relation)
+    theirs = from_gaussian_mechanism(
+        z, sampling_prob=q, value_discretization_interval=1e-3, neighboring_relation=relation
+    )
+    for a, b in ((ours._pmf_remove, theirs._pmf_remove), (ours._pmf_add, theirs._pmf_add)):
+        a, b = a.to_dense_pmf(), b.to_dense_pmf()
+        assert a._lower_loss == b._lower_loss
+        assert a._infinity_mass == pytest.approx(b._infinity_mass, abs=1e-16)
+        np.testing.assert_allclose(a._probs, b._probs, atol=1e-12)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_compositions(relation):
+    """A plan of all kinds, at large and small δ."""
+    events = [
+        dp_event.GaussianDpEvent(3.0),
+        dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(20.0), 7),
+        dp_event.SelfComposedDpEvent(dp_event.PoissonSampledDpEvent(0.02, dp_event.GaussianDpEvent(1.1)), 300),
+        dp_event.PoissonSampledDpEvent(0.0, dp_event.GaussianDpEvent(1.0)),
+        dp_event.NoOpDpEvent(),
+    ]
+    ours, theirs = GridPLDAccountant(relation, 1e-3), PLDAccountant(relation, 1e-3)
+    for event in events:
+        ours.compose(event)
+        theirs.compose(event)
+    for delta in (0.1, 1e-5, 1e-9):
+        assert ours.get_epsilon(delta) == pytest.approx(theirs.get_epsilon(delta), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp_event.GaussianDpEvent(0.0),
+        dp_event.PoissonSampledDpEvent(0.5, dp_event.GaussianDpEvent(0.0)),
+        dp_event.NonPrivateDpEvent(),
+    ],
+)
+def test_no_noise_is_no_privacy(event):
+    accountant = GridPLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE)
+    accountant.compose(event)
+    assert accountant.get_epsilon(1e-5) == math.inf
