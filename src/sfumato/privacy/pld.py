@@ -1,8 +1,9 @@
 """The accountant of privacy-loss distributions: that of `dp-accounting`, quicker, and with subsets.
 
-`dp-accounting` inverts the privacy loss of a Gaussian release at one ε of the grid after the other, which is most of the
-time of a small fit. Here the same formulas take the whole grid at once; `tests/privacy/test_pld.py` holds the result
-to the library's. Everything else is the library's: the bounds of the grid, the pessimistic rounding, the composition.
+`dp-accounting` inverts the privacy loss of a Gaussian release at one ε of the grid after the other, which is most of
+the time of a small fit. Here the same formulas take the whole grid at once; `tests/privacy/test_pld.py` holds the
+result to the library's. Everything else is the library's: the bounds of the grid, the pessimistic rounding, the
+composition.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def gaussian_distribution(
 def _on_grid(noise_multiplier: float, probability: float, interval: float, adjacency: AdjacencyType) -> PLDPmf:
     loss = GaussianPrivacyLoss(noise_multiplier, sampling_prob=probability, adjacency_type=adjacency)
     bounds = loss.connect_dots_bounds()
+    assert bounds.epsilon_lower is not None
+    assert bounds.epsilon_upper is not None
     low, high = math.floor(bounds.epsilon_lower / interval), math.ceil(bounds.epsilon_upper / interval)
     deltas = divergences(loss, interval * np.arange(low, high + 1))
     return create_pmf_pessimistic_connect_dots_fixed_gap(interval, low, high, deltas)
