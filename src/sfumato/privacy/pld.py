@@ -34,7 +34,12 @@ def gaussian_distribution(
         probability: that a record is in the sample, in (0, 1].
         interval: grid step, nats.
         relation: add/remove or replace-one.
+
+    Raises:
+        ValueError: another relation.
     """
+    if relation not in (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_ONE):
+        raise ValueError(f"Expected add/remove or replace-one, got {relation!r}.")
     if relation is NeighboringRelation.REPLACE_ONE:
         return PrivacyLossDistribution(_on_grid(noise_multiplier, probability, interval, AdjacencyType.REPLACE))
     removed = _on_grid(noise_multiplier, probability, interval, AdjacencyType.REMOVE)
@@ -65,6 +70,8 @@ def divergences(loss: GaussianPrivacyLoss, epsilons: np.ndarray) -> np.ndarray:
     inside = epsilons[within]
     cutoffs = _outcomes(loss, inside)
     deltas[within] = loss.mu_upper_cdf(cutoffs) - np.exp(inside + loss.mu_lower_log_cdf(cutoffs))
+    if not np.isfinite(deltas).all():
+        raise FloatingPointError("A privacy loss could not be computed. Nothing was charged.")
     return np.clip(deltas, 0, 1)
 
 
@@ -81,13 +88,21 @@ def _outcomes(loss: GaussianPrivacyLoss, epsilons: np.ndarray) -> np.ndarray:
         log_sinh += 0.5 * distance**2 / variance + math.log1p(-q) - math.log(q)
         inverse = np.logaddexp(0.5 * np.logaddexp(0, 2 * log_sinh), log_sinh)
         return variance / distance * (-np.sign(epsilons) * inverse - epsilons / 2)
-    sign = -1 if loss.adjacency_type is AdjacencyType.ADD else 1
-    unsampled = epsilons
-    if q < 1:  # log(1 + (e^ε − 1)/q), of −ε for an added record
-        scaled = sign * epsilons - math.log(q)
-        with np.errstate(divide="ignore"):
-            unsampled = sign * (scaled + np.log1p(-np.exp(np.minimum(math.log(1 / q - 1) - scaled, 0))))
-    return sign * -0.5 * distance - unsampled * variance / distance
+    added = loss.adjacency_type is AdjacencyType.ADD
+    losses = -epsilons if added else epsilons
+    if q < 1:
+        losses = _without_sampling(q, losses)
+    outcomes = -0.5 * distance - (-losses if added else losses) * variance / distance
+    return distance + outcomes if added else outcomes
+
+
+def _without_sampling(q: float, losses: np.ndarray) -> np.ndarray:
+    """Return log(1 + (e^ε − 1)/q), in the library's order of operations: of many steps, an ulp each would show."""
+    scaled, least = losses + math.log(1 / q), math.log(1 / q - 1)
+    with np.errstate(divide="ignore"):
+        found = scaled + np.log1p(-np.exp(np.minimum(least - scaled, 0)))
+    found = np.where(losses == 0, math.log(1 / q + (1 - 1 / q)), found)
+    return np.where(np.isclose(losses, math.log(1 - q), rtol=1e-9, atol=0), -math.inf, found)
 
 
 class GridPLDAccountant(PLDAccountant):
