@@ -47,6 +47,7 @@ lint: .venv/.installed-lint .venv/.installed-test  ## ruff, pyright, import cont
 
 bench: .venv/.installed-bench  ## speed and memory, as ratios against named peers
 	$(ONE_THREAD) $(BIN)/python benchmarks/noise.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/accounting.py
 	$(ONE_THREAD) $(BIN)/python benchmarks/large_table.py --rows 1000000
 	$(ONE_THREAD) $(BIN)/python benchmarks/em.py
 	$(ONE_THREAD) $(BIN)/python benchmarks/dpgm.py
