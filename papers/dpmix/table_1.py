@@ -3,8 +3,8 @@
     python papers/dpmix/table_1.py --data FOLDER [--images mnist] [--degrees 64 128] [--validate]
 
 Mixtures of every ℓ are drawn once, subsets for the published noise and Poisson samples for ours, and each ε adds its
-own noise to them: the law of a release, and several times as quick. The model is `discriminant.py`. A stopped run goes on.
-Which ℓ counts is not chosen here: of the published noise it was on a held-out tenth, of ours `AutoDegree` picks it.
+own noise to them: the law of a release, and several times as quick. The model is `discriminant.py`. A stopped run goes
+on. No ℓ is chosen here: that of the published noise was on a held-out tenth, ours is what `AutoDegree` picks.
 """
 
 from __future__ import annotations
