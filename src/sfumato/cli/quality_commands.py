@@ -1,16 +1,15 @@
-"""Commands about how good and how private a release is: report, audit."""
+"""Commands about how good and how private a release is: evaluate, report, audit."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
 
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
-from sfumato.cli.output import notes, number, print_json, print_table, say
-from sfumato.cli.release_commands import (
+from sfumato.cli.options import (
     DeltaOption,
     EpsilonOption,
     MethodOption,
@@ -19,17 +18,88 @@ from sfumato.cli.release_commands import (
     SchemaOption,
     TargetOption,
 )
+from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
 from sfumato.data.atomic import refuse_existing
+from sfumato.data.drafting import draft_schema
 from sfumato.data.schema import Schema
-from sfumato.errors import ConfigError, PrivacyError
+from sfumato.data.sources import open_source
+from sfumato.errors import ConfigError, PrivacyError, require_integer
+from sfumato.release import load
+from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.methods import make_synthesizer
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
+    app.command("evaluate")(evaluate_command)
     app.command("report")(report_command)
     app.command("audit")(audit_command)
+
+
+def evaluate_command(
+    real: Annotated[Path, typer.Argument(metavar="REAL", help="The real rows that were released.")],
+    synthetic: Annotated[
+        Path, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
+    ],
+    test: Annotated[
+        Path | None,
+        typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="COL", help="Column the classifiers predict.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else read off REAL.")
+    ] = None,
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", help="Score with N seeds, and give means with intervals.")
+    ] = 1,
+    json_output: JsonOption = False,
+) -> None:
+    """Score synthetic rows against real ones. Reads real records: the scores are NOT private."""
+    from sfumato.evaluate import evaluate, over_runs
+
+    require_integer(at_least=1, runs=runs)
+    release = load(synthetic) if _is_release(synthetic) else None
+    if schema is not None:
+        known = Schema.load(schema)
+    else:
+        known = _read_off(real, synthetic, target) if release is None else release.schema
+    n_rows = None if release is None else _count_rows(real)
+
+    def score(seed: int) -> dict[str, Any]:
+        rows = synthetic if release is None else release.sample(n_rows, seed=seed)
+        return evaluate(real, rows, schema=known, test=test, target=target, seed=seed)
+
+    scores = score(0) if runs == 1 else over_runs(score, runs=runs)
+    if json_output:
+        print_json(scores)
+        return
+    if target is not None and test is None:
+        say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
+    print_scores(scores)
+
+
+def _is_release(path: Path) -> bool:
+    return path.suffix == ARCHIVE_SUFFIX or (path / MANIFEST).is_file()
+
+
+def _count_rows(path: Path) -> int:
+    """Exact, as the scores are: they are not private."""
+    source = open_source(path)
+    return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
+
+
+def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:
+    """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
+    source, names = open_source(real), open_source(synthetic).names
+    columns = {name: kind for name, kind in draft_schema(source).schema.columns.items() if name in names}
+    if target is not None and target not in columns:
+        raise ConfigError(f"Expected --target to be a column of both tables, got {target!r}.")
+    if not columns:
+        raise ConfigError("Expected two tables that have a column in common, got none. Has each a header line?")
+    return Schema(columns=columns)
 
 
 def report_command(

@@ -1,4 +1,4 @@
-"""Commands about releases: plan, fit, sample, certificate, evaluate, methods, demo."""
+"""Commands about releases: plan, fit, sample, certificate, methods, demo."""
 
 from __future__ import annotations
 
@@ -15,18 +15,36 @@ from rich.progress import Progress
 
 from sfumato.cli.conditions import class_counts, column_kinds, given_values
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
+from sfumato.cli.options import (
+    BuyRowsOption,
+    CheckpointOption,
+    ClipNormOption,
+    DeltaOption,
+    DenoiseOption,
+    EpsilonOption,
+    LedgerOption,
+    MethodOption,
+    MixingOption,
+    MixtureDegreeOption,
+    NMixturesOption,
+    PoseOption,
+    PurposeOption,
+    ReleaseArgument,
+    RowsOption,
+    SchemaOption,
+    SeedOption,
+    TargetOption,
+)
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
 from sfumato.data.atomic import refuse_existing
-from sfumato.data.drafting import draft_schema
 from sfumato.data.open_schema import OpenSchema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.sources import Source, open_source
-from sfumato.errors import ConfigError, require_integer
+from sfumato.errors import ConfigError
 from sfumato.mechanisms.mixing import FixedDegreeMixing, Mixing, PoissonMixing, SubsetMixing
 from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
-from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.journal import remove as remove_checkpoint
@@ -38,72 +56,6 @@ _MIXINGS: dict[str, Callable[[], Mixing]] = {
     "poisson": PoissonMixing, "subset": SubsetMixing, "fixed-degree": FixedDegreeMixing,
 }  # fmt: skip
 
-SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
-MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
-EpsilonOption = Annotated[
-    float | None, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
-]
-PurposeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--purpose", metavar="P", help="fidelity (default): samples are like the records. training: they teach best."
-    ),
-]
-PoseOption = Annotated[
-    str | None,
-    typer.Option("--pose", metavar="P", help="Of images: auto (default), affine (centre and straighten), or none."),
-]
-MixtureDegreeOption = Annotated[
-    int | None,
-    typer.Option(
-        "--mixture-degree",
-        metavar="L",
-        help="Of dpmix: records in a mixture, on average. Default: by formula.",
-    ),
-]
-NMixturesOption = Annotated[
-    int | None, typer.Option("--n-mixtures", metavar="T", help="Of dpmix: how many mixtures. Default: as many as rows.")
-]
-MixingOption = Annotated[
-    str | None,
-    typer.Option("--mixing", metavar="X", help="Of dpmix: poisson (default), subset (replace-one), or fixed-degree."),
-]
-ClipNormOption = Annotated[
-    float | None,
-    typer.Option(
-        "--clip-norm",
-        metavar="C",
-        help="Of dpmix: records are shrunk to this norm. Default: √d/3 for d pixels.",
-    ),
-]
-DenoiseOption = Annotated[
-    float | None, typer.Option("--denoise", metavar="S", help="Of dpmix: blur its images by S pixels, against noise.")
-]
-DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
-RowsOption = Annotated[
-    int | None, typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")
-]
-BuyRowsOption = Annotated[
-    bool, typer.Option("--buy-rows", help="Declare no number of rows: buy a noisy one. Needs --delta.")
-]
-TargetOption = Annotated[
-    str | None, typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")
-]
-SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Reproducible noise: NOT private.")]
-CheckpointOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--checkpoint",
-        metavar="FILE",
-        help="For long fits: keeps what is released so far; the same command goes on from it after a stop.",
-    ),
-]
-LedgerOption = Annotated[
-    Path | None,
-    typer.Option("--ledger", metavar="FILE", help="The account of these data: charged before a record is read."),
-]
-ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
@@ -112,7 +64,6 @@ def register(app: typer.Typer) -> None:
         ("fit", fit_command),
         ("sample", sample_command),
         ("certificate", certificate_command),
-        ("evaluate", evaluate_command),
         ("methods", methods_command),
         ("demo", demo_command),
     ):
@@ -364,71 +315,6 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     say("It rests on these assumptions:")
     for assumption in certificate.content["assumptions"]:
         say(f"  - {assumption}")
-
-
-def evaluate_command(
-    real: Annotated[Path, typer.Argument(metavar="REAL", help="The real rows that were released.")],
-    synthetic: Annotated[
-        Path, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
-    ],
-    test: Annotated[
-        Path | None,
-        typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option("--target", metavar="COL", help="Column the classifiers predict.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else read off REAL.")
-    ] = None,
-    runs: Annotated[
-        int, typer.Option("--runs", metavar="N", help="Score with N seeds, and give means with intervals.")
-    ] = 1,
-    json_output: JsonOption = False,
-) -> None:
-    """Score synthetic rows against real ones. Reads real records: the scores are NOT private."""
-    from sfumato.evaluate import evaluate, over_runs
-
-    require_integer(at_least=1, runs=runs)
-    release = load(synthetic) if _is_release(synthetic) else None
-    if schema is not None:
-        known = Schema.load(schema)
-    else:
-        known = _read_off(real, synthetic, target) if release is None else release.schema
-    n_rows = None if release is None else _count_rows(real)
-
-    def score(seed: int) -> dict[str, Any]:
-        rows = synthetic if release is None else release.sample(n_rows, seed=seed)
-        return evaluate(real, rows, schema=known, test=test, target=target, seed=seed)
-
-    scores = score(0) if runs == 1 else over_runs(score, runs=runs)
-    if json_output:
-        print_json(scores)
-        return
-    if target is not None and test is None:
-        say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
-    print_scores(scores)
-
-
-def _is_release(path: Path) -> bool:
-    return path.suffix == ARCHIVE_SUFFIX or (path / MANIFEST).is_file()
-
-
-def _count_rows(path: Path) -> int:
-    """Exact, as the scores are: they are not private."""
-    source = open_source(path)
-    return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
-
-
-def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:
-    """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
-    source, names = open_source(real), open_source(synthetic).names
-    columns = {name: kind for name, kind in draft_schema(source).schema.columns.items() if name in names}
-    if target is not None and target not in columns:
-        raise ConfigError(f"Expected --target to be a column of both tables, got {target!r}.")
-    if not columns:
-        raise ConfigError("Expected two tables that have a column in common, got none. Has each a header line?")
-    return Schema(columns=columns)
 
 
 def methods_command(json_output: JsonOption = False) -> None:

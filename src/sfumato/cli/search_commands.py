@@ -13,9 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.data_commands import DataArgument, OverwriteOption
-from sfumato.cli.output import notes, print_cost, say, tell_written
-from sfumato.cli.release_commands import (
-    PURPOSES,
+from sfumato.cli.options import (
     DeltaOption,
     LedgerOption,
     MethodOption,
@@ -24,6 +22,8 @@ from sfumato.cli.release_commands import (
     SeedOption,
     TargetOption,
 )
+from sfumato.cli.output import notes, print_cost, say, tell_written
+from sfumato.cli.release_commands import PURPOSES
 from sfumato.data.atomic import refuse_existing
 from sfumato.data.documents import read_document
 from sfumato.data.schema import Schema
