@@ -7,7 +7,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # what has to hold for the guarantee to hold
 PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/privacy tests/papers \
 	$(addprefix tests/learners/test_,batches.py clipped.py components.py em.py feature_kmeans.py kmeans.py sgd.py) \
-	tests/synthesizers/test_data_ledger.py tests/synthesizers/test_journal.py tests/cli/test_ledger.py
+	$(addprefix tests/synthesizers/test_,data_ledger.py journal.py tuning.py) tests/cli/test_ledger.py
 
 .PHONY: demo test test-slow test-report audit lint bench docs adult tables images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page clean help
 

@@ -27,6 +27,14 @@ ON_GRID = "on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise)"
 GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
 RECIPES = "tests/attacks/test_recipes.py"
+TUNING = "synthesizers/tuning.py"
+SEARCHES = "tests/attacks/test_searches.py"
+DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
+SCORED = "distance = squared_distance(counts, self._sampled(fitted, layout), layout)\n"
+KEPT = (
+    "            if best is None or distance < best.distance:\n"
+    "                best = Best(j, distance, fitted, counts)\n"
+)
 WHOLE = "mechanisms/whole.py"
 ROUNDED = "    whole = np.rint(scaled)\n"
 CUT = (
@@ -324,6 +332,112 @@ BUGS = [
         "for piece in [rows]:",
         f"{GRID} -k chunks",
     ),
+    PlantedBug(
+        "search: the number of repetitions is fixed",
+        "mechanisms/selection.py",
+        "while not noise.bernoulli(1, law.last(k))[0]:",
+        "while k < law.mean:",
+        f"{SEARCHES} -k law",
+    ),
+    PlantedBug(
+        "search: at least two repetitions",
+        "mechanisms/selection.py",
+        "    k = 1\n",
+        "    k = 2\n",
+        f"{SEARCHES} -k law",
+    ),
+    PlantedBug(
+        "search: repeats twice as often as charged",
+        TUNING,
+        DRAWN,
+        "drawn_repetitions(replace(self.plans[0].repetitions, mean=2 * self.plans[0].repetitions.mean), noise)",
+        f"{SEARCHES} -k law",
+    ),
+    PlantedBug(
+        "search: every candidate once, charged as a random number",
+        TUNING,
+        f"        repetitions = {DRAWN}\n",
+        "        repetitions = len(self.candidates)\n"
+        "        drawn_candidate = lambda n, noise, turn=iter(range(repetitions)): next(turn)\n",
+        f"{SEARCHES} -k law",
+    ),
+    PlantedBug(
+        "search: ends at the first fit that is good enough",
+        TUNING,
+        KEPT,
+        KEPT + "            if distance < 0.01:\n                break\n",
+        f"{SEARCHES} -k law",
+    ),
+    PlantedBug(
+        "search: ends early, and its account does not see it",
+        "privacy/search_ledger.py",
+        "if self._left != 0 or not self._opened:",
+        "if not self._opened:",
+        "tests/privacy/test_search_accounts.py -k last",
+    ),
+    PlantedBug(
+        "search: every fit draws the same noise",
+        TUNING,
+        "fit = Fit(records, ledger, noise, self.rows,",
+        "fit = Fit(records, ledger, SeededNoise(7), self.rows,",
+        f"{SEARCHES} -k law",
+    ),
+    PlantedBug(
+        "search: charged as one fit",
+        "privacy/plan.py",
+        "return (*events, repeated_event(repeated, neighbours)) if repeated else events",
+        "return (*events, *(replace(stage, repetitions=None).event(neighbours) for stage in repeated))",
+        f"{SEARCHES} -k best_fit",
+    ),
+    PlantedBug(
+        "search: a score without noise",
+        TUNING,
+        "stage=SCORE_STAGE, ledger=once, noise=noise)",
+        "stage=SCORE_STAGE, ledger=once, noise=NoNoise())",
+        f"{SEARCHES} -k choice",
+    ),
+    PlantedBug(
+        "search: the best by an un-noised score",
+        TUNING,
+        KEPT,
+        "            exact = Noisy(reduce(PairCounts(layout), records).open_in_mechanism(), 0.0)\n"
+        "            true = squared_distance(exact, self._sampled(fitted, layout), layout)\n"
+        "            if best is None or true < least:\n"
+        "                best, least = Best(j, distance, fitted, counts), true\n",
+        f"{SEARCHES} -k choice",
+    ),
+    PlantedBug(
+        "search: a score bought by each fit, charged once",
+        TUNING,
+        SCORED,
+        "once = Ledger(Plan(self.plans[0].parts[0]), None)\n"
+        "            counts = noisy_histogram(reduce(PairCounts(layout), records), stage=SCORE_STAGE, ledger=once, "
+        "noise=noise)\n"
+        f"            {SCORED}",
+        f"{SEARCHES} -k same",
+    ),
+    PlantedBug(
+        "search: a fit that fails is left out",
+        TUNING,
+        "            fitted = self.candidates[j].run(fit)\n",
+        "            try:\n                fitted = self.candidates[j].run(fit)\n"
+        "            except ConfigError:\n                continue\n",
+        "tests/synthesizers/test_tuning.py -k fails",
+    ),
+    PlantedBug(
+        "search: the data's ledger is charged one fit",
+        TUNING,
+        "charge(ledger, search.plans[0], method",
+        "charge(ledger, Plan(replace(s, repetitions=None) for s in search.plans[0].stages), method",
+        "tests/synthesizers/test_tuning.py -k before_the_first",
+    ),
+    PlantedBug(
+        "search: candidates that cost more than the one that is charged",
+        "privacy/search_ledger.py",
+        "if len({plan.parts[0] for plan in self._plans}) != 1 or not alike([plan.parts[1] for plan in self._plans]):",
+        "if len({plan.parts[0] for plan in self._plans}) != 1:",
+        "tests/privacy/test_search_accounts.py -k unlike",
+    ),
 ]
 
 # names that a wrong text uses
@@ -332,4 +446,6 @@ HELPERS = {
     "    return {'class_shares': np.maximum(counts, 1) / np.maximum(counts, 1).sum()}\n",
     "Poisson samples charged, records shuffled and dealt out": "\n\nimport itertools\n_DEALT = itertools.count()\n",
     "the ledger charges after the fit": "\n\nimport contextlib\n",
+    "search: a score without noise": "\n\nfrom sfumato.mechanisms.noise import NoNoise\n",
+    "search: a score bought by each fit, charged once": "\n\nfrom sfumato.privacy.ledger import Ledger\n",
 }

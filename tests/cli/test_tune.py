@@ -1,5 +1,6 @@
 """`sfumato tune`: grids and lists of candidates, the ledger, and what is printed."""
 
+import numpy as np
 import pytest
 
 from fixtures import tables
@@ -78,4 +79,32 @@ def test_wrong_calls(folder, call, arguments, said):
     done = call(*CALL, *arguments, "--out", "best.sfm")
     assert done.code == 2
     assert said in done.err
+    assert not (folder / "best.sfm").exists()
+
+
+SETS = "rows: 4\ncolumns:\n  items: {kind: set, n_items: 6, max_length: 5}\n"
+OTHERS = {
+    "images": (tables.IMAGE_SCHEMA_TEXT, ("--grid", "marginal_share=0.3,0.5"), "images in column 'x'"),
+    "sets": (SETS, ("--method", "dpgm", "--grid", "n_clusters=2,3"), "sets of items in column 'items'"),
+    "mixtures": (tables.IMAGE_SCHEMA_TEXT, ("--method", "dpmix", "--grid", "mixture_degree=4,8"), "dpmix"),
+    "a checkpoint": (tables.IMAGE_SCHEMA_TEXT, ("--grid", "marginal_share=0.3", "--checkpoint", "c"), "--checkpoint"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_has_no_search_is_refused_before_it_is_charged(folder, call, what):
+    text, arguments, said = OTHERS[what]
+    (folder / "schema.yaml").write_text(text, encoding="utf-8")
+    if what == "sets":
+        np.savez(folder / "data.npz", indptr=[0, 1, 2, 3, 4], indices=[0, 1, 2, 3], n_items=6)
+    else:
+        tables.write_npz(folder / "data.npz")
+    assert call("ledger", "create", "data.ledger", "--epsilon", 2, "--delta", 1e-6).code == 0
+    before = (folder / "data.ledger").read_bytes()
+    refused = call("tune", "data.npz", *CALL[2:], *arguments, "--ledger", "data.ledger", "--out", "best.sfm")
+    assert refused.code == 2
+    assert said in refused.err
+    assert refused.err.count("Expected") <= 1
+    assert "Traceback" not in refused.err
+    assert (folder / "data.ledger").read_bytes() == before
     assert not (folder / "best.sfm").exists()

@@ -244,7 +244,12 @@ def check_distinguisher(
     compare_samples(first, second, delta_of)
 
 
-def compare_samples(first: np.ndarray, second: np.ndarray, delta_of: Callable[[float], float]) -> None:
+def compare_samples(
+    first: np.ndarray,
+    second: np.ndarray,
+    delta_of: Callable[[float], float],
+    epsilons: Sequence[float] = (0.25, 0.5, 1.0, 2.0),
+) -> None:
     """Refuse two samples of one number, of neighbours, that a threshold tells apart better than δ(ε) allows."""
     runs = len(first)
     thresholds = np.quantile(np.concatenate([first, second]), np.linspace(0.02, 0.98, 25))
@@ -254,7 +259,7 @@ def compare_samples(first: np.ndarray, second: np.ndarray, delta_of: Callable[[f
         for cut in cuts:
             low = stats.beta.ppf(level, (one > cut).sum(), runs - (one > cut).sum() + 1) if (one > cut).any() else 0.0
             high = stats.beta.ppf(1 - level, (other > cut).sum() + 1, max(runs - (other > cut).sum(), 1e-9))
-            for epsilon in (0.25, 0.5, 1.0, 2.0):
+            for epsilon in epsilons:
                 assert low - np.exp(epsilon) * high <= delta_of(epsilon), "distinguished beyond the account"
 
 

@@ -201,9 +201,12 @@ def test_a_search_is_charged_before_its_first_repetition_and_ends_after_its_last
     with pytest.raises(LedgerError):
         ledger.once()
     for candidate in (0, 1):
+        with pytest.raises(LedgerError, match="before its last repetition"):
+            ledger.close()
         assert ledger.repetition(candidate).plan.stages[0].noise_multiplier == 10.0
     with pytest.raises(LedgerError):
         ledger.repetition(0)
+    ledger.close()
 
 
 def test_a_search_beyond_its_budget_or_of_unlike_candidates_never_begins():

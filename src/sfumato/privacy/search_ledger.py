@@ -81,6 +81,15 @@ class SearchLedger:
         self._left -= 1
         return Ledger(Plan(replace(stage, repetitions=None) for stage in self._plans[candidate].parts[1]), None)
 
+    def close(self) -> None:
+        """End the account. A search that stops before its last repetition is another mechanism than the one charged.
+
+        Raises:
+            LedgerError: a repetition is left, or the stages that are made once have not been opened.
+        """
+        if self._left != 0 or not self._opened:
+            self._refuse("the search ends before its last repetition, or without its score")
+
     def _refuse(self, reason: str) -> NoReturn:
         raise LedgerError(f"Expected charges as planned, but {reason}. This is a bug: please report it.")
 

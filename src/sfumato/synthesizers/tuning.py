@@ -176,9 +176,9 @@ class Search:
         layout = PairLayout.of(self.schema, self.target)
         repetitions = drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)
         account.charge(repetitions)
-        counts = noisy_histogram(
-            reduce(PairCounts(layout), records), stage=SCORE_STAGE, ledger=account.once(), noise=noise
-        )
+        once = account.once()
+        counts = noisy_histogram(reduce(PairCounts(layout), records), stage=SCORE_STAGE, ledger=once, noise=noise)
+        once.close()
         best: Best | None = None
         for _ in range(repetitions):
             j = drawn_candidate(len(self.candidates), noise)
@@ -189,6 +189,7 @@ class Search:
             distance = squared_distance(counts, self._sampled(fitted, layout), layout)
             if best is None or distance < best.distance:
                 best = Best(j, distance, fitted, counts)
+        account.close()
         if best is None:
             raise ConfigError("Expected at least one repetition, got none. This is a bug: please report it.")
         return best
@@ -241,8 +242,14 @@ def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
         )
     if any(isinstance(candidate, DPMix) for candidate in candidates):
         raise ConfigError("Expected methods whose releases are models, got dpmix, which releases a data set.")
-    if any(isinstance(schema.columns[name], Image | ItemSet) for name in schema.released):
-        raise ConfigError("Expected a table to search settings for, got images or sets of items.")
+    for name in schema.released:
+        if isinstance(schema.columns[name], Image | ItemSet):
+            what = "images" if isinstance(schema.columns[name], Image) else "sets of items"
+            raise ConfigError(
+                f"Expected a table to search settings for, got {what} in column {name!r}. A search is scored by pairs "
+                "of a table's columns, and has no score for these. Choose settings on public data of the same form, or "
+                "keep the defaults."
+            )
 
 
 def _calibrated(

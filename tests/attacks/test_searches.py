@@ -1,0 +1,212 @@
+"""Attacks on a whole search, `tune`: how often it repeats, what it charges, and what its choice tells.
+
+The searches are real, of candidates made for the attack: one Gaussian release each, and samples by where it lies. Worst
+for a search is an order in which outcomes that speak for one neighbour rank just below those that speak for the other.
+"""
+
+import math
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+from dp_accounting.rdp import RdpAccountant
+from scipy import stats
+
+from fixtures import tables
+from harness.coupling import check_same, check_sensitivities, coupled
+from harness.privacy import FakeRecords, compare_samples
+from sfumato import ConditionalGaussian, tune
+from sfumato.data.schema import Schema
+from sfumato.mechanisms.noise import SeededNoise
+from sfumato.privacy.accounting import fresh_accountant
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.plan import Plan, Stage
+from sfumato.privacy.repetitions import Repetitions
+from sfumato.privacy.search_ledger import SearchLedger
+from sfumato.synthesizers import base, tuning
+from sfumato.synthesizers.base import Fitted, Synthesizer
+
+SCHEMA = Schema.from_dict({"rows": 1000, "columns": {"flag": {"kind": "boolean"}}})
+ROWS = 1000
+DELTA = 1e-5
+BEYOND = "beyond the account"
+BEST, SECOND, REST = 1.0, 0.6, 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneCount(Synthesizer):
+    """A number of rows with noise. Samples are of one flag: as `share` says, else by where the number lies."""
+
+    method = "one-count"
+    share: float | None = None
+    far: float = 1.5
+
+    def stages(self, schema, *, target, n_public):
+        return [Stage(name="count", noise_multiplier=1.0, replace_distance=1.0)]
+
+    def run(self, fit):
+        (stage,) = fit.ledger.plan.stages
+        fit.ledger.charge(stage.name, noise_multiplier=stage.noise_multiplier, replace_distance=1.0)
+        u, v = fit.noise.uniform(2)
+        normal = math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
+        x = (fit.data.rows - fit.n_public - 0.5) / stage.noise_multiplier + normal
+        share = self.share
+        if share is None:
+            share = BEST if x < -self.far else SECOND if x > self.far else REST
+        return Fitted({}, {"share": np.array(share), "x": np.array(x)}, ())
+
+
+@pytest.fixture(autouse=True)
+def sampled(monkeypatch):
+    """Counts of samples, without samples."""
+    monkeypatch.setattr(
+        tuning.Search, "_sampled", lambda self, fitted, layout: _flags(float(fitted.parameters["share"]))
+    )
+
+
+def _flags(share):
+    return np.array([1 - share, 0, 0, share])
+
+
+class Flags(FakeRecords):
+    def __init__(self, no: int, yes: int) -> None:
+        super().__init__([{"flag": np.repeat([0, 1], [no, yes])}])
+        self.rows = no + yes
+
+
+def planned(candidates, law, score_noise, fit_noise) -> tuning.Search:
+    """A search with this noise, whatever it costs."""
+    once = Stage(name=tuning.SCORE_STAGE, noise_multiplier=score_noise, replace_distance=float(np.sqrt(2)))
+    fit = Stage(name="count", noise_multiplier=fit_noise, replace_distance=1.0, repetitions=law)
+    plans = tuple(Plan([once, fit]) for _ in candidates)
+    return tuning.Search(tuple(candidates), plans, PrivacyBudget(100.0, 0.5), SCHEMA, None, ROWS)
+
+
+def searched(search, data, noise):
+    return search.run(data, SearchLedger(search.plans, search.budget), noise)
+
+
+def delta_of(plan: Plan):
+    """δ(ε) of the plan's events: as tight as there is an account."""
+    accountant = fresh_accountant(plan.neighbours, 1e-3)
+    if not all(accountant.supports(event) for event in plan.events()):
+        accountant = RdpAccountant()
+    for event in plan.events():
+        accountant.compose(event)
+    return cache(lambda epsilon: float(accountant.get_delta(epsilon)))
+
+
+LOGARITHMIC = pytest.param(Repetitions(4, 0), marks=(pytest.mark.audit, pytest.mark.slow), id="logarithmic")
+
+
+@pytest.mark.parametrize("law", [pytest.param(Repetitions(4), id="geometric"), LOGARITHMIC])
+def test_the_law_of_fits_is_that_of_the_plan(monkeypatch, law):
+    """How often each candidate is fitted: by the law that is charged, uniformly, each time with noise of its own."""
+    candidates = [OneCount(epsilon=1.0, share=share) for share in (0.2, 0.5, 0.8)]
+    search = planned(candidates, law, 20.0, 20.0)
+    drawn, run = [], OneCount.run
+
+    def watched(self, fit):
+        fitted = run(self, fit)
+        drawn.append((candidates.index(self), float(fitted.parameters["x"])))
+        return fitted
+
+    monkeypatch.setattr(OneCount, "run", watched)
+    noise, often, data = SeededNoise(3), [], Flags(500, 500)
+    which: Counter[int] = Counter()
+    for _ in range(300):
+        drawn.clear()
+        searched(search, data, noise)
+        often.append(len(drawn))
+        which.update(candidate for candidate, _ in drawn)
+        assert len({x for _, x in drawn}) == len(drawn), "two fits of a search have the same noise"
+    top = 10
+    expected = np.array([law.probability(k) for k in range(1, top)])
+    observed = np.bincount(np.minimum(often, top), minlength=top + 1)[1:]
+    assert stats.chisquare(observed, len(often) * np.append(expected, 1 - expected.sum())).pvalue > 1e-6
+    assert stats.chisquare([which[j] for j in range(3)]).pvalue > 1e-6
+
+
+def test_neighbours_release_the_same(monkeypatch):
+    """Beyond what mechanisms release, nothing of a record reaches a search; and each is charged as often as it runs."""
+    candidates = [
+        ConditionalGaussian(epsilon=2.0, delta=DELTA, marginal_share=share, calibration_rows=200)
+        for share in (0.2, 0.7)
+    ]
+    turn = iter(range(100))
+    monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 4)
+    monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
+    monkeypatch.setattr(tuning.Search, "_sampled", lambda self, fitted, layout: np.ones(layout.starts[-1]))
+
+    def fit(data):
+        with monkeypatch.context() as patch:
+            patch.setattr(tuning, "SeededNoise", base.SeededNoise)  # the coins of `coupled`
+            release = tune(data, candidates, schema=tables.schema(), target="income", n_public=60, seed=1)
+        found = {f"parameter {name}": array for name, array in release.parameters.items()}
+        found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
+        return found | {"certificate": release.certificate.content, "sampler": release.sampler}
+
+    frame = tables.frame(61)
+    first, second, tape = coupled(monkeypatch, fit, frame.head(60), frame, more=1)
+    check_same(first, second)
+    assert check_sensitivities(tape, replaced=False) > 0.9
+    released = Counter(found.stage.name for found in tape.releases)
+    assert released.pop(tuning.SCORE_STAGE) == 1
+    assert set(released.values()) == {4}
+
+
+EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
+
+
+@pytest.fixture
+def quick_candidates(monkeypatch):
+    """Candidates drawn without sparse matrices."""
+    monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: int(noise.uniform(1)[0] * n) % n)
+
+
+def told_by_the_best_fit(search, runs):
+    """Whether the best fit was one of high numbers, of one record more, and of one less."""
+    samples = []
+    for side, rows in enumerate((ROWS + 1, ROWS)):
+        noise, data = SeededNoise(side), Flags(0, rows)
+        best = [float(searched(search, data, noise).fitted.parameters["share"]) for _ in range(runs)]
+        samples.append(np.equal(best, SECOND).astype(float))
+    return samples
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_candidates")
+def test_what_the_best_fit_tells():
+    """Fits of high numbers speak for one record more, and rank just below those that speak against it."""
+    search = planned([OneCount(epsilon=1.0)], Repetitions(10), 30.0, 2.0)
+    samples = told_by_the_best_fit(search, 2_000)
+    charged = search.plans[0]
+    compare_samples(*samples, delta_of(charged), EPSILONS)
+    once, repeated = charged.parts
+    as_one_fit = Plan([*once, *(replace(stage, repetitions=None) for stage in repeated)])
+    with pytest.raises(AssertionError, match=BEYOND):
+        compare_samples(*samples, delta_of(as_one_fit), EPSILONS)
+    less = planned([OneCount(epsilon=1.0)], Repetitions(10), 30.0, 0.4)
+    with pytest.raises(AssertionError, match=BEYOND):
+        compare_samples(*told_by_the_best_fit(less, 1_000), delta_of(charged), EPSILONS)
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_candidates")
+@pytest.mark.parametrize("wrong", [False, True], ids=["as charged", "with a tenth of the noise"])
+def test_what_the_choice_tells(wrong):
+    """One record decides which of two candidates is nearer, but for the noise of the score."""
+    candidates, law, runs = [OneCount(epsilon=1.0, share=share) for share in (0.3, 0.70025)], Repetitions(30), 300
+    charged = planned(candidates, law, 2.0, 50.0).plans[0]
+    search = planned(candidates, law, 2.0 / (10 if wrong else 1), 50.0)
+    samples = []
+    for side, yes in enumerate((1001, 1000)):
+        noise, data = SeededNoise(side), Flags(1000, yes)
+        samples.append(np.array([searched(search, data, noise).candidate for _ in range(runs)], dtype=float))
+    with pytest.raises(AssertionError, match=BEYOND) if wrong else nullcontext():
+        compare_samples(*samples, delta_of(charged), EPSILONS)
