@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
+from sfumato.audit.bounds import (
+    epsilon_above,
+    gaussian_epsilon,
+    plan_epsilon,
+    proportion_above,
+    proportion_below,
+    shift_above,
+)
 from sfumato.audit.shadow import Attacker, Shadow, corners
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, require_integer, require_open_unit
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
-from sfumato.privacy.plan import Neighbours
+from sfumato.privacy.plan import Neighbours, Plan
 from sfumato.synthesizers.base import Synthesizer
 
 PILOTS = 0.25
 """Share of the fits that choose the thresholds; the others count."""
 
-_CALIBRATION_ROWS = 100
 _FEWEST_FITS = 20
 
 
@@ -79,10 +84,10 @@ def audit(
         planted = i % 2 == 0
         noise: NoiseSource = SecureNoise() if seed is None else SeededNoise(seed * fits + i)
         released = shadow.measure(attacker.present if planted else attacker.absent, noise)
-        scores[planted].append(attacker.score(released))
+        scores[planted].append(attacker.score(released, planted=planted))
         if progress is not None:
             progress(i + 1)
-    found = _bounds(np.array(scores[True]), np.array(scores[False]), certified["delta"], confidence)
+    found = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified["delta"], confidence)
     most = certified["epsilon"]
     return {
         "private": True,
@@ -98,18 +103,16 @@ def audit(
 
 def _shadow(synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | None) -> Shadow:
     plan = synthesizer.plan(schema, target=target, n_public=n_public)
-    if plan.neighbours is not Neighbours.ADD_REMOVE or any(stage.inclusion is not None for stage in plan.stages):
+    if plan.neighbours is not Neighbours.ADD_REMOVE:
         raise ConfigError(
-            f"Expected a method that reads every record in every stage, got {synthesizer.method!r}, which samples "
-            "records. Audit another method."
+            f"Expected a method whose neighbours differ by one record to audit, got {synthesizer.method!r} on subsets of "
+            "a public number of records. Use Poisson samples."
         )
     if schema.unit is not None:
         raise ConfigError("Expected a schema whose unit is the row to audit, got one with a unit column. Leave it out.")
     rows = schema.rows if n_public is None else n_public
-    if any(field.name == "calibration_rows" for field in dataclasses.fields(synthesizer)):
-        quick: dict[str, Any] = {"calibration_rows": _CALIBRATION_ROWS}  # after the last statistic: it changes none
-        synthesizer = dataclasses.replace(synthesizer, **quick)
-    return Shadow(synthesizer, plan, schema, target, int(rows or 0))
+    shadow = Shadow(synthesizer, plan, schema, target, int(rows or 0))
+    return shadow.counted(corners(schema)[0])
 
 
 def _strongest(shadow: Shadow, schema: Schema) -> Attacker:
@@ -118,15 +121,15 @@ def _strongest(shadow: Shadow, schema: Schema) -> Attacker:
     attackers = [Attacker.of(shadow, first, last), Attacker.of(shadow, last, first)]
 
     def shows(attacker: Attacker) -> float:
-        return sum(attacker.score(shadow.measure(attacker.present, SeededNoise(i))) for i in range(4))
+        return sum(attacker.score(shadow.measure(attacker.present, SeededNoise(i)), planted=True) for i in range(4))
 
     return max(attackers, key=shows)
 
 
-def _bounds(planted: np.ndarray, absent: np.ndarray, delta: float, confidence: float) -> dict[str, Any]:
+def _bounds(planted: np.ndarray, absent: np.ndarray, plan: Plan, delta: float, confidence: float) -> dict[str, Any]:
     """Four proportions, each at a quarter of the level.
 
-    The plain bound's threshold is chosen on pilots, which then do not count. The Gaussian bound's is 0, where a
+    The plain bound's threshold is chosen on pilots, which then do not count. The sharper bound's is 0, where a
     likelihood ratio is even: it is fixed beforehand, so all fits count.
     """
     pilots = max(2, int(PILOTS * min(len(planted), len(absent))))
@@ -138,9 +141,12 @@ def _bounds(planted: np.ndarray, absent: np.ndarray, delta: float, confidence: f
     cut = _threshold(planted[:pilots], absent[:pilots], plain, failure)
     counted = {"plain": (planted[pilots:], absent[pilots:], cut), "gaussian": (planted, absent, 0.0)}
     right, wrong = _rates(*counted["gaussian"], failure)
+    sampled = any(stage.inclusion is not None for stage in plan.stages)
     return {
         "epsilon_lower": plain(*_rates(*counted["plain"], failure)),
-        "epsilon_lower_gaussian": gaussian_epsilon(shift_above(right, wrong), delta),
+        "epsilon_lower_gaussian": plan_epsilon(plan, right, wrong, delta)
+        if sampled
+        else gaussian_epsilon(shift_above(right, wrong), delta),
         "true_positives": [float(np.mean(first > c)) for first, _, c in counted.values()],
         "false_positives": [float(np.mean(second > c)) for _, second, c in counted.values()],
     }
