@@ -27,6 +27,8 @@ PILOTS = 0.25
 
 _FEWEST_FITS = 20
 
+_Test = tuple[int, float]  # which likelihood ratio, and above what it is taken for the canary's presence
+
 
 def audit(
     synthesizer: Synthesizer,
@@ -84,7 +86,7 @@ def audit(
         planted = i % 2 == 0
         noise: NoiseSource = SecureNoise() if seed is None else SeededNoise(seed * fits + i)
         released = shadow.measure(attacker.present if planted else attacker.absent, noise)
-        scores[planted].append(attacker.score(released, planted=planted))
+        scores[planted].append(attacker.scores(released, planted=planted))
         if progress is not None:
             progress(i + 1)
     found = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified["delta"], confidence)
@@ -121,7 +123,7 @@ def _strongest(shadow: Shadow, schema: Schema) -> Attacker:
     attackers = [Attacker.of(shadow, first, last), Attacker.of(shadow, last, first)]
 
     def shows(attacker: Attacker) -> float:
-        return sum(attacker.score(shadow.measure(attacker.present, SeededNoise(i)), planted=True) for i in range(4))
+        return sum(attacker.scores(shadow.measure(attacker.present, SeededNoise(i)), planted=True)[0] for i in range(4))
 
     return max(attackers, key=shows)
 
@@ -129,42 +131,54 @@ def _strongest(shadow: Shadow, schema: Schema) -> Attacker:
 def _bounds(planted: np.ndarray, absent: np.ndarray, plan: Plan, delta: float, confidence: float) -> dict[str, Any]:
     """Four proportions, each at a quarter of the level.
 
-    The plain bound's threshold is chosen on pilots, which then do not count. The sharper bound's is 0, where a
-    likelihood ratio is even: it is fixed beforehand, so all fits count.
+    The plain bound's test is chosen on pilots, which then do not count. That of the sharper bound is a likelihood ratio
+    above 0, where it is even. Of Gaussian releases there is one such ratio, so all fits count; otherwise pilots choose
+    one.
     """
     pilots = max(2, int(PILOTS * min(len(planted), len(absent))))
     failure = (1 - confidence) / 4
+    first, others = (planted[:pilots], absent[:pilots]), (planted[pilots:], absent[pilots:])
 
     def plain(right: float, wrong: float) -> float:
         return epsilon_above(right, wrong, delta)
 
-    cut = _threshold(planted[:pilots], absent[:pilots], plain, failure)
-    counted = {"plain": (planted[pilots:], absent[pilots:], cut), "gaussian": (planted, absent, 0.0)}
-    right, wrong = _rates(*counted["gaussian"], failure)
-    sampled = any(stage.inclusion is not None for stage in plan.stages)
+    ratios = range(planted.shape[1])
+    cuts = np.quantile(np.concatenate(first), np.linspace(0.05, 0.95, 19), axis=0)
+    chosen = _best([(i, float(cut)) for i in ratios for cut in cuts[:, i]], *first, plain, failure)
+    counted = {"plain": (*others, chosen), "sharp": (planted, absent, (0, 0.0))}
+    if len(ratios) > 1:
+        counted["sharp"] = (*others, _best([(i, 0.0) for i in ratios], *first, shift_above, failure))
+    rates = _rates(*counted["sharp"], failure)
+    gaussian = all(stage.inclusion is None for stage in plan.stages)
     return {
         "epsilon_lower": plain(*_rates(*counted["plain"], failure)),
-        "epsilon_lower_gaussian": plan_epsilon(plan, right, wrong, delta)
-        if sampled
-        else gaussian_epsilon(shift_above(right, wrong), delta),
-        "true_positives": [float(np.mean(first > c)) for first, _, c in counted.values()],
-        "false_positives": [float(np.mean(second > c)) for _, second, c in counted.values()],
+        "epsilon_lower_gaussian": gaussian_epsilon(shift_above(*rates), delta)
+        if gaussian
+        else plan_epsilon(plan, *rates, delta),
+        "true_positives": [float(np.mean(some[:, i] > cut)) for some, _, (i, cut) in counted.values()],
+        "false_positives": [float(np.mean(some[:, i] > cut)) for _, some, (i, cut) in counted.values()],
     }
 
 
-def _rates(planted: np.ndarray, absent: np.ndarray, cut: float, failure: float) -> tuple[float, float]:
+def _rates(planted: np.ndarray, absent: np.ndarray, test: _Test, failure: float) -> tuple[float, float]:
     """A rate that right guesses exceed, and one that wrong guesses stay below."""
-    hits, alarms = int((planted > cut).sum()), int((absent > cut).sum())
+    which, cut = test
+    hits, alarms = int((planted[:, which] > cut).sum()), int((absent[:, which] > cut).sum())
     return proportion_above(hits, len(planted), failure), proportion_below(alarms, len(absent), failure)
 
 
-def _threshold(
-    planted: np.ndarray, absent: np.ndarray, bound: Callable[[float, float], float], failure: float
-) -> float:
-    cuts = np.quantile(np.concatenate([planted, absent]), np.linspace(0.05, 0.95, 19))
+def _best(
+    tests: list[_Test],
+    planted: np.ndarray,
+    absent: np.ndarray,
+    bound: Callable[[float, float], float],
+    failure: float,
+) -> _Test:
+    """The test that gives the best bound on pilots; of few pilots every bound may be 0: then the rates decide."""
 
-    def worth(cut: float) -> tuple[float, float]:
-        # of few pilots every bound may be 0: then the rates themselves decide
-        return bound(*_rates(planted, absent, cut, failure)), float(np.mean(planted > cut) - np.mean(absent > cut))
+    def worth(test: _Test) -> tuple[float, float]:
+        which, cut = test
+        apart = np.mean(planted[:, which] > cut) - np.mean(absent[:, which] > cut)
+        return bound(*_rates(planted, absent, test, failure)), float(apart)
 
-    return float(max(cuts, key=worth))
+    return max(tests, key=worth)

@@ -13,7 +13,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from sfumato.audit.tape import Draw, Enough, Tape, log_ratio
+from sfumato.audit.tape import Draw, Enough, Tape, log_ratios
 from sfumato.data.engine import Rows
 from sfumato.data.kinds import Image, LevelKind, n_levels
 from sfumato.data.private import PrivateData
@@ -131,8 +131,8 @@ class Attacker:
         present = {name: np.concatenate([absent[name], column]) for name, column in canary.items()}
         return cls(shadow, present, absent)
 
-    def score(self, released: list[Draw], *, planted: bool) -> float:
-        """The log-likelihood ratio of what was released, with the canary over without it: `log_ratio`.
+    def scores(self, released: list[Draw], *, planted: bool) -> np.ndarray:
+        """Log-likelihood ratios of what was released, with the canary over without it: `log_ratios`.
 
         Args:
             released: what left a fit.
@@ -140,10 +140,11 @@ class Attacker:
                 all records are read, playing the table that was fitted again gives the exact statistics on its tape.
         """
         if self.shadow.rates:
-            return log_ratio(released, self.shadow.replay(self.present, released), None, self.shadow.rates)
+            again = self.shadow.replay(self.present, released)
+            return log_ratios(released, again, None, self.shadow.rates)
         other = self.shadow.replay(self.absent if planted else self.present, released)
         present, absent = (released, other) if planted else (other, released)
-        return log_ratio(released, present, absent, {})
+        return log_ratios(released, present, absent, {})
 
 
 def corners(schema: Schema) -> list[Rows]:

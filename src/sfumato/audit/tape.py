@@ -22,8 +22,6 @@ from sfumato.models.streams import public_stream
 
 _NORMALS_SEED = 0
 
-Members = np.ndarray | sparse.csr_array
-
 
 @final
 class Enough(BaseException):  # noqa: N818 - no error, and nothing may mistake it for one
@@ -143,31 +141,41 @@ class Tape:
         return released.copy()
 
 
-def log_ratio(released: list[Draw], present: list[Draw], absent: list[Draw] | None, rates: dict[str, float]) -> float:
-    """Return the log-likelihood ratio of what was released, with the canary over without it.
+SUSPICIONS = ((1.0, False), (0.5, False), (0.25, False), (1.0, True))
+"""What may be true of a method that samples: its noise is f times what was asked for; every record is in every sample."""
 
-        Σ_t s_t  over events of all records,    Σ_t log(1 − q + q e^{s_t})  over Poisson samples,
+
+def log_ratios(
+    released: list[Draw], present: list[Draw], absent: list[Draw] | None, rates: dict[str, float]
+) -> np.ndarray:
+    """Return log-likelihood ratios of what was released, with the canary over without it.
+
+        Σ_t s_t/f²  over events of all records,    Σ_t log(1 − q + q e^{s_t/f²})  over Poisson samples,
         s_t = ⟨c_t/σ, (x_t − b_t − c_t/2)/σ⟩
 
     x_t is what was released, b_t the exact statistic without the canary, c_t what the canary adds if it is in the
-    sample: functions of earlier releases, as a replay finds them.
+    sample: functions of earlier releases, as a replay finds them. σ is what the mechanism asked for. With samples there
+    is one ratio for each of `SUSPICIONS`: with f, or with 1 in place of q. Without, one is a function of any other.
 
     Args:
-        released: of the fit that is judged; its exact statistics are not looked at.
+        released: of the fit that is judged.
         present: of a replay with the canary, in every sample.
         absent: of a replay without it; None if the table is empty but for the canary.
         rates: q of each stage that samples.
     """
-    scores: dict[str, dict[int, np.ndarray]] = {}
+    events: dict[str, dict[int, np.ndarray]] = {}
     for i, (left, here) in enumerate(zip(released, present, strict=True)):
         base = np.zeros_like(here.exact) if absent is None else absent[i].exact
         shift = (here.exact - base) * here.unit
         terms = shift * ((left.released - base) * here.unit - shift / 2)
-        found = scores.setdefault(left.stage, {})
+        found = events.setdefault(left.stage, {})
         found[left.first] = found.get(left.first, 0.0) + terms.reshape(left.count, -1).sum(axis=1)
-    total = 0.0
-    for stage, found in scores.items():
+    suspicions = SUSPICIONS if rates else SUSPICIONS[:1]
+    total = np.zeros(len(suspicions))
+    for stage, found in events.items():
         each = np.concatenate(list(found.values()))
-        q = rates.get(stage, 1.0)
-        total += float(np.sum(each if q == 1 else np.logaddexp(math.log1p(-q), math.log(q) + each)))
+        for i, (factor, always) in enumerate(suspicions):
+            q = 1.0 if always else rates.get(stage, 1.0)
+            terms = each / factor**2
+            total[i] += np.sum(terms if q == 1 else np.logaddexp(math.log1p(-q), math.log(q) + terms))
     return total
