@@ -44,14 +44,15 @@ def audit(
     """Attack a release method with shadow fits, and bound its ε from below.
 
     All fits see planted records at one corner of the domain, and half of them one more, the canary, at the opposite
-    one. The attacker knows the record, the method and all noisy statistics, and guesses by their likelihood
-    ratio. One threshold is chosen on a quarter of the fits, which then do not count; the other is even odds.
-    Clopper-Pearson bounds of the rates of right and wrong guesses bound ε.
+    one; of a method that samples, the canary or nothing. The attacker knows the record, the method and all noisy
+    statistics, gradients included, and guesses by their likelihood ratio (`sfumato.audit.shadow.Attacker`). One
+    threshold is chosen on a quarter of the fits, which then do not count; the other is even odds. Clopper-Pearson
+    bounds of the rates of right and wrong guesses bound ε.
 
     Privacy: none is spent. No record of anybody is read: the result may be shown.
 
     Args:
-        synthesizer: the method with its ε, whose fits read every record in every stage.
+        synthesizer: the method with its ε, whose fits read all records, or Poisson samples of them.
         schema: public description of the records.
         target: as of a fit.
         n_public: the public number of rows; by default the schema's `rows`.
@@ -107,8 +108,8 @@ def _shadow(synthesizer: Synthesizer, schema: Schema, target: str | None, n_publ
     plan = synthesizer.plan(schema, target=target, n_public=n_public)
     if plan.neighbours is not Neighbours.ADD_REMOVE:
         raise ConfigError(
-            f"Expected a method whose neighbours differ by one record to audit, got {synthesizer.method!r} on subsets of "
-            "a public number of records. Use Poisson samples."
+            f"Expected a method whose neighbours differ by one record to audit, got {synthesizer.method!r} on subsets "
+            "of a public number of records. Use Poisson samples."
         )
     if schema.unit is not None:
         raise ConfigError("Expected a schema whose unit is the row to audit, got one with a unit column. Leave it out.")

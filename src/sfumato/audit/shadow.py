@@ -97,7 +97,9 @@ class Shadow:
         for stage in self.plan.stages:
             together = stage.sampling_probability is None  # several events at once may be one draw
             if any((stage.name, i) not in seen for i in range(1 if together else stage.count)):
-                raise ConfigError(f"Expected noise in every release of stage {stage.name!r} to audit, got none in some.")
+                raise ConfigError(
+                    f"Expected noise in every release of stage {stage.name!r} to audit, got none in some."
+                )
 
 
 @final

@@ -24,8 +24,8 @@ _NORMALS_SEED = 0
 
 
 @final
-class Enough(BaseException):  # noqa: N818 - no error, and nothing may mistake it for one
-    """Ends a shadow fit when its last statistic has left: what follows is a function of what left."""
+class Enough(BaseException):
+    """Ends a shadow fit when its last statistic has left: what follows is a function of that. No error, so no one's."""
 
 
 @final
@@ -55,7 +55,7 @@ class _Meeting(np.ndarray):
 
     met: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
-    def __iadd__(self, exact: Any) -> np.ndarray:  # noqa: ANN401, PYI034 - the result is a plain array
+    def __iadd__(self, exact: Any) -> np.ndarray:  # noqa: ANN401 - the result is a plain array
         """Report the exact statistic, and return what is released of it."""
         noise = self.view(np.ndarray)
         return noise + exact if self.met is None else self.met(noise, exact)
@@ -142,7 +142,7 @@ class Tape:
 
 
 SUSPICIONS = ((1.0, False), (0.5, False), (0.25, False), (1.0, True))
-"""What may be true of a method that samples: its noise is f times what was asked for; every record is in every sample."""
+"""What a method that samples may do: draw noise of f times what was asked for; put all records into all samples."""
 
 
 def log_ratios(
