@@ -12,9 +12,9 @@ from sfumato.privacy.accounting import COARSE_INTERVAL, fresh_accountant, interv
 from sfumato.privacy.plan import Plan
 
 _LARGEST_EPSILON = 100.0
-_DELTAS, _LARGEST_DELTA = 16, 0.5
+_DELTAS, _LARGEST_DELTA = 8, 0.5
 _LEAST_NOISE, _MOST_NOISE = 0.25, 16.0
-_HALVINGS = 6
+_HALVINGS = 4
 
 
 def proportion_above(successes: int, trials: int, failure: float) -> float:
@@ -79,7 +79,7 @@ def plan_epsilon(plan: Plan, true_positive: float, false_positive: float, delta:
     needed = [epsilon_above(true_positive, false_positive, d) for d in deltas]
 
     def allows(factor: float) -> bool:
-        accountant = _accountant(plan.scaled(factor))
+        accountant = _accountant(plan, factor)
         return all(n <= 0 or n <= accountant.get_epsilon(d) for n, d in zip(needed, deltas, strict=True))
 
     if not any(needed):
@@ -94,15 +94,19 @@ def plan_epsilon(plan: Plan, true_positive: float, false_positive: float, delta:
         while good == bad or not allows(good):
             bad, good = good, good / 2
             if good < _LEAST_NOISE:
-                return float(_accountant(plan.scaled(bad)).get_epsilon(delta))
+                return float(_accountant(plan, bad).get_epsilon(delta))
     for _ in range(_HALVINGS):
         middle = math.sqrt(good * bad)
         good, bad = (middle, bad) if allows(middle) else (good, middle)
-    return float(_accountant(plan.scaled(bad)).get_epsilon(delta))
+    return float(_accountant(plan, bad).get_epsilon(delta))
 
 
-def _accountant(plan: Plan) -> PrivacyAccountant:
-    accountant = fresh_accountant(plan.neighbours, min(COARSE_INTERVAL, 10 * interval_for(plan)))
-    for event in plan.events(plan.neighbours):
+def _accountant(plan: Plan, factor: float) -> PrivacyAccountant:
+    scaled = plan.scaled(factor)
+    # with less noise ε is larger, and so may the grid's steps be
+    accountant = fresh_accountant(
+        plan.neighbours, min(COARSE_INTERVAL, 10 * interval_for(plan)) / min(factor, 1.0) ** 2
+    )
+    for event in scaled.events(plan.neighbours):
         accountant.compose(event)
     return accountant
