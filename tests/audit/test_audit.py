@@ -197,6 +197,12 @@ class TestCommand:
         result = call("audit", "--schema", schema, "--epsilon", 1, "--fits", 20)
         assert (result.code, "certified, at most" in result.out) == (0, True)
 
+    def test_a_method_that_samples(self, schema, call):
+        found = call(
+            "audit", "--schema", schema, "--epsilon", 4, "--method", "dpmix", "--rows", 60, "--fits", 20, "--json"
+        )
+        assert found.json["holds"]
+
     def test_a_broken_bound_fails(self, schema, call, monkeypatch):
         monkeypatch.setattr(attack, "SecureNoise", lambda: LittleNoise(0))
         monkeypatch.setattr(attack, "_bounds", lambda *_: {"epsilon_lower": 9.0, "epsilon_lower_gaussian": 9.0})

@@ -26,6 +26,7 @@ PILOTS = 0.25
 """Share of the fits that choose the thresholds; the others count."""
 
 _FEWEST_FITS = 20
+_PILOT_SEED = 1 << 40  # far from those of the fits that count
 
 _Test = tuple[int, float]  # which likelihood ratio, and above what it is taken for the canary's presence
 
@@ -63,13 +64,13 @@ def audit(
 
     Returns:
         `epsilon_certified` and `delta`; `epsilon_lower`, which assumes nothing of the mechanism;
-        `epsilon_lower_gaussian`, sharper, for mechanisms whose errors trade off as a Gaussian's, which is what the
-        certificate states; `holds`: whether neither exceeds `epsilon_certified`; `true_positives` and
+        `epsilon_lower_gaussian`, sharper, for mechanisms whose errors trade off as a Gaussian's, or as those of the
+        plan with all its noise times one factor where records are sampled, which is what the certificate states; `holds`: whether neither exceeds `epsilon_certified`; `true_positives` and
         `false_positives` of the two thresholds; `fits`, `confidence`, `neighbours`, `private` (true: no record was
         read). JSON-ready.
 
     Raises:
-        ConfigError: an argument is outside its domain; a method without noise, or one that samples records.
+        ConfigError: an argument is outside its domain; a method without noise, or one of subsets or fixed degrees.
         SchemaError: as of a fit.
     Edge cases: a correct method gives an `epsilon_lower` far below `epsilon_certified` unless fits are many: it can
         refute, and does not confirm.
@@ -124,7 +125,10 @@ def _strongest(shadow: Shadow, schema: Schema) -> Attacker:
     attackers = [Attacker.of(shadow, first, last), Attacker.of(shadow, last, first)]
 
     def shows(attacker: Attacker) -> float:
-        return sum(attacker.scores(shadow.measure(attacker.present, SeededNoise(i)), planted=True)[0] for i in range(4))
+        return sum(
+            attacker.scores(shadow.measure(attacker.present, SeededNoise(_PILOT_SEED + i)), planted=True)[0]
+            for i in range(4)
+        )
 
     return max(attackers, key=shows)
 
