@@ -64,10 +64,10 @@ def audit(
 
     Returns:
         `epsilon_certified` and `delta`; `epsilon_lower`, which assumes nothing of the mechanism;
-        `epsilon_lower_gaussian`, sharper, for mechanisms whose errors trade off as a Gaussian's, or as those of the
-        plan with all its noise times one factor where records are sampled, which is what the certificate states; `holds`: whether neither exceeds `epsilon_certified`; `true_positives` and
-        `false_positives` of the two thresholds; `fits`, `confidence`, `neighbours`, `private` (true: no record was
-        read). JSON-ready.
+        `epsilon_lower_gaussian`, sharper, for mechanisms whose errors trade off as the certificate's events do: as a
+        Gaussian's, or, where records are sampled, as those of the plan with all its noise times one factor; `holds`:
+        whether neither exceeds `epsilon_certified`; `true_positives` and `false_positives` of the two thresholds;
+        `fits`, `confidence`, `neighbours`, `private` (true: no record was read). JSON-ready.
 
     Raises:
         ConfigError: an argument is outside its domain; a method without noise, or one of subsets or fixed degrees.
