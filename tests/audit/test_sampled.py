@@ -135,7 +135,7 @@ def test_a_sampled_plan_bounds_its_own_rates():
     assert plan_epsilon(plan, 0.2, 0.3, 1e-5) == 0
 
 
-@pytest.mark.parametrize(("method", "target", "fits"), [(dpmix(4.0), "b", 100), (dpvae(4.0), None, 24)])
+@pytest.mark.parametrize(("method", "target", "fits"), [(dpmix(4.0), "b", 60), (dpvae(4.0), None, 20)])
 def test_a_correct_method_holds(method, target, fits):
     found = audit(method, PAIR, target=target, fits=fits, confidence=0.95, seed=0)
     assert found["holds"]
