@@ -149,6 +149,7 @@ def test_a_bug_is_caught(bug, monkeypatch):
     assert not found["holds"]
 
 
+@pytest.mark.slow
 def test_gradients_of_everybody_are_caught(monkeypatch):
     monkeypatch.setattr(attack, "SeededNoise", Everybody)
     assert not audit(dpvae(4.0), PAIR, fits=40, confidence=0.95, seed=0)["holds"]
