@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
+from sfumato.audit.bounds import (
+    epsilon_above,
+    gaussian_epsilon,
+    plan_epsilon,
+    proportion_above,
+    proportion_below,
+    shift_above,
+)
 from sfumato.audit.shadow import Attacker, Shadow, corners
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, require_integer, require_open_unit
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
-from sfumato.privacy.plan import Neighbours
+from sfumato.privacy.plan import Neighbours, Plan
 from sfumato.synthesizers.base import Synthesizer
 
 PILOTS = 0.25
 """Share of the fits that choose the thresholds; the others count."""
 
-_CALIBRATION_ROWS = 100
 _FEWEST_FITS = 20
+_PILOT_SEED = 1 << 40  # far from those of the fits that count
+
+_Test = tuple[int, float]  # which likelihood ratio, and above what it is taken for the canary's presence
 
 
 def audit(
@@ -37,14 +45,15 @@ def audit(
     """Attack a release method with shadow fits, and bound its ε from below.
 
     All fits see planted records at one corner of the domain, and half of them one more, the canary, at the opposite
-    one. The attacker knows the record, the method and all noisy statistics, and guesses by their likelihood
-    ratio. One threshold is chosen on a quarter of the fits, which then do not count; the other is even odds.
-    Clopper-Pearson bounds of the rates of right and wrong guesses bound ε.
+    one; of a method that samples, the canary or nothing. The attacker knows the record, the method and all noisy
+    statistics, gradients included, and guesses by their likelihood ratio (`sfumato.audit.shadow.Attacker`). One
+    threshold is chosen on a quarter of the fits, which then do not count; the other is even odds. Clopper-Pearson
+    bounds of the rates of right and wrong guesses bound ε.
 
     Privacy: none is spent. No record of anybody is read: the result may be shown.
 
     Args:
-        synthesizer: the method with its ε, whose fits read every record in every stage.
+        synthesizer: the method with its ε, whose fits read all records, or Poisson samples of them.
         schema: public description of the records.
         target: as of a fit.
         n_public: the public number of rows; by default the schema's `rows`.
@@ -55,13 +64,13 @@ def audit(
 
     Returns:
         `epsilon_certified` and `delta`; `epsilon_lower`, which assumes nothing of the mechanism;
-        `epsilon_lower_gaussian`, sharper, for mechanisms whose errors trade off as a Gaussian's, which is what the
-        certificate states; `holds`: whether neither exceeds `epsilon_certified`; `true_positives` and
-        `false_positives` of the two thresholds; `fits`, `confidence`, `neighbours`, `private` (true: no record was
-        read). JSON-ready.
+        `epsilon_lower_gaussian`, sharper, for mechanisms whose errors trade off as the certificate's events do: as a
+        Gaussian's, or, where records are sampled, as those of the plan with all its noise times one factor; `holds`:
+        whether neither exceeds `epsilon_certified`; `true_positives` and `false_positives` of the two thresholds;
+        `fits`, `confidence`, `neighbours`, `private` (true: no record was read). JSON-ready.
 
     Raises:
-        ConfigError: an argument is outside its domain; a method without noise, or one that samples records.
+        ConfigError: an argument is outside its domain; a method without noise, or one of subsets or fixed degrees.
         SchemaError: as of a fit.
     Edge cases: a correct method gives an `epsilon_lower` far below `epsilon_certified` unless fits are many: it can
         refute, and does not confirm.
@@ -79,10 +88,10 @@ def audit(
         planted = i % 2 == 0
         noise: NoiseSource = SecureNoise() if seed is None else SeededNoise(seed * fits + i)
         released = shadow.measure(attacker.present if planted else attacker.absent, noise)
-        scores[planted].append(attacker.score(released))
+        scores[planted].append(attacker.scores(released, planted=planted))
         if progress is not None:
             progress(i + 1)
-    found = _bounds(np.array(scores[True]), np.array(scores[False]), certified["delta"], confidence)
+    found = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified["delta"], confidence)
     most = certified["epsilon"]
     return {
         "private": True,
@@ -98,18 +107,16 @@ def audit(
 
 def _shadow(synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | None) -> Shadow:
     plan = synthesizer.plan(schema, target=target, n_public=n_public)
-    if plan.neighbours is not Neighbours.ADD_REMOVE or any(stage.inclusion is not None for stage in plan.stages):
+    if plan.neighbours is not Neighbours.ADD_REMOVE:
         raise ConfigError(
-            f"Expected a method that reads every record in every stage, got {synthesizer.method!r}, which samples "
-            "records. Audit another method."
+            f"Expected a method whose neighbours differ by one record to audit, got {synthesizer.method!r} on subsets "
+            "of a public number of records. Use Poisson samples."
         )
     if schema.unit is not None:
         raise ConfigError("Expected a schema whose unit is the row to audit, got one with a unit column. Leave it out.")
     rows = schema.rows if n_public is None else n_public
-    if any(field.name == "calibration_rows" for field in dataclasses.fields(synthesizer)):
-        quick: dict[str, Any] = {"calibration_rows": _CALIBRATION_ROWS}  # after the last statistic: it changes none
-        synthesizer = dataclasses.replace(synthesizer, **quick)
-    return Shadow(synthesizer, plan, schema, target, int(rows or 0))
+    shadow = Shadow(synthesizer, plan, schema, target, int(rows or 0))
+    return shadow.counted(corners(schema)[0])
 
 
 def _strongest(shadow: Shadow, schema: Schema) -> Attacker:
@@ -118,47 +125,65 @@ def _strongest(shadow: Shadow, schema: Schema) -> Attacker:
     attackers = [Attacker.of(shadow, first, last), Attacker.of(shadow, last, first)]
 
     def shows(attacker: Attacker) -> float:
-        return sum(attacker.score(shadow.measure(attacker.present, SeededNoise(i))) for i in range(4))
+        return sum(
+            attacker.scores(shadow.measure(attacker.present, SeededNoise(_PILOT_SEED + i)), planted=True)[0]
+            for i in range(4)
+        )
 
     return max(attackers, key=shows)
 
 
-def _bounds(planted: np.ndarray, absent: np.ndarray, delta: float, confidence: float) -> dict[str, Any]:
+def _bounds(planted: np.ndarray, absent: np.ndarray, plan: Plan, delta: float, confidence: float) -> dict[str, Any]:
     """Four proportions, each at a quarter of the level.
 
-    The plain bound's threshold is chosen on pilots, which then do not count. The Gaussian bound's is 0, where a
-    likelihood ratio is even: it is fixed beforehand, so all fits count.
+    The plain bound's test is chosen on pilots, which then do not count. That of the sharper bound is a likelihood ratio
+    above 0, where it is even. Of Gaussian releases there is one such ratio, so all fits count; otherwise pilots choose
+    one.
     """
     pilots = max(2, int(PILOTS * min(len(planted), len(absent))))
     failure = (1 - confidence) / 4
+    first, others = (planted[:pilots], absent[:pilots]), (planted[pilots:], absent[pilots:])
 
     def plain(right: float, wrong: float) -> float:
         return epsilon_above(right, wrong, delta)
 
-    cut = _threshold(planted[:pilots], absent[:pilots], plain, failure)
-    counted = {"plain": (planted[pilots:], absent[pilots:], cut), "gaussian": (planted, absent, 0.0)}
-    right, wrong = _rates(*counted["gaussian"], failure)
+    ratios = range(planted.shape[1])
+    cuts = np.quantile(np.concatenate(first), np.linspace(0.05, 0.95, 19), axis=0)
+    chosen = _best([(i, float(cut)) for i in ratios for cut in cuts[:, i]], *first, plain, failure)
+    counted = {"plain": (*others, chosen), "sharp": (planted, absent, (0, 0.0))}
+    if len(ratios) > 1:
+        counted["sharp"] = (*others, _best([(i, 0.0) for i in ratios], *first, shift_above, failure))
+    rates = _rates(*counted["sharp"], failure)
+    gaussian = all(stage.inclusion is None for stage in plan.stages)
     return {
         "epsilon_lower": plain(*_rates(*counted["plain"], failure)),
-        "epsilon_lower_gaussian": gaussian_epsilon(shift_above(right, wrong), delta),
-        "true_positives": [float(np.mean(first > c)) for first, _, c in counted.values()],
-        "false_positives": [float(np.mean(second > c)) for _, second, c in counted.values()],
+        "epsilon_lower_gaussian": gaussian_epsilon(shift_above(*rates), delta)
+        if gaussian
+        else plan_epsilon(plan, *rates, delta),
+        "true_positives": [float(np.mean(some[:, i] > cut)) for some, _, (i, cut) in counted.values()],
+        "false_positives": [float(np.mean(some[:, i] > cut)) for _, some, (i, cut) in counted.values()],
     }
 
 
-def _rates(planted: np.ndarray, absent: np.ndarray, cut: float, failure: float) -> tuple[float, float]:
+def _rates(planted: np.ndarray, absent: np.ndarray, test: _Test, failure: float) -> tuple[float, float]:
     """A rate that right guesses exceed, and one that wrong guesses stay below."""
-    hits, alarms = int((planted > cut).sum()), int((absent > cut).sum())
+    which, cut = test
+    hits, alarms = int((planted[:, which] > cut).sum()), int((absent[:, which] > cut).sum())
     return proportion_above(hits, len(planted), failure), proportion_below(alarms, len(absent), failure)
 
 
-def _threshold(
-    planted: np.ndarray, absent: np.ndarray, bound: Callable[[float, float], float], failure: float
-) -> float:
-    cuts = np.quantile(np.concatenate([planted, absent]), np.linspace(0.05, 0.95, 19))
+def _best(
+    tests: list[_Test],
+    planted: np.ndarray,
+    absent: np.ndarray,
+    bound: Callable[[float, float], float],
+    failure: float,
+) -> _Test:
+    """The test that gives the best bound on pilots; of few pilots every bound may be 0: then the rates decide."""
 
-    def worth(cut: float) -> tuple[float, float]:
-        # of few pilots every bound may be 0: then the rates themselves decide
-        return bound(*_rates(planted, absent, cut, failure)), float(np.mean(planted > cut) - np.mean(absent > cut))
+    def worth(test: _Test) -> tuple[float, float]:
+        which, cut = test
+        apart = np.mean(planted[:, which] > cut) - np.mean(absent[:, which] > cut)
+        return bound(*_rates(planted, absent, test, failure)), float(apart)
 
-    return float(max(cuts, key=worth))
+    return max(tests, key=worth)

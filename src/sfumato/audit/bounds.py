@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from dp_accounting.privacy_accountant import PrivacyAccountant
 from scipy import optimize, stats
 
+from sfumato.privacy.accounting import COARSE_INTERVAL, fresh_accountant, interval_for
+from sfumato.privacy.plan import Plan
+
 _LARGEST_EPSILON = 100.0
+_DELTAS, _LARGEST_DELTA = 8, 0.5
+_LEAST_NOISE, _MOST_NOISE = 0.25, 16.0
+_HALVINGS = 4
 
 
 def proportion_above(successes: int, trials: int, failure: float) -> float:
@@ -51,3 +59,54 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
     if gaussian_delta(_LARGEST_EPSILON, shift) >= delta:
         return _LARGEST_EPSILON
     return float(optimize.brentq(lambda e: gaussian_delta(e, shift) - delta, 0.0, _LARGEST_EPSILON))  # type: ignore[arg-type]
+
+
+def plan_epsilon(plan: Plan, true_positive: float, false_positive: float, delta: float) -> float:
+    """The least ε at δ of a plan with all its noise times one factor that allows these rates; at least 0.
+
+    What `shift_above` is for Gaussian releases: the shape of the trade-off between errors is that of the certificate's
+    events, and its scale is found by bisection, from a quarter of the noise to sixteen times as much. If the plan as it
+    is does not allow the rates, the result is above the plan's own ε. Its account is looked at from δ to 1/2, by
+    privacy-loss distributions on a coarse grid that is rounded to the safe side.
+
+    Args:
+        plan: calibrated; events of any kind.
+        true_positive: a rate that right guesses exceed.
+        false_positive: a rate that wrong guesses stay below.
+        delta: δ.
+    """
+    deltas = np.geomspace(delta, _LARGEST_DELTA, _DELTAS)
+    needed = [epsilon_above(true_positive, false_positive, d) for d in deltas]
+
+    def allows(factor: float) -> bool:
+        accountant = _accountant(plan, factor)
+        return all(n <= 0 or n <= accountant.get_epsilon(d) for n, d in zip(needed, deltas, strict=True))
+
+    if not any(needed):
+        return 0.0
+    good = bad = 1.0  # factors that allow the rates, and that do not
+    if allows(1.0):
+        while good == bad or allows(bad):
+            good, bad = bad, 2 * bad
+            if bad > _MOST_NOISE:
+                return 0.0
+    else:
+        while good == bad or not allows(good):
+            bad, good = good, good / 2
+            if good < _LEAST_NOISE:
+                return float(_accountant(plan, bad).get_epsilon(delta))
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(good * bad)
+        good, bad = (middle, bad) if allows(middle) else (good, middle)
+    return float(_accountant(plan, bad).get_epsilon(delta))
+
+
+def _accountant(plan: Plan, factor: float) -> PrivacyAccountant:
+    scaled = plan.scaled(factor)
+    # with less noise ε is larger, and so may the grid's steps be
+    accountant = fresh_accountant(
+        plan.neighbours, min(COARSE_INTERVAL, 10 * interval_for(plan)) / min(factor, 1.0) ** 2
+    )
+    for event in scaled.events(plan.neighbours):
+        accountant.compose(event)
+    return accountant

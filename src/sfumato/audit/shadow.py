@@ -1,26 +1,25 @@
 """Shadow fits: a method run on planted records with or without one more, and what the strongest attacker makes of it.
 
 The attacker knows the method, its settings, the planted record, and every noisy statistic that left the fit. What the
-record adds to a stage may depend on what earlier stages released, so the stages are played again with their own
-results: the noise of the earlier ones is chosen so that they release the same, and that of the others is zero.
+record adds to a release may depend on earlier ones, so a fit is played again with its own results (`tape.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, cast, final
 
 import numpy as np
-from scipy import sparse
 
+from sfumato.audit.tape import Draw, Enough, Tape, log_ratios
 from sfumato.data.engine import Rows
 from sfumato.data.kinds import Image, LevelKind, n_levels
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
-from sfumato.mechanisms.noise import NoiseSource, Step
-from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
 from sfumato.synthesizers.base import Fit, Synthesizer
@@ -44,50 +43,6 @@ class Planted:
 
 
 @final
-class ForcedNoise:
-    """Gives back the numbers it was given, then zeros: for replays alone. Nothing of it is ever released."""
-
-    private = False
-    silent = False
-
-    def __init__(self, numbers: np.ndarray) -> None:
-        self._numbers, self._used = numbers, 0
-
-    def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
-        """Return the next numbers, whatever the standard deviation."""
-        found = np.zeros(shape)
-        flat = found.reshape(-1)
-        given = self._numbers[self._used : self._used + flat.size]
-        flat[: given.size] = given
-        self._used += flat.size
-        return found
-
-    def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
-        """Return the next numbers, in steps."""
-        return np.rint(self.gaussian(shape, noise_std) / step).astype(np.int64)
-
-    def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Refuse: a randomised contribution cannot be replayed."""
-        raise _sampled()
-
-    def bernoulli(self, n: int, probability: float) -> np.ndarray:
-        """Refuse, as `normals`."""
-        raise _sampled()
-
-    def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
-        """Refuse, as `normals`."""
-        raise _sampled()
-
-    def subsets(self, n: int, members: int, size: int) -> sparse.csr_array:
-        """Refuse, as `normals`."""
-        raise _sampled()
-
-
-def _sampled() -> ConfigError:
-    return ConfigError("Expected a method that reads every record in every stage, got one that samples records.")
-
-
-@final
 @dataclass(frozen=True, slots=True)
 class Shadow:
     """A method under a plan, on planted records of a schema.
@@ -98,6 +53,7 @@ class Shadow:
         schema: the columns.
         target: as of a fit.
         n_public: as of a fit.
+        draws: how many draws of noise a fit takes; None if that is not known yet.
     """
 
     synthesizer: Synthesizer
@@ -105,18 +61,45 @@ class Shadow:
     schema: Schema
     target: str | None
     n_public: int
+    draws: int | None = None
 
-    def measure(self, rows: Rows, noise: NoiseSource) -> list[Noisy]:
-        """Run the method, and return the noisy statistics that left it."""
+    @property
+    def rates(self) -> dict[str, float]:
+        """The sampling probabilities of stages that sample."""
+        stages = self.plan.stages
+        return {s.name: s.sampling_probability for s in stages if s.sampling_probability is not None}
+
+    def counted(self, rows: Rows) -> Shadow:
+        """Return the same, with the number of draws of a fit that ran to its end."""
+        return replace(self, draws=len(self._played(rows, Tape(SeededNoise(0)))))
+
+    def measure(self, rows: Rows, noise: NoiseSource) -> list[Draw]:
+        """Run the method with a noise, and return what left it, draw by draw."""
+        return self._played(rows, Tape(noise, most=self.draws))
+
+    def replay(self, rows: Rows, released: list[Draw]) -> list[Draw]:
+        """Run the method again with these results, and every record in every sample."""
+        return self._played(rows, Tape(None, released, most=len(released)))
+
+    def _played(self, rows: Rows, tape: Tape) -> list[Draw]:
         records = cast("PrivateData", Planted(self.schema, rows))
-        ledger = Ledger(self.plan, None)  # the plan was calibrated to the budget once
-        fitted = self.synthesizer.run(Fit(records, ledger, noise, self.n_public, self.target, Journal(None, {})))
+        # the plan was calibrated to the budget once
+        ledger = Ledger(self.plan, None, lambda stage: tape.charged(stage, ledger.charged[-1][1]))
+        with suppress(Enough):
+            self.synthesizer.run(Fit(records, ledger, tape, self.n_public, self.target, Journal(None, {})))
         ledger.close()
-        return [noisy for _, noisy in fitted.measurements]
+        self._check(tape.draws)
+        return tape.draws
 
-    def first(self, rows: Rows) -> np.ndarray:
-        """The first stage's exact statistic of planted records."""
-        return self.measure(rows, ForcedNoise(np.zeros(0)))[0].value
+    def _check(self, draws: list[Draw]) -> None:
+        """Refuse a fit of which some event left without noise from the door: the attacker would not see it."""
+        seen = {(draw.stage, draw.first + i) for draw in draws for i in range(draw.count)}
+        for stage in self.plan.stages:
+            together = stage.sampling_probability is None  # several events at once may be one draw
+            if any((stage.name, i) not in seen for i in range(1 if together else stage.count)):
+                raise ConfigError(
+                    f"Expected noise in every release of stage {stage.name!r} to audit, got none in some."
+                )
 
 
 @final
@@ -124,57 +107,46 @@ class Shadow:
 class Attacker:
     """Tells two neighbouring tables of planted records apart by what a fit released.
 
+    He sees every noisy statistic, gradients included, and knows the method, its settings and the planted records. He
+    uses neither the noise nor who was in a sample. Where all records are read, the canary is one more among others.
+    Where records are sampled, the other table is empty, so that given earlier releases the law of a release is exactly
+    (1 − q) N(0, σ²) + q N(c, σ²) with the canary and N(0, σ²) without it: c is played again, the canary being in every
+    sample. It follows from earlier releases, because with the same releases a fit has the same state. Random numbers
+    of one record's contribution are public here, one set per step: the account holds given these numbers, which do not
+    depend on the records. So all that he uses costs at most what the account says, and any bound of his is valid.
+
     Attributes:
         shadow: the method.
         present: the table with the canary.
         absent: the same without it.
-        first: the first stage's exact statistics of the two.
     """
 
     shadow: Shadow
     present: Rows
     absent: Rows
-    first: tuple[np.ndarray, np.ndarray]
 
     @classmethod
     def of(cls, shadow: Shadow, canary: Rows, other: Rows) -> Attacker:
-        """The attacker of a canary among as many rows like `other` as are public, at most 1,000."""
-        n = min(shadow.n_public, _MOST_ROWS)
+        """The attacker of a canary among as many rows like `other` as are public, at most 1,000, or among none."""
+        n = 0 if shadow.rates else min(shadow.n_public, _MOST_ROWS)
         absent = {name: np.repeat(column, n, axis=0) for name, column in other.items()}
         present = {name: np.concatenate([absent[name], column]) for name, column in canary.items()}
-        return cls(shadow, present, absent, (shadow.first(present), shadow.first(absent)))
+        return cls(shadow, present, absent)
 
-    def score(self, released: Sequence[Noisy]) -> float:
-        """The log-likelihood ratio of what was released, with the canary over without it."""
-        total = 0.0
-        forced = [np.zeros(0), np.zeros(0)]
-        for stage, noisy in enumerate(released):
-            exact = list(self.first) if stage == 0 else self._replayed(forced, stage)
-            if exact[0].shape == exact[1].shape == noisy.value.shape:
-                difference = exact[0] - exact[1]
-                middle = (exact[0] + exact[1]) / 2
-                total += float(np.sum(difference * (noisy.value - middle))) / noisy.noise_std**2
-            else:  # what comes later cannot be played again
-                break
-            forced = [np.concatenate([f, _drawn(noisy, e)]) for f, e in zip(forced, exact, strict=True)]
-        return total
+    def scores(self, released: list[Draw], *, planted: bool) -> np.ndarray:
+        """Log-likelihood ratios of what was released, with the canary over without it: `log_ratios`.
 
-    def _replayed(self, forced: Sequence[np.ndarray], stage: int) -> list[np.ndarray]:
-        tables = (self.present, self.absent)
-        return [
-            self.shadow.measure(rows, ForcedNoise(numbers))[stage].value
-            for rows, numbers in zip(tables, forced, strict=True)
-        ]
-
-
-def _drawn(noisy: Noisy, exact: np.ndarray) -> np.ndarray:
-    """Return the noise in the order of its draws: of a symmetric matrix the diagonal, then what is right of it."""
-    found = noisy.value - exact
-    if not noisy.symmetric:
-        return found.ravel()
-    upper = np.triu(np.ones(found.shape[-2:], dtype=bool), 1)
-    matrices = found.reshape(-1, *found.shape[-2:])
-    return np.concatenate([part for matrix in matrices for part in (np.diagonal(matrix), matrix[upper])])
+        Args:
+            released: what left a fit.
+            planted: whether the canary was in its table. This spares a replay and tells the attacker nothing: where
+                all records are read, playing the table that was fitted again gives the exact statistics on its tape.
+        """
+        if self.shadow.rates:
+            again = self.shadow.replay(self.present, released)
+            return log_ratios(released, again, None, self.shadow.rates)
+        other = self.shadow.replay(self.absent if planted else self.present, released)
+        present, absent = (released, other) if planted else (other, released)
+        return log_ratios(released, present, absent, {})
 
 
 def corners(schema: Schema) -> list[Rows]:

@@ -174,7 +174,7 @@ def audit_command(
         lines = [
             ("certified, at most", number(found["epsilon_certified"])),
             ("found by attack, at least", number(found["epsilon_lower"])),
-            ("the same, for Gaussian noise", number(found["epsilon_lower_gaussian"])),
+            ("the same, by the trade-off of its events", number(found["epsilon_lower_gaussian"])),
         ]
         print_table(title, ["", "epsilon"], lines)
         if found["holds"]:
