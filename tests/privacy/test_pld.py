@@ -9,6 +9,7 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 from dp_accounting.privacy_accountant import NeighboringRelation
+from dp_accounting.rdp import RdpAccountant
 
 from sfumato.privacy.pld import GridPLDAccountant, divergences, gaussian_distribution
 
@@ -72,6 +73,16 @@ def test_many_steps_of_small_samples():
     theirs = from_gaussian_mechanism(z, sampling_prob=q, value_discretization_interval=interval)
     found, expected = (d.self_compose(count).get_epsilon_for_delta(delta) for d in (ours, theirs))
     assert found == pytest.approx(expected, rel=1e-10)
+
+
+def test_ten_million_steps_take_no_longer():
+    """The library raises the number of points to the power of the number of steps: minutes."""
+    step = dp_event.PoissonSampledDpEvent(1e-6, dp_event.GaussianDpEvent(2.0))
+    accountant = GridPLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, 1e-4)
+    accountant.compose(dp_event.SelfComposedDpEvent(step, 10**7))
+    renyi = RdpAccountant()
+    renyi.compose(dp_event.SelfComposedDpEvent(step, 10**7))
+    assert 0 < accountant.get_epsilon(1e-6) <= 1.02 * renyi.get_epsilon(1e-6)
 
 
 def test_another_relation():

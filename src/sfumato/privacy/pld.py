@@ -55,7 +55,8 @@ def _on_grid(noise_multiplier: float, probability: float, interval: float, adjac
     assert bounds.epsilon_upper is not None
     low, high = math.floor(bounds.epsilon_lower / interval), math.ceil(bounds.epsilon_upper / interval)
     deltas = divergences(loss, interval * np.arange(low, high + 1))
-    return create_pmf_pessimistic_connect_dots_fixed_gap(interval, low, high, deltas)
+    # dense: to compose a sparse one with itself T times, the library first computes its size to the power T
+    return create_pmf_pessimistic_connect_dots_fixed_gap(interval, low, high, deltas).to_dense_pmf()
 
 
 def divergences(loss: GaussianPrivacyLoss, epsilons: np.ndarray) -> np.ndarray:
