@@ -22,6 +22,7 @@ METHODS = {
     "released": "P3GM, as released",
     "written": "P3GM, as written",
     "best": "P3GM, best form",
+    "vae": "DP-VAE",
     "gaussian": "**`gaussian`**",
     "mst": "MST",
     "aim": "AIM",
@@ -29,6 +30,8 @@ METHODS = {
     "mwem": "MWEM",
     "mwem-by-threes": "MWEM, columns in threes",
     "dp-ctgan": "DP-CTGAN",
+    "pgm": "PGM, no noise",
+    "plain vae": "VAE, no noise",
     "real": "real rows",
     "real-binned": "real rows in the peers' bins",
 }
