@@ -73,7 +73,7 @@ def audit(
         ConfigError: an argument is outside its domain; a method without noise, or one of subsets or fixed degrees.
         SchemaError: as of a fit.
     Edge cases: a correct method gives an `epsilon_lower` far below `epsilon_certified` unless fits are many: it can
-        refute, and does not confirm.
+        refute, and does not confirm. Least so where few samples hold the canary, as in short fits of networks.
     Reference: Jagielski et al. 2020, https://arxiv.org/abs/2006.07709; Nasr et al. 2023.
     """
     require_integer(at_least=_FEWEST_FITS, fits=fits)
