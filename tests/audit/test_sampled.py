@@ -11,7 +11,7 @@ from sfumato.audit.shadow import Attacker, Shadow, corners
 from sfumato.audit.tape import log_ratios
 from sfumato.data.schema import Schema
 from sfumato.mechanisms.noise import SeededNoise
-from sfumato.privacy.accounting import account
+from sfumato.privacy.accounting import account, account_curve, interval_for
 from sfumato.privacy.plan import Plan, Stage
 
 PAIR = Schema.from_dict({"rows": 100, "columns": {"a": {"kind": "boolean"}, "b": {"kind": "boolean"}}})
@@ -133,6 +133,21 @@ def test_a_sampled_plan_bounds_its_own_rates():
     assert 0 < below < epsilon < above
     assert epsilon_above(0.3, 0.2, 1e-5) <= below
     assert plan_epsilon(plan, 0.2, 0.3, 1e-5) == 0
+
+
+def test_only_rates_that_the_plan_forbids_refute_it():
+    """Where the coarse grid is far above the plan's own account, rates are still told apart by the latter."""
+    plan = Plan([Stage(name="s", noise_multiplier=2.0, sampling_probability=2e-4, count=20_000)])
+    own = account(plan, 1e-5).epsilon
+    deltas = [float(delta) for delta in np.geomspace(1e-5, 0.5, 30)]
+    curve = [found.epsilon for found in account_curve(plan.events(), deltas, interval=interval_for(plan))]
+    gaps = (5e-4, 1e-3, 2e-3, 3e-3, 4e-3, 6e-3, 0.03)
+    found = [plan_epsilon(plan, 0.1 + gap, 0.1, 1e-5) for gap in gaps]
+    assert found == sorted(found)
+    assert found[-1] > own
+    for gap, bound in zip(gaps, found, strict=True):
+        forbidden = any(epsilon_above(0.1 + gap, 0.1, d) > e for d, e in zip(deltas, curve, strict=True))
+        assert forbidden or bound <= own
 
 
 @pytest.mark.parametrize(("method", "target", "fits"), [(dpmix(4.0), "b", 60), (dpvae(4.0), None, 20)])

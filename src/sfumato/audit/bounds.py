@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from dp_accounting.privacy_accountant import PrivacyAccountant
 from scipy import optimize, stats
 
-from sfumato.privacy.accounting import COARSE_INTERVAL, fresh_accountant, interval_for
+from sfumato.privacy.accounting import COARSE_INTERVAL, account, fresh_accountant, interval_for
 from sfumato.privacy.plan import Plan
 
 _LARGEST_EPSILON = 100.0
 _DELTAS, _LARGEST_DELTA = 8, 0.5
 _LEAST_NOISE, _MOST_NOISE = 0.25, 16.0
 _HALVINGS = 4
+_ABOVE = 1e-9
 
 
 def proportion_above(successes: int, trials: int, failure: float) -> float:
@@ -84,21 +86,41 @@ def plan_epsilon(plan: Plan, true_positive: float, false_positive: float, delta:
 
     if not any(needed):
         return 0.0
-    good = bad = 1.0  # factors that allow the rates, and that do not
-    if allows(1.0):
-        while good == bad or allows(bad):
-            good, bad = bad, 2 * bad
-            if bad > _MOST_NOISE:
-                return 0.0
-    else:
-        while good == bad or not allows(good):
-            bad, good = good, good / 2
-            if good < _LEAST_NOISE:
-                return float(_accountant(plan, bad).get_epsilon(delta))
+    own = account(plan, delta).epsilon
+    refuted = not allows(1.0)
+    bad = _least_refuted(allows) if refuted else _most_refuted(allows)
+    if bad is None:
+        return 0.0
+    found = float(_accountant(plan, bad).get_epsilon(delta))
+    # what the coarse grid rounds up may not refute a plan that allows the rates, nor clear one that does not
+    return max(found, own * (1 + _ABOVE)) if refuted else min(found, own)
+
+
+def _most_refuted(allows: Callable[[float], bool]) -> float | None:
+    """Return a factor above 1 that does not allow the rates, near the largest; None if even the most noise does."""
+    good, bad = 1.0, 2.0
+    while allows(bad):
+        good, bad = bad, 2 * bad
+        if bad > _MOST_NOISE:
+            return None
+    return _bisected(allows, good, bad)
+
+
+def _least_refuted(allows: Callable[[float], bool]) -> float:
+    """Return a factor of at most 1 that does not allow the rates, near the least, or one near a quarter."""
+    good, bad = 0.5, 1.0
+    while not allows(good):
+        bad, good = good, good / 2
+        if good < _LEAST_NOISE:
+            return bad
+    return _bisected(allows, good, bad)
+
+
+def _bisected(allows: Callable[[float], bool], good: float, bad: float) -> float:
     for _ in range(_HALVINGS):
         middle = math.sqrt(good * bad)
         good, bad = (middle, bad) if allows(middle) else (good, middle)
-    return float(_accountant(plan, bad).get_epsilon(delta))
+    return bad
 
 
 def _accountant(plan: Plan, factor: float) -> PrivacyAccountant:
