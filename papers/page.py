@@ -143,6 +143,8 @@ def _table_7(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[
     for i, name in enumerate(paper["methods"]):
         yield [f"{name}, as printed", *(f"{paper[data][i]:.3f}" for data in images)]
     rows = {
+        "plain vae": "VAE, no noise",
+        "vae": "DP-VAE",
         "released": "P3GM, as released",
         "best": "P3GM, best form",
         "gaussian, fidelity": "**`gaussian`**, for fidelity",
@@ -157,14 +159,19 @@ def _table_7(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[
 
 def _figures(found: Mapping[str, Any]) -> list[str]:
     text = []
-    if "figure_4_test" in found:
-        curves = found["figure_4_test"]
+    if "figure_4" in found:
+        curves = found["figure_4"]
         epsilons = list(next(iter(curves.values())))
         rows = [
             [METHODS[method], *("{:.3f} / {:.3f}".format(*points[e]) if e in points else "–" for e in epsilons)]
             for method, points in curves.items()
         ]
         text += ["### Figure 4: Credit, AUROC / AUPRC against ε", table(["ε", *epsilons], rows)]
+    if "figure_5" in found:
+        points = found["figure_5"]
+        rows = [["accuracy", *(f"{accuracy:.3f}" for accuracy, _ in points.values())]]
+        rows.append(["ε", *(f"{epsilon:.2f}" for _, epsilon in points.values())])
+        text += ["### Figure 5: MNIST against the number of axes, published noise", table(["axes", *points], rows)]
     if "figure_6" in found:
         curves = found["figure_6"]
         sizes = list(next(iter(curves.values())))
@@ -182,6 +189,15 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
         rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in lines.items()]
         text += ["### Figure 9: ε against the noise of a step, written settings of MNIST", table(["σ", *sigmas], rows)]
         text.append("![ε against the noise of a step](pictures/p3gm_figure_9.png)")
+    for data, title in (("credit", "Credit, AUROC"), ("mnist", "MNIST, accuracy")):
+        if f"figure_7_{data}" in found:
+            curves = found[f"figure_7_{data}"]
+            epochs = list(next(iter(curves.values())))
+            rows = [
+                [method, *("{:.3f}, ε = {:.2f}".format(*points[e]) if e in points else "–" for e in epochs)]
+                for method, points in curves.items()
+            ]
+            text += [f"### Figure 7: {title} by epochs, validation rows", table(["epochs", *epochs], rows)]
     text += [
         "### Figures 7 and 8",
         "![loss by epoch](pictures/p3gm_curves.png)",

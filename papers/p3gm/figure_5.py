@@ -53,13 +53,14 @@ def main() -> None:
         for run in range(options.runs)
         for axes in options.axes
     }
-    points: dict[int, list[float]] = defaultdict(list)
+    points: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for key, value in run_cells(results, cells).items():
         if "accuracy" in value:
-            points[int(key.split(" | ")[0])].append(value["accuracy"])
-    means = {axes: round(float(np.mean(found)), 4) for axes, found in points.items()}
+            points[int(key.split(" | ")[0])].append((value["accuracy"], value["epsilon"]))
+    means = {axes: np.mean(found, axis=0).round(4).tolist() for axes, found in points.items()}
     results.note("figure 5", means)
-    pictures.curve({"P3GM": means}, options.out / f"figure_5_{kind}.png", x="axes d'", y="accuracy", log=True)
+    line = {axes: accuracy for axes, (accuracy, _) in means.items()}
+    pictures.curve({"P3GM": line}, options.out / f"figure_5_{kind}.png", x="axes d'", y="accuracy", log=True)
 
 
 if __name__ == "__main__":

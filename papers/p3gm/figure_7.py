@@ -9,10 +9,12 @@ images) is scored: held-out rows and test images are not read. Losses (a, b) are
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pictures
 from cells import DELTA, parser, peer_tables, read, split
 from jobs import Cell, Limits, Results, run_cells
@@ -80,12 +82,16 @@ def main() -> None:
             for method in METHODS
             for epochs in options.epochs or EPOCHS[data]
         }
-        lines: dict[str, dict[int, float]] = {method: {} for method in METHODS}
+        found: dict[str, dict[int, list[tuple[float, float]]]] = {method: defaultdict(list) for method in METHODS}
         for key, value in run_cells(results, cells).items():
             _, method, epochs, _ = key.split(" | ")
             if "score" in value:
-                lines[method][int(epochs)] = round(value["score"], 4)
-        results.note(f"figure 7 {data}", lines)
+                found[method][int(epochs)].append((value["score"], value["epsilon"]))
+        means = {
+            m: {e: np.mean(pairs, axis=0).round(4).tolist() for e, pairs in line.items()} for m, line in found.items()
+        }
+        results.note(f"figure 7 {data}", means)
+        lines = {method: {e: pair[0] for e, pair in line.items()} for method, line in means.items()}
         score = "accuracy" if data == "mnist" else "AUROC"
         pictures.curve(lines, options.out / f"figure_7_{data}.png", x="epochs", y=score)
 

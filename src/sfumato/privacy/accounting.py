@@ -7,8 +7,10 @@ RDP accountant of `dp-accounting` silently returns the add/remove value for Gaus
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -88,7 +90,23 @@ def _rdp(
     accountant = RdpAccountant(neighboring_relation=_RELATIONS[neighbours])
     if not all(accountant.supports(event) for event in events):
         return None
-    return _compose(accountant, events)
+    with _without_a_line_per_order():
+        return _compose(accountant, events)
+
+
+@contextmanager
+def _without_a_line_per_order() -> Iterator[None]:
+    """Keep quiet which Rényi orders do not converge: those left are bounds too, and nobody can do anything about it."""
+
+    def about_something_else(line: logging.LogRecord) -> bool:
+        return "Excluding this order" not in line.getMessage()
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(about_something_else)
+    try:
+        yield
+    finally:
+        logger.removeFilter(about_something_else)
 
 
 def account_curve(
