@@ -9,214 +9,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "p3gm"))
+import section
+from tabulated import Row, by_epsilon, table
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "papers.md"
-DATA = {"credit": "Credit", "esr": "Seizure", "adult": "Adult", "isolet": "ISOLET"}
-METHODS = {
-    "released": "P3GM, as released",
-    "written": "P3GM, as written",
-    "best": "P3GM, best form",
-    "vae": "DP-VAE",
-    "gaussian": "**`gaussian`**",
-    "mst": "MST",
-    "aim": "AIM",
-    "privbayes": "PrivBayes",
-    "mwem": "MWEM",
-    "mwem-by-threes": "MWEM, columns in threes",
-    "dp-ctgan": "DP-CTGAN",
-    "pgm": "PGM, no noise",
-    "plain vae": "VAE, no noise",
-    "real": "real rows",
-    "real-binned": "real rows in the peers' bins",
-}
-CLASSIFIERS = ("logistic_regression", "ada_boost", "gradient_boosting", "xgboost")
-Row = Sequence[object]
-
-
-def table(head: Row, rows: Iterable[Row]) -> str:
-    """A table in Markdown."""
-    lines = [list(map(str, head)), ["---"] * len(head), *(list(map(str, row)) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def spread(values: Sequence[float]) -> str:
-    """The mean, and half the range of several."""
-    half = f" ± {(max(values) - min(values)) / 2:.3f}" if len(values) > 1 else ""
-    return f"{fmean(values):.3f}{half}"
-
-
-def grouped(runs: Mapping[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Runs by data and method."""
-    found = defaultdict(list)
-    for key, run in runs.items():
-        data, method, _ = key.split(" | ")
-        found[data, method].append(run)
-    return found
-
-
-def cell(runs: Sequence[Mapping[str, Any]], *names: str) -> str:
-    """Figures of runs side by side, their number, or why there are none."""
-    done = [run for run in runs if names[0] in run]
-    if done:
-        return " / ".join(spread([run[name] for run in done if name in run]) for name in names) + f" ({len(done)})"
-    if not runs:
-        return "not run"
-    run = runs[0]
-    if run.get("status", "finished") == "finished":
-        return "not measured"
-    if run["status"] != "not finished":
-        return f"failed: {run.get('error', '')[:60]}"
-    limits = {"memory": "over 8 GiB", "time": f"over {run['cpu_seconds'] / 60:.0f} min"}
-    return f"not finished: {limits[run['limit']]}"
-
-
-def p3gm() -> str:
-    """Tables V to VIII and the figures that have numbers."""
-    expected = json.loads((HERE / "p3gm" / "expected.json").read_text(encoding="utf-8"))
-    paper, runs = expected["paper"], grouped(expected["runs"])
-    text = [
-        "## P3GM",
-        "Takagi, Takahashi, Cao and Yoshikawa (ICDE 2021); scripts and notes in `papers/p3gm`. ε = 1 and δ = 1e-5 but "
-        "for the published settings, at their true ε. Means, ± half the range, number of runs in brackets. Peers have "
-        "the settings they come with.",
-        "### Table VI: AUROC / AUPRC, mean of four classifiers",
-        table(["", *DATA.values()], _table_6(paper["table_6"], runs)),
-        "### Table VIII: total variation of all pairs of columns",
-        table(["", *DATA.values()], _table_8(paper["table_8"], runs)),
-        "The paper does not say how it bins numbers, so only the order of methods compares.",
-        "### Table V: Credit, classifier by classifier, AUROC / AUPRC",
-        table(
-            ["", "VAE, no noise", "PGM, no noise", "P3GM, as released", "P3GM, best form", "`gaussian`"],
-            _table_5(paper["table_5"], runs),
-        ),
-        "### Table VII: accuracy of a network that samples teach",
-        table(["", "MNIST", "Fashion-MNIST"], _table_7(paper["table_7"], runs)),
-        *_figures(expected["figures"]),
-    ]
-    return "\n\n".join(text)
-
-
-def _epsilon(runs: Mapping[tuple[str, str], list[dict[str, Any]]], method: str, data: str) -> str:
-    found = [run["epsilon"] for run in runs.get((data, method), []) if run.get("epsilon")]
-    return f", ε = {found[-1]:.2f}" if found and method in ("released", "written") else ""
-
-
-def _table_6(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
-    for i, name in enumerate(paper["methods"]):
-        label = {"original": "real rows, as printed"}.get(name, f"{name}, as printed")
-        yield [label, *(f"{paper[data]['auroc'][i]:.3f} / {paper[data]['auprc'][i]:.3f}" for data in DATA)]
-    for method, label in METHODS.items():
-        found = [cell(runs.get((data, method), []), "auroc", "auprc") + _epsilon(runs, method, data) for data in DATA]
-        if method == "written":
-            found[0] = "none: its decoder alone costs ε = 1.02"
-        yield [label, *found]
-
-
-def _table_8(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
-    for i, name in enumerate(paper["methods"]):
-        yield [f"{name}, as printed", *(f"{paper[data][i]:.3f}" for data in DATA)]
-    for method, label in METHODS.items():
-        if method != "real":
-            yield [label, *(cell(runs.get((data, method), []), "tvd_2way") for data in DATA)]
-
-
-def _table_5(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
-    columns = {"plain vae": "VAE", "pgm": "PGM", "released": "P3GM", "best": None, "gaussian": None}
-    for i, name in enumerate(CLASSIFIERS):
-        row = [name.replace("_", " ")]
-        for method, printed in columns.items():
-            done = [run["per_classifier"][name] for run in runs.get(("credit", method), []) if "per_classifier" in run]
-            ours = " / ".join(f"{fmean(values):.3f}" for values in zip(*done, strict=True)) or "not run"
-            said = f" (printed {paper[printed]['auroc'][i]:.3f} / {paper[printed]['auprc'][i]:.3f})" if printed else ""
-            row.append(ours + said)
-        yield row
-
-
-def _table_7(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
-    images = ("mnist", "fashion_mnist")
-    for i, name in enumerate(paper["methods"]):
-        yield [f"{name}, as printed", *(f"{paper[data][i]:.3f}" for data in images)]
-    rows = {
-        "plain vae": "VAE, no noise",
-        "vae": "DP-VAE",
-        "released": "P3GM, as released",
-        "best": "P3GM, best form",
-        "gaussian, fidelity": "**`gaussian`**, for fidelity",
-        "gaussian, training": "**`gaussian`**, for training",
-    }
-    for method, label in rows.items():
-        yield [
-            label,
-            *(cell(runs.get((data, method), []), "accuracy") + _epsilon(runs, method, data) for data in images),
-        ]
-
-
-def _figures(found: Mapping[str, Any]) -> list[str]:
-    text = []
-    if "figure_4" in found:
-        curves = found["figure_4"]
-        epsilons = list(next(iter(curves.values())))
-        rows = [
-            [METHODS[method], *("{:.3f} / {:.3f}".format(*points[e]) if e in points else "–" for e in epsilons)]
-            for method, points in curves.items()
-        ]
-        text += ["### Figure 4: Credit, AUROC / AUPRC against ε", table(["ε", *epsilons], rows)]
-    if "figure_5" in found:
-        points = found["figure_5"]
-        rows = [["accuracy", *(f"{accuracy:.3f}" for accuracy, _ in points.values())]]
-        rows.append(["ε", *(f"{epsilon:.2f}" for _, epsilon in points.values())])
-        text += ["### Figure 5: MNIST against the number of axes, published noise", table(["axes", *points], rows)]
-    if "figure_6" in found:
-        curves = found["figure_6"]
-        sizes = list(next(iter(curves.values())))
-        rows = [
-            [METHODS[method], *(f"{points[d]:.3f}" if d in points else "–" for d in sizes)]
-            for method, points in curves.items()
-        ]
-        text += [
-            "### Figure 6: AUROC against the number of numeric columns, two Gaussians",
-            table(["columns", *sizes], rows),
-        ]
-    if "figure_9" in found:
-        lines = dict(found["figure_9"])
-        sigmas = lines.pop("sigma")
-        rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in lines.items()]
-        text += ["### Figure 9: ε against the noise of a step, written settings of MNIST", table(["σ", *sigmas], rows)]
-        text.append("![ε against the noise of a step](pictures/p3gm_figure_9.png)")
-    for data, title in (("credit", "Credit, AUROC"), ("mnist", "MNIST, accuracy")):
-        if f"figure_7_{data}" in found:
-            curves = found[f"figure_7_{data}"]
-            epochs = list(next(iter(curves.values())))
-            rows = [
-                [method, *("{:.3f}, ε = {:.2f}".format(*points[e]) if e in points else "–" for e in epochs)]
-                for method, points in curves.items()
-            ]
-            text += [f"### Figure 7: {title} by epochs, validation rows", table(["epochs", *epochs], rows)]
-    text += [
-        "### Figures 7 and 8",
-        "![loss by epoch](pictures/p3gm_curves.png)",
-        "![score against the share of the descent](pictures/p3gm_shares.png)",
-    ]
-    return text
-
-
-def by_epsilon(curves: Mapping[str, Mapping[str, Sequence[float]]], digits: int) -> str:
-    """A table of means by method and ε."""
-    epsilons = sorted({float(e) for points in curves.values() for e in points if e not in ("0", "no noise")})
-    shown = [f"{e:g}" for e in epsilons]
-
-    def row(method: str, points: Mapping[str, Sequence[float]]) -> Row:
-        still = next((points[e] for e in ("0", "no noise") if e in points), None)
-        figures = [f"{points[e][0]:.{digits}f}" if e in points else "" for e in shown]
-        return [method, *figures, "" if still is None else f"{still[0]:.{digits}f}"]
-
-    return table(["ε", *shown, "no noise"], [row(*entry) for entry in curves.items()])
 
 
 def dp_em() -> str:
@@ -357,7 +160,7 @@ def page() -> str:
         "Made by `python papers/page.py` from the `expected.json` files under `papers/`, which also hold commands, "
         "seconds and settings. Everything here was scored on real records without noise: no figure is private.",
     ]
-    return "\n\n".join([*head, p3gm(), dp_em(), dpgm(), dpmix()]).rstrip() + "\n"
+    return "\n\n".join([*head, section.section(), dp_em(), dpgm(), dpmix()]).rstrip() + "\n"
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ def dpvae(epsilon):
 
 
 def p3gm(epsilon):
-    return P3GM(epsilon=epsilon, epochs=0.4, batch_size=10, **NET)
+    return P3GM(epsilon=epsilon, epochs=1.0, batch_size=50, **NET)
 
 
 class Other:
@@ -170,14 +170,24 @@ def test_gradients_of_everybody_are_caught(monkeypatch):
     assert not audit(dpvae(4.0), PAIR, fits=40, confidence=0.95, seed=0)["holds"]
 
 
+BOTH = (LittleNoise, Everybody)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
-@pytest.mark.parametrize(("make", "target", "fits"), [(dpmix, "b", 1_600), (p3gm, None, 200)])
-def test_twenty_audits(make, target, fits, epsilon, monkeypatch):
-    """No lower bound above the certified ε in 20 audits at 0.999; of mixtures, both bugs are caught."""
+@pytest.mark.parametrize(
+    ("method", "target", "fits", "bugs"),
+    [
+        (dpmix(1.0), "b", 1_600, BOTH),
+        (dpmix(4.0), "b", 1_600, BOTH),
+        (p3gm(1.0), None, 400, ()),  # too few fits to tell three tenths of the noise at ε = 1
+        (p3gm(4.0), None, 400, (LittleNoise,)),
+    ],
+)
+def test_twenty_audits(method, target, fits, bugs, monkeypatch):
+    """No lower bound above the certified ε in 20 audits at 0.999; a bug is caught in at least 19 of 20."""
     for seed in range(20):
-        assert audit(make(epsilon), PAIR, target=target, fits=fits, seed=seed)["holds"]
-    if make is dpmix:
-        for bug in (LittleNoise, Everybody):
-            monkeypatch.setattr(attack, "SeededNoise", bug)
-            assert not audit(make(epsilon), PAIR, target=target, fits=fits, seed=0)["holds"]
+        assert audit(method, PAIR, target=target, fits=fits, seed=seed)["holds"]
+    for bug in bugs:
+        monkeypatch.setattr(attack, "SeededNoise", bug)
+        found = [not audit(method, PAIR, target=target, fits=fits, seed=seed)["holds"] for seed in range(20)]
+        assert sum(found) >= 19

@@ -1,0 +1,60 @@
+"""Tables of the papers' page: Markdown, means with their spread, and what became of a cell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+Row = Sequence[object]
+
+
+def table(head: Row, rows: Iterable[Row]) -> str:
+    """A table in Markdown."""
+    lines = [list(map(str, head)), ["---"] * len(head), *(list(map(str, row)) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean, and half the range of several."""
+    half = f" ± {(max(values) - min(values)) / 2:.3f}" if len(values) > 1 else ""
+    return f"{fmean(values):.3f}{half}"
+
+
+def grouped(runs: Mapping[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Runs by data and method."""
+    found = defaultdict(list)
+    for key, run in runs.items():
+        data, method, _ = key.split(" | ")
+        found[data, method].append(run)
+    return found
+
+
+def cell(runs: Sequence[Mapping[str, Any]], *names: str) -> str:
+    """Figures of runs side by side, their number, or why there are none."""
+    done = [run for run in runs if names[0] in run]
+    if done:
+        return " / ".join(spread([run[name] for run in done if name in run]) for name in names) + f" ({len(done)})"
+    if not runs:
+        return "not run"
+    run = runs[0]
+    if run.get("status", "finished") == "finished":
+        return "not measured"
+    if run["status"] != "not finished":
+        return f"failed: {run.get('error', '')[:60]}"
+    limits = {"memory": "over 8 GiB", "time": f"over {run['cpu_seconds'] / 60:.0f} min"}
+    return f"not finished: {limits[run['limit']]}"
+
+
+def by_epsilon(curves: Mapping[str, Mapping[str, Sequence[float]]], digits: int) -> str:
+    """A table of means by method and ε."""
+    epsilons = sorted({float(e) for points in curves.values() for e in points if e not in ("0", "no noise")})
+    shown = [f"{e:g}" for e in epsilons]
+
+    def row(method: str, points: Mapping[str, Sequence[float]]) -> Row:
+        still = next((points[e] for e in ("0", "no noise") if e in points), None)
+        figures = [f"{points[e][0]:.{digits}f}" if e in points else "" for e in shown]
+        return [method, *figures, "" if still is None else f"{still[0]:.{digits}f}"]
+
+    return table(["ε", *shown, "no noise"], [row(*entry) for entry in curves.items()])
