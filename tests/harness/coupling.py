@@ -24,7 +24,7 @@ from scipy import sparse
 
 import sfumato
 import sfumato.estimators.base
-import sfumato.synthesizers.base
+import sfumato.synthesizers.arguments
 from sfumato.mechanisms import mixing, queries, thresholds
 from sfumato.mechanisms.mixing import MixtureBlock
 from sfumato.mechanisms.noise import SeededNoise
@@ -175,7 +175,7 @@ def coupled(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, mor
                 for module in [m for n, m in sys.modules.items() if n.startswith("sfumato")]:
                     if getattr(module, name, None) is original:
                         patch.setattr(module, name, watching)
-            for base in (sfumato.synthesizers.base, sfumato.estimators.base):
+            for base in (sfumato.synthesizers.arguments, sfumato.estimators.base):
                 patch.setattr(base, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))
             results.append(fit(data))
     assert len(tape.played) == len(tape.releases), "one of two neighbours releases less often"

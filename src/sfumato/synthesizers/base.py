@@ -18,9 +18,9 @@ from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
-from sfumato.errors import ConfigError, SchemaError, require_integer, require_open_unit
+from sfumato.errors import ConfigError, SchemaError, require_open_unit
 from sfumato.learners.counts import RowCount
-from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
+from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_count
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -29,6 +29,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release import Measurement, Release, SourceForm
 from sfumato.release.arrow_types import write_type
+from sfumato.synthesizers.arguments import check_target, noise_door, nominal_budget, open_schema, row_count
 from sfumato.synthesizers.data_ledger import Charge, charge, settled
 from sfumato.synthesizers.discovery import discover, discovery_stages
 from sfumato.synthesizers.journal import Journal, written_out
@@ -36,7 +37,6 @@ from sfumato.synthesizers.target_error import epsilon_for_error
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
-_NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ class Synthesizer(ABC):
             ConfigError: an argument is outside its domain, or no number of rows is declared.
             SchemaError: the target is not a released column, or has too many classes.
         """
-        opened = _opened(schema)
-        rows = _row_count(opened.nominal, n_public)
-        budget = self._budget(rows) or _nominal(rows)
+        opened = open_schema(schema)
+        rows = row_count(opened.nominal, n_public)
+        budget = self._budget(rows) or nominal_budget(rows)
         return calibrate(self.uncalibrated(opened, target, rows, budget.delta), budget)
 
     @final
@@ -145,11 +145,11 @@ class Synthesizer(ABC):
             SchemaError: as `plan`.
         """
         require_open_unit(target_error=target_error)
-        rows = _row_count(schema, n_public)
+        rows = row_count(schema, n_public)
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
         delta = default_delta(rows) if self.delta is None else self.delta
-        plan = self.uncalibrated(_opened(schema), target, rows, delta)
+        plan = self.uncalibrated(open_schema(schema), target, rows, delta)
 
         error = self.one_way_error(plan, schema, target=target, n_public=rows)
         return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
@@ -165,7 +165,7 @@ class Synthesizer(ABC):
             delta: δ of the fit; some of it may be spent outside the events.
         """
         schema = opened.nominal
-        _check_target(schema, target)
+        check_target(schema, target)
         if opened.open and not self.discovers:
             raise ConfigError(
                 f"Expected a schema that leaves nothing open for the method {self.method}, got "
@@ -260,18 +260,18 @@ class Synthesizer(ABC):
         ledger: str | os.PathLike[str] | None,
     ) -> Release:
         """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
-        opened = _opened(schema)
+        opened = open_schema(schema)
         schema = opened.nominal
-        rows = _row_count(schema, n_public)
+        rows = row_count(schema, n_public)
         if rows is None:
             schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
             opened = replace(opened, nominal=schema)
         budget = self._budget(rows)
-        noise = _noise(budget, seed)
+        noise = noise_door(budget, seed)
         source = open_source(data)
         records = PrivateData(source, schema)
         form = source_form(records)
-        allowed = budget or _nominal(rows)
+        allowed = budget or nominal_budget(rows)
         plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
         journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
         account = Ledger(plan, budget, progress)
@@ -345,9 +345,9 @@ class Synthesizer(ABC):
 
         Reads no record. Arguments and errors as `plan`.
         """
-        opened = _opened(schema)
+        opened = open_schema(schema)
         schema = opened.nominal
-        rows = _row_count(schema, n_public)
+        rows = row_count(schema, n_public)
         plan = self.plan(opened, target=target, n_public=n_public)
         description = self._describe(
             plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=opened.open
@@ -388,12 +388,6 @@ def _bought_rows(records: Records, ledger: Ledger, noise: NoiseSource, measured:
     return max(1, round(float(count.value)))
 
 
-def _opened(schema: Schema | OpenSchema | str | os.PathLike[str]) -> OpenSchema:
-    if isinstance(schema, OpenSchema):
-        return schema
-    return OpenSchema(schema) if isinstance(schema, Schema) else OpenSchema.load(os.fspath(schema))
-
-
 def source_form(records: PrivateData) -> SourceForm:
     """Return the form of the records, which samples come back in: metadata, before anything is charged."""
     source, released = records.source, records.schema.released
@@ -410,36 +404,3 @@ def source_form(records: PrivateData) -> SourceForm:
 def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:
     """Return named noisy statistics as a release holds them."""
     return tuple(Measurement(name, n.value, n.noise_std, n.symmetric) for name, n in measured)
-
-
-def _row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
-    """Return the declared number of rows, or None if it is to be bought."""
-    if isinstance(n_public, BuyCount):
-        return None
-    rows = schema.rows if n_public is None else n_public
-    if rows is None:
-        raise ConfigError(
-            "Expected a public number of rows, got none. Put `rows:` into the schema, pass n_public=... (--rows), "
-            "or buy a noisy count: n_public=BuyCount() (--buy-rows)."
-        )
-    return require_integer(at_least=1, n_public=rows)
-
-
-def _check_target(schema: Schema, target: str | None) -> None:
-    if target is None:
-        return
-    if target not in schema.released:
-        raise SchemaError(
-            f"Expected target to be a released column of the schema, got target={target!r}. "
-            f"It has {', '.join(map(repr, schema.released))}."
-        )
-
-
-def _nominal(rows: int | None) -> PrivacyBudget:
-    return PrivacyBudget(_NOMINAL_EPSILON, default_delta(rows or 100_000))
-
-
-def _noise(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
-    if budget is None:
-        return NoNoise(seed)
-    return SecureNoise() if seed is None else SeededNoise(seed)
