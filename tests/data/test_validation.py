@@ -12,6 +12,7 @@ from sfumato.data.kinds import (
     Ordinal,
 )
 from sfumato.data.schema import Schema
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
 from sfumato.data.validation import validate
 
@@ -124,3 +125,15 @@ def test_examples_are_few_short_and_distinct():
 def test_data_that_fit_give_no_findings():
     assert _found(pa.table({"a": [1, 2]}), {"a": Integer(lower=1, upper=2)}) == {}
     assert _found(pa.table({"a": pa.array([], pa.int8())}), {"a": Integer(lower=1, upper=2)}) == {}
+
+
+def test_text_that_is_not_utf8():
+    """A text column does not promise UTF-8: its bytes are read as Windows-1252, and shown so."""
+    words = [b"abc", b"f\xda7", b"abc"]
+    ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
+    text = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(words))])
+    found = _found(pa.table({"a": text}), {"a": Categorical(categories=("abc", "x"))})
+    assert found["a", "unknown"].examples == ["'f\xda7'"]
+    sets = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), text)
+    found = _found(pa.table({"a": sets}), {"a": ItemSet(items=("abc", "x"), max_length=2)})
+    assert found["a", "unknown"].examples == ["'f\xda7'"]

@@ -57,8 +57,9 @@ def damaged(random_: random.Random, manifest: dict, arrays: dict[str, np.ndarray
     packed = safetensors.numpy.save(arrays)
     manifest["arrays"]["sha256"] = hashlib.sha256(packed).hexdigest()
     if kind == "manifest":
+        nodes = [manifest, manifest["certificate"]]  # an earlier change may have taken the second away
         for _ in range(random_.randint(1, 3)):
-            _change(random_, random_.choice([manifest, manifest["certificate"]]))
+            _change(random_, random_.choice(nodes))
     text = json.dumps(manifest).encode()
     if kind == "bytes":
         if random_.random() < 0.5:

@@ -229,6 +229,10 @@ def _note(
 def _example(cell: pa.Scalar) -> str:
     try:
         value = cell.as_py()
+    except UnicodeDecodeError:  # a text column does not promise UTF-8; shown as it is read
+        if not is_text(cell.type):
+            return "text that is not UTF-8"
+        value = read_text(pa.array([cell.cast(pa.large_binary()).as_py()], pa.large_binary()))[0].as_py()
     except (ValueError, OverflowError, pa.ArrowException):
         value = str(cell)
     if isinstance(value, bytes):
