@@ -76,6 +76,7 @@ paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_3.py
 	for network in discriminant linear; do for images in mnist fashion_mnist; do $(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --images $$images --network $$network || exit 1; done; done
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/tables.py --data $(SFUMATO_DATA) --network cnn --cells published:inf:64 ours:10:64
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/table_1.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_1.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_2.py --data $(SFUMATO_DATA)
 

@@ -8,6 +8,7 @@
     ├── ConfigError (ValueError)  an argument is outside its domain
     ├── SchemaError (ValueError)  a schema is malformed, or does not describe the data
     ├── DataError (ValueError)    a source cannot be read
+    ├── TrainingError (RuntimeError) a network could not be run on the records
     ├── OutputError (OSError)     an output exists already, or cannot be written
     └── ReleaseError (ValueError) a release is damaged, hostile, or of an unknown format
 

@@ -8,8 +8,9 @@ from sfumato import DPVAE, P3GM, DPMix
 from sfumato.audit import attack, audit
 from sfumato.audit.bounds import epsilon_above, plan_epsilon
 from sfumato.audit.shadow import Attacker, Shadow, corners
-from sfumato.audit.tape import log_ratios
+from sfumato.audit.tape import Tape, log_ratios
 from sfumato.data.schema import Schema
+from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import account, account_curve, interval_for
 from sfumato.privacy.plan import Plan, Stage
@@ -148,6 +149,24 @@ def test_only_rates_that_the_plan_forbids_refute_it():
     for gap, bound in zip(gaps, found, strict=True):
         forbidden = any(epsilon_above(0.1 + gap, 0.1, d) > e for d, e in zip(deltas, curve, strict=True))
         assert forbidden or bound <= own
+
+
+@pytest.mark.parametrize("seen", [3, 2])
+def test_a_fit_of_which_a_later_step_left_without_noise_is_refused(seen):
+    """Nobody would have looked at what that step released."""
+    plan = Plan([Stage(name="steps", noise_multiplier=2.0, count=3)])
+    tape = Tape(SeededNoise(0))
+    for step in range(3):
+        tape.charged("steps", step + 1)
+        if step < seen:
+            noise = tape.gaussian(2, 2.0)
+            noise += np.ones(2)
+    shadow = Shadow(dpmix(4.0), plan, PAIR, "b", 100)
+    if seen == 3:
+        shadow._check(tape)
+    else:
+        with pytest.raises(ConfigError, match="steps"):
+            shadow._check(tape)
 
 
 @pytest.mark.parametrize(("method", "target", "fits"), [(dpmix(4.0), "b", 60), (dpvae(4.0), None, 20)])

@@ -82,6 +82,8 @@ class TestAccount:
         assert [event["noise_multiplier"] for event in release.certificate.content["events"]] == [
             stage.noise_multiplier for stage in plan.stages
         ]
+        sampled = any(stage.sampling_probability is not None for stage in plan.stages)
+        assert release.certificate.content["sampling"].startswith("Poisson" if sampled else "none")
 
     def test_bought_rows(self, method):
         if make(method).needs_declared_rows:

@@ -144,7 +144,9 @@ def test_the_law_is_that_of_the_paper(law):
     k = np.arange(1, 4000)
     probabilities = np.array([law.probability(int(i)) for i in k[:400]])
     if law.shape == 1:
-        assert probabilities == pytest.approx(stats.geom.pmf(k[:400], 1 / law.mean), abs=1e-12)
+        assert 1 / law.gamma <= law.mean  # no more repetitions than are charged
+        assert law.gamma == pytest.approx(1 / law.mean, rel=2e-9)
+        assert probabilities == pytest.approx(stats.geom.pmf(k[:400], law.gamma), abs=1e-12)
     if law.shape == 0:
         assert probabilities == pytest.approx(stats.logser.pmf(k[:400], 1 - law.gamma), rel=1e-6)
     if law.shape == 3.5:

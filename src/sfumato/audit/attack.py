@@ -58,7 +58,7 @@ def audit(
         target: as of a fit.
         n_public: the public number of rows; by default the schema's `rows`.
         fits: shadow fits, at least 20.
-        confidence: of each result, in (0, 1).
+        confidence: with which both bounds hold together, in (0, 1).
         seed: of the noise, for tests; by default the noise is secret.
         progress: called with the number of fits that are done.
 
@@ -70,7 +70,8 @@ def audit(
         `fits`, `confidence`, `neighbours`, `private` (true: no record was read). JSON-ready.
 
     Raises:
-        ConfigError: an argument is outside its domain; a method without noise, or one of subsets or fixed degrees.
+        ConfigError: an argument is outside its domain; a method without noise, or one of subsets or fixed degrees; a
+            unit, or sets.
         SchemaError: as of a fit.
     Edge cases: a correct method gives an `epsilon_lower` far below `epsilon_certified` unless fits are many: it can
         refute, and does not confirm. Least so where few samples hold the canary, as in short fits of networks.

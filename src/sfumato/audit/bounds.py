@@ -64,12 +64,13 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
 
 
 def plan_epsilon(plan: Plan, true_positive: float, false_positive: float, delta: float) -> float:
-    """The least ε at δ of a plan with all its noise times one factor that allows these rates; at least 0.
+    """About the least ε at δ of a plan with all its noise times one factor that allows these rates; at least 0.
 
     What `shift_above` is for Gaussian releases: the shape of the trade-off between errors is that of the certificate's
-    events, and its scale is found by bisection, from a quarter of the noise to sixteen times as much. If the plan as it
-    is does not allow the rates, the result is above the plan's own ε. Its account is looked at from δ to 1/2, by
-    privacy-loss distributions on a coarse grid that is rounded to the safe side.
+    events, and its scale is found by a few bisections, from a quarter of the noise to sixteen times as much: the result
+    is that of a factor which just does not allow the rates. It is above the plan's own ε if and only if the plan as it
+    is does not allow them. Accounts are looked at from δ to 1/2, by privacy-loss distributions on a coarse grid that
+    allows too much rather than too little.
 
     Args:
         plan: calibrated; events of any kind.

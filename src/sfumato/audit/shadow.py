@@ -88,15 +88,17 @@ class Shadow:
         with suppress(Enough):
             self.synthesizer.run(Fit(records, ledger, tape, self.n_public, self.target, Journal(None, {})))
         ledger.close()
-        self._check(tape.draws)
+        self._check(tape)
         return tape.draws
 
-    def _check(self, draws: list[Draw]) -> None:
-        """Refuse a fit of which some event left without noise from the door: the attacker would not see it."""
-        seen = {(draw.stage, draw.first + i) for draw in draws for i in range(draw.count)}
+    def _check(self, tape: Tape) -> None:
+        """Refuse a fit of which something left without noise from the door: the attacker would not see it."""
+        seen = {(draw.stage, draw.first + i) for draw in tape.draws for i in range(draw.count)}
         for stage in self.plan.stages:
-            together = stage.sampling_probability is None  # several events at once may be one draw
-            if any((stage.name, i) not in seen for i in range(1 if together else stage.count)):
+            # of all records, several events that are charged at once may be one draw
+            together = stage.sampling_probability is None
+            begun = [i for name, i in tape.charges if name == stage.name]
+            if any((stage.name, i) not in seen for i in (begun or [0] if together else range(stage.count))):
                 raise ConfigError(
                     f"Expected noise in every release of stage {stage.name!r} to audit, got none in some."
                 )
@@ -138,8 +140,9 @@ class Attacker:
 
         Args:
             released: what left a fit.
-            planted: whether the canary was in its table. This spares a replay and tells the attacker nothing: where
-                all records are read, playing the table that was fitted again gives the exact statistics on its tape.
+            planted: whether the canary was in its table. This spares a replay and tells the attacker nothing, since
+                exact statistics follow from the table and earlier releases: where all records are read, playing the
+                table that was fitted again gives those on its tape.
         """
         if self.shadow.rates:
             again = self.shadow.replay(self.present, released)

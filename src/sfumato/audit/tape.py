@@ -72,6 +72,7 @@ class Tape:
 
     Attributes:
         draws: what has left so far.
+        charges: each charge so far: its stage, and the number of its first event in that stage.
     """
 
     private = False
@@ -81,13 +82,13 @@ class Tape:
         self._noise, self._given, self._most = noise, given, most
         self.draws: list[Draw] = []
         self._stage, self._first, self._next, self._end, self._rows = "", 0, 0, 0, 0
-        self._charges = 0
+        self.charges: list[tuple[str, int]] = []
 
     def charged(self, stage: str, events: int) -> None:
         """Note a charge of a stage, and how many of its events have been charged with it."""
         self._first = self._next = self._end if stage == self._stage else 0
         self._stage, self._end, self._rows = stage, events, 0
-        self._charges += 1
+        self.charges.append((stage, self._first))
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return noise that notices what it is added to."""
@@ -104,7 +105,7 @@ class Tape:
 
     def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Return public numbers, others at every step: see `Attacker`."""
-        return public_stream(_NORMALS_SEED, self._charges).standard_normal(shape)
+        return public_stream(_NORMALS_SEED, len(self.charges)).standard_normal(shape)
 
     def bernoulli(self, n: int, probability: float) -> np.ndarray:
         """Return a sample, or everybody."""

@@ -13,6 +13,7 @@ from sfumato.data.atomic import refuse_existing
 from sfumato.data.documents import write_text
 from sfumato.data.drafting import draft_schema
 from sfumato.data.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
+from sfumato.data.kinds import kind_name
 from sfumato.data.open_schema import OpenSchema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
@@ -81,7 +82,7 @@ def check_command(
     rows = [
         (
             name,
-            f"{opened.open[name]}, to discover" if name in opened.open else type(kind).__name__.lower(),
+            f"{opened.open[name]}, to discover" if name in opened.open else kind_name(kind),
             "yes" if name in found.released else "no",
         )
         for name, kind in found.columns.items()

@@ -311,7 +311,9 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     print_cost(certificate.content)
     if certificate.epsilon is not None:
         name = certificate.content["accountant"]["name"]
-        say(f"Computed again with {name}: epsilon = {certificate.recompute():.6g}, as stated.")
+        again = certificate.recompute()
+        delta, neighbours = certificate.content["delta"], certificate.content["neighbours"]
+        say(f"Computed again with {name}: epsilon = {again:.6g} at delta = {delta:g} under {neighbours}, as stated.")
     say("It rests on these assumptions:")
     for assumption in certificate.content["assumptions"]:
         say(f"  - {assumption}")

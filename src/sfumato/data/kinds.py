@@ -268,6 +268,11 @@ KINDS: dict[str, type[ColumnKind]] = {
 """The name of each kind in a schema file."""
 
 
+def kind_name(kind: ColumnKind) -> str:
+    """Return what a schema file calls a kind."""
+    return next(name for name, known in KINDS.items() if type(kind) is known)
+
+
 def level_labels(kind: LevelKind) -> tuple[str, ...]:
     """Return the labels of a kind's levels in code order, without the missing level.
 

@@ -21,14 +21,13 @@ from typing import Any
 
 from sfumato.data.documents import json_text, read_document, write_text, yaml_text
 from sfumato.data.facts import label_text, shown
-from sfumato.data.kinds import KINDS, ColumnKind, Identifier
+from sfumato.data.kinds import KINDS, ColumnKind, Identifier, kind_name
 from sfumato.data.set_kind import ItemSet
 from sfumato.errors import SchemaError
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Text that stands for no value, unless a schema says otherwise."""
 
-_KIND_NAMES = {kind: name for name, kind in KINDS.items()}
 _KEYS = ("rows", "unit", "missing", "columns")
 
 
@@ -151,7 +150,7 @@ class Schema:
 
 def kind_to_dict(kind: ColumnKind) -> dict[str, Any]:
     """Return a kind as plain values; what has its default is left out."""
-    entry: dict[str, Any] = {"kind": _KIND_NAMES[type(kind)]}
+    entry: dict[str, Any] = {"kind": kind_name(kind)}
     for fact in dataclasses.fields(kind):
         value = getattr(kind, fact.name)
         if fact.default is dataclasses.MISSING or value != fact.default:
@@ -209,7 +208,7 @@ def _column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
     for name, kind in columns.items():
         if not isinstance(name, str) or not name or not _is_unicode(name):
             faults.append(f"Expected column names to be text, got {shown(name)}.")
-        if type(kind) not in _KIND_NAMES:
+        if type(kind) not in KINDS.values():
             faults.append(f"Column {name!r}: expected a column kind, got {shown(kind)}.")
     return faults
 

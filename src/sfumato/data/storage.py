@@ -9,7 +9,7 @@ from pyarrow import types
 from sfumato.data.cells import is_bytes, is_text, plain
 from sfumato.data.date_text import format_dates
 from sfumato.data.dates import default_format, store_dates
-from sfumato.data.kinds import MICROSECONDS, Continuous, DateTime, Integer, NumericKind, tick_range
+from sfumato.data.kinds import MICROSECONDS, Continuous, DateTime, Integer, NumericKind, kind_name, tick_range
 from sfumato.data.numbers import number_text
 
 
@@ -70,7 +70,7 @@ def numeric_storage_fault(kind: NumericKind, storage: pa.DataType) -> str | None
         largest = 10 ** (values.precision - values.scale) - 1
         return _bounds_fault(kind, values, -largest, largest)
     return (
-        f"Expected numbers or text for kind {type(kind).__name__.lower()}, got type {values}. "
+        f"Expected numbers or text for kind {kind_name(kind)}, got type {values}. "
         "Declare the kind that fits the column, or store it as text."
     )
 

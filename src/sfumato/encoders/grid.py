@@ -23,6 +23,7 @@ from sfumato.data.kinds import (
     Integer,
     NumericKind,
     Ordinal,
+    kind_name,
     n_levels,
     tick_range,
 )
@@ -194,7 +195,7 @@ class Grid:
                 columns.append(ColumnGrid.numbers(name, kind, numeric_cells, widening=widening))
             else:
                 raise ConfigError(
-                    f"Expected columns of a table, got {name!r} of kind {type(kind).__name__.lower()}. "
+                    f"Expected columns of a table, got {name!r} of kind {kind_name(kind)}. "
                     "A stack of images has one image column and at most one label column."
                 )
         return cls(tuple(columns))

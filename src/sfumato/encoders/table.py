@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from sfumato.data.kinds import DateTime, LevelKind, NumericKind, n_levels, tick_range
+from sfumato.data.kinds import DateTime, LevelKind, NumericKind, kind_name, n_levels, tick_range
 from sfumato.data.schema import Schema
 from sfumato.encoders.grid import TabularKind
 from sfumato.errors import ConfigError
@@ -105,7 +105,7 @@ class TableEncoder:
             else:
                 raise ConfigError(
                     "Expected columns of a table, "
-                    f"got {name!r} of kind {type(kind).__name__.lower()}. "
+                    f"got {name!r} of kind {kind_name(kind)}. "
                     "Declare it as identifier to leave it out."
                 )
             blocks.append(Block(name=name, kind=kind, entries=slice(start, start + width)))

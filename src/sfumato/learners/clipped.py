@@ -54,7 +54,8 @@ class ClippedGradients:
         network: made of linear layers and plain two-dimensional convolutions, each used once, and activations.
 
     Raises:
-        ConfigError: the network has another layer with parameters, or one that couples records.
+        ConfigError: the network has another layer with parameters, or one of torch's that couples records. A module of
+            the caller's own without parameters is trusted not to.
     """
 
     network: nn.Module

@@ -1,8 +1,9 @@
 """From events to ε: a thin, safe face over `dp-accounting`.
 
 Privacy-loss distributions (PLD) with pessimistic rounding, and Rényi DP (RDP), both give upper bounds on ε. The
-smaller is reported, by the name of the accountant that gave it. Replace-one goes through the PLD accountant only: the
-RDP accountant of `dp-accounting` silently returns the add/remove value for Gaussian events under replace-one.
+smaller is reported, by the name of the accountant that gave it. Replace-one goes through the PLD accountant only, but
+for searches (`replacing_account`): the RDP accountant of `dp-accounting` silently returns the add/remove value for
+Gaussian events under replace-one.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ class Certificate:
         """Return ε recomputed from the listed events with the named accountant, as an outside verifier would.
 
         Args:
-            neighbours: the relation, by default the certificate's own; replace-one always goes through the PLD
-                accountant.
+            neighbours: the relation, by default the certificate's own; replace-one goes through the PLD
+                accountant, but for searches.
 
         Raises:
             ReleaseError: the events are not of a kind this version knows, or there was no noise.

@@ -83,7 +83,7 @@ class Repetitions:
 @lru_cache(maxsize=64)
 def _gamma(mean: float, shape: float) -> float:
     if shape == 1 or mean == 1:
-        return 1 / mean
+        return min(1.0, _UPWARD / mean)
     root = brentq(lambda gamma: _mean(gamma, shape) - mean, 1e-12 / mean, 1 - 1e-12, xtol=1e-18)
     return min(1.0, float(root) * _UPWARD)  # type: ignore[arg-type]
 

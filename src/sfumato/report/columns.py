@@ -14,7 +14,7 @@ from datetime import timedelta
 import numpy as np
 
 from sfumato.data.facts import EPOCH
-from sfumato.data.kinds import MICROSECONDS, DateTime, LevelKind, NumericKind, level_labels, tick_range
+from sfumato.data.kinds import MICROSECONDS, DateTime, LevelKind, NumericKind, kind_name, level_labels, tick_range
 from sfumato.data.schema import Schema
 from sfumato.evaluate.fidelity import BINS, column_sets, n_bins, set_distance
 from sfumato.evaluate.tables import CodedTable, table_kinds
@@ -68,7 +68,7 @@ def column_figures(synthetic: CodedTable, real: CodedTable | None, schema: Schem
             for i, label in enumerate(labels)
         )
         distance = None if real is None else set_distance(real, synthetic, [name], schema)
-        figures.append(ColumnFigure(name, type(kind).__name__.lower(), distance, bins))
+        figures.append(ColumnFigure(name, kind_name(kind), distance, bins))
     return figures if real is None else sorted(figures, key=lambda f: -(f.distance or 0.0))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.data.kinds import kind_name
 from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, OutputError
@@ -100,7 +101,7 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
         "meaning": wording.meaning(certificate),
         "stages": _stages(certificate),
         "stage_bar": charts.stages(certificate["stages"]),
-        "schema_columns": [(n, type(release.schema.columns[n]).__name__.lower()) for n in release.schema.released],
+        "schema_columns": [(n, kind_name(release.schema.columns[n])) for n in release.schema.released],
         "measurements": [
             (m.name, " × ".join(map(str, m.value.shape)) or "1", m.noise_std) for m in release.measurements
         ],

@@ -95,9 +95,12 @@ class Synthesizer(ABC):
         """
         raise ConfigError(f"Expected a method that forecasts the error of a share, got {self.method!r}.")
 
-    def sampling(self) -> str:
-        """Say how records enter a stage, for the certificate."""
-        return "none: every record is read in every pass"
+    def sampling(self, plan: Plan) -> str:
+        """Say how records enter each stage of this method's plan, for the certificate."""
+        sampled = [repr(stage.name) for stage in plan.stages if stage.sampling_probability is not None]
+        if not sampled:
+            return "none: every record is read in every pass"
+        return f"Poisson samples of all records in {', '.join(sampled)}; every record in every pass of other stages"
 
     @abstractmethod
     def run(self, fit: Fit) -> Fitted:
@@ -377,7 +380,7 @@ class Synthesizer(ABC):
             unit={"name": "row", "max_rows": 1} if unit is None else {"name": unit.column, "max_rows": unit.max_rows},
             n_public=n,
             n_public_source="declared" if declared else "bought",
-            sampling=self.sampling(),
+            sampling=self.sampling(plan),
             discovered=list(discovered),
         )
 

@@ -197,10 +197,6 @@ class DPGM(Synthesizer):
     def _needs_width(self) -> bool:
         return self.n_clusters > 1 and self.distance is None
 
-    def sampling(self) -> str:
-        """Say how records enter a stage."""
-        return "Poisson samples of all records for the networks; every record in every pass of the other stages"
-
     def run(self, fit: Fit) -> Fitted:
         """Fit clusters, profiles and networks; of a table, marginals first."""
         vectors, settings, arrays, measured = self._mapped(fit)

@@ -116,7 +116,7 @@ class DPMix(Synthesizer):
         shape = _Shape.of(schema, target, self.clip_norm)
         return [self._stage(self._degree(shape, n_public), n_public)]
 
-    def sampling(self) -> str:
+    def sampling(self, plan: Plan) -> str:
         """Say who joins a mixture."""
         return {
             PoissonMixing: "Poisson: every unit joins every mixture independently, with the stage's probability",

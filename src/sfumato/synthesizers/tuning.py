@@ -215,7 +215,7 @@ class Search:
             unit={"name": "row", "max_rows": 1} if unit is None else {"name": unit.column, "max_rows": unit.max_rows},
             n_public=self.rows,
             n_public_source="declared",
-            sampling=chosen.sampling(),
+            sampling=chosen.sampling(self.plans[best.candidate]),
             searched=[_settings(candidate) for candidate in self.candidates],
         )
         found["search"] |= {"chosen": best.candidate, "squared_distance": best.distance}
