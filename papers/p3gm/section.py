@@ -125,6 +125,7 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
             for method, points in curves.items()
         ]
         text += ["### Figure 4: Credit, AUROC / AUPRC against ε", table(["ε", *epsilons], rows)]
+        text.append("![AUROC and AUPRC of Credit against ε](pictures/p3gm_figure_4.png)")
     if "figure_5" in found:
         points = found["figure_5"]
         rows = [["accuracy", *(f"{accuracy:.3f}" for accuracy, _ in points.values())]]
@@ -156,6 +157,7 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
                 for method, points in curves.items()
             ]
             text += [f"### Figure 7: {title} by epochs, validation rows", table(["epochs", *epochs], rows)]
+            text.append(f"![{title} by epochs](pictures/p3gm_figure_7_{data}.png)")
     text += [
         "### Figures 7 and 8",
         "![loss by epoch](pictures/p3gm_curves.png)",
