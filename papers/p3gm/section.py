@@ -55,6 +55,7 @@ def section() -> str:
         ),
         "### Table VII: accuracy of a network that samples teach",
         table(["", "MNIST", "Fashion-MNIST"], _table_7(paper["table_7"], runs)),
+        "![samples of MNIST by five methods, a row per label](pictures/p3gm_samples.png)",
         *_figures(expected["figures"]),
     ]
     return "\n\n".join(text)
