@@ -26,7 +26,7 @@ from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.privacy.search_ledger import SearchLedger
-from sfumato.synthesizers import base, tuning
+from sfumato.synthesizers import arguments, tuning
 from sfumato.synthesizers.base import Fitted, Synthesizer
 
 SCHEMA = Schema.from_dict({"rows": 1000, "columns": {"flag": {"kind": "boolean"}}})
@@ -143,7 +143,7 @@ def test_neighbours_release_the_same(monkeypatch):
 
     def fit(data):
         with monkeypatch.context() as patch:
-            patch.setattr(tuning, "SeededNoise", base.SeededNoise)  # the coins of `coupled`
+            patch.setattr(tuning, "SeededNoise", arguments.SeededNoise)  # the coins of `coupled`
             release = tune(data, candidates, schema=tables.schema(), target="income", n_public=60, seed=1)
         found = {f"parameter {name}": array for name, array in release.parameters.items()}
         found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
