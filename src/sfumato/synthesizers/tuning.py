@@ -29,6 +29,7 @@ from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy, noisy_histogram
 from sfumato.mechanisms.selection import drawn_candidate, drawn_repetitions
 from sfumato.models.streams import public_stream
+from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, issue
@@ -46,6 +47,7 @@ from sfumato.synthesizers.journal import Journal, written_out
 SCORE_STAGE = "score"
 METHOD = "tune"
 _SAMPLES, _SAMPLES_SEED, _BLOCK = 20_000, 0, 4096
+_UPWARD = 1 + 1e-12
 
 
 def tune(
@@ -278,9 +280,11 @@ def _calibrated(
             for stage in plan.stages
         ]
         searches.append(Plan([once, *repeated]))
-    first = calibrate(searches[0], budget)
-    factor = first.stages[0].noise_multiplier / once.noise_multiplier
-    return first, *(plan.scaled(factor) for plan in searches[1:])
+    factor = calibrate(searches[0], budget).stages[0].noise_multiplier / once.noise_multiplier
+    # one factor for all, so that plans that are alike are so to the last bit; rounding may have made it too small
+    while account(searches[0].scaled(factor), budget.delta).epsilon > budget.epsilon:
+        factor *= _UPWARD
+    return tuple(plan.scaled(factor) for plan in searches)
 
 
 def _level(plans: Sequence[Plan], budget: PrivacyBudget) -> tuple[Sequence[Plan], float]:
