@@ -165,12 +165,18 @@ def locate(given: Path | None) -> Path:
     return path
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def arguments_of(text: str) -> argparse.ArgumentParser:
+    """What every script on Adult takes."""
+    parser = argparse.ArgumentParser(description=text.splitlines()[0])
     parser.add_argument("data", type=Path, nargs="?", help="path of adult.parquet")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--fits", type=int, default=3)
     parser.add_argument("--validate", action="store_true", help="score on training rows instead")
+    return parser
+
+
+def main() -> None:
+    parser = arguments_of(__doc__)
     parser.add_argument("--out", type=Path, help="also write every figure as JSON")
     arguments = parser.parse_args()
     train, test = read(locate(arguments.data), validate=arguments.validate)

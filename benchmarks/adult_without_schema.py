@@ -8,7 +8,6 @@ training rows: kinds, bounds, categories, missing cells and the number of rows a
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from adult import DELTA, POSITIVE, SCHEMA, TARGET, locate, read
+from adult import DELTA, POSITIVE, SCHEMA, TARGET, arguments_of, locate, read
 
 import sfumato
 from sfumato.evaluate.utility import classifier_scores
@@ -45,12 +44,7 @@ def with_schema(train: Any, epsilon: float) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, nargs="?", help="path of adult.parquet")
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--fits", type=int, default=3)
-    parser.add_argument("--validate", action="store_true", help="score on training rows instead")
-    arguments = parser.parse_args()
+    arguments = arguments_of(__doc__).parse_args()
     train, test = read(locate(arguments.data), validate=arguments.validate)
     found: dict[str, list[float]] = {"without a schema": [], "with a schema": []}
     for _ in range(arguments.fits):
