@@ -175,8 +175,8 @@ def coupled(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, mor
                 for module in [m for n, m in sys.modules.items() if n.startswith("sfumato")]:
                     if getattr(module, name, None) is original:
                         patch.setattr(module, name, watching)
-            for base in (sfumato.synthesizers.arguments, sfumato.estimators.base):
-                patch.setattr(base, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))
+            for door in (sfumato.synthesizers.arguments, sfumato.estimators.base):
+                patch.setattr(door, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))
             results.append(fit(data))
     assert len(tape.played) == len(tape.releases), "one of two neighbours releases less often"
     return results[0], results[1], tape

@@ -10,7 +10,7 @@ from sfumato.errors import ConfigError, SchemaError, require_integer
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
 
-_NOMINAL_EPSILON = 1.0
+_NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
 def open_schema(schema: Schema | OpenSchema | str | os.PathLike[str]) -> OpenSchema:
