@@ -14,7 +14,7 @@ from fuzz.planted import DIGITS, WORD, assert_no_byte, assert_silent
 from fuzz.test_tables import SCHEMA
 from sfumato import load
 
-CASES, BATCH = 100, 25
+CASES, BATCH = 100, 100
 N = 12
 
 MAKERS = [
@@ -98,4 +98,4 @@ def test_damaged_parquet(speak, tmp_path, batch):
                 assert_no_byte(release, f"case {case}, without a schema")
             speak(case, "validate", data, "--schema", schema, private=False)
             speak(case, "schema", "draft", data, "--out", tmp_path / "draft.yaml", "--overwrite", private=False)
-    assert fitted  # about one in five is not damaged where it matters
+    assert fitted > BATCH / 10
