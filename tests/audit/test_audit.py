@@ -8,7 +8,7 @@ from dp_accounting import dp_event
 from dp_accounting.pld import pld_privacy_accountant
 from statsmodels.stats.proportion import proportion_confint
 
-from sfumato import ConditionalGaussian, DPMix, IndependentItems, NonPrivate
+from sfumato import BuyCount, ConditionalGaussian, DPMix, IndependentItems, NonPrivate
 from sfumato.audit import attack, audit
 from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
 from sfumato.audit.shadow import Shadow, corners
@@ -175,6 +175,13 @@ def test_twenty_audits(epsilon, monkeypatch):
 def test_what_cannot_be_audited(make, schema, said):
     with pytest.raises(ConfigError, match=said):
         audit(make(), schema, fits=20)
+
+
+def test_rows_are_declared():
+    schema = Schema.from_dict({"columns": {"a": {"kind": "boolean"}}})
+    for given in (None, BuyCount()):
+        with pytest.raises(ConfigError, match="declared number of rows"):
+            audit(ConditionalGaussian(epsilon=1.0, delta=1e-5), schema, n_public=given, fits=20)
 
 
 def test_arguments():

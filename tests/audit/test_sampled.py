@@ -198,7 +198,7 @@ BOTH = (LittleNoise, Everybody)
     [
         (dpmix(1.0), "b", 1_600, BOTH),
         (dpmix(4.0), "b", 1_600, BOTH),
-        (p3gm(1.0), None, 400, ()),  # too few fits to tell three tenths of the noise at ε = 1
+        (p3gm(1.0), None, 2_000, (LittleNoise,)),
         (p3gm(4.0), None, 400, (LittleNoise,)),
     ],
 )

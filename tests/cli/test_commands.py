@@ -1,5 +1,6 @@
 """Every command and flag: exit codes, keys, files; and that outputs are refused before any work."""
 
+import errno
 import io
 import json
 import os
@@ -15,7 +16,7 @@ import pytest
 from fixtures import tables
 from sfumato import cli
 from sfumato.cli import app as cli_app
-from sfumato.cli import release_commands
+from sfumato.cli import quality_commands, release_commands
 from sfumato.data.schema import Schema
 from sfumato.data.text_source import CsvSource
 from sfumato.release import load
@@ -382,7 +383,7 @@ class TestEvaluate:
     def test_json(self, sampled, call):
         options = ("--test", "test.csv", "--target", "income", "--schema", "schema.yaml", "--json")
         scores = call("evaluate", "people.csv", "s.csv", *options).json
-        assert set(scores) == {"private", "rows", "utility", "fidelity", "neighbours"}
+        assert set(scores) == {"private", "rows", "outside", "utility", "fidelity", "neighbours"}
         assert scores["private"] is False
         assert scores["rows"] == {"real": 240, "synthetic": 240, "test": 120}
         distances = {"tvd_1way", "tvd_2way", "tvd_3way", "k_marginal", "correlations", "log_likelihood"}
@@ -422,6 +423,35 @@ class TestEvaluate:
         result = call("evaluate", "people.csv", "s.csv", "--target", target, *schema)
         assert result.code == 2
         assert target in result.err
+
+    def test_files_that_do_not_fit_the_schema(self, sampled, call):
+        people = pd.read_csv("people.csv", dtype=str).assign(sex="x")
+        people.to_csv("odd.csv", index=False)
+        options = ("s.csv", "--schema", "schema.yaml")
+        assert call("evaluate", "odd.csv", *options, "--json").json["outside"] == {
+            "real": {"sex": 1.0},
+            "synthetic": {},
+        }
+        result = call("evaluate", "odd.csv", *options)
+        assert "Not in the schema" in result.out
+        assert "100.00%" in result.out
+        assert "in the schema" not in call("evaluate", "people.csv", *options).out
+
+    def test_a_release_of_no_rows(self, sampled, call):
+        options = ("--method", "dpmix", "--mixture-degree", "4", "--n-mixtures", "30", "--out", "m")
+        assert call("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", "1", *options).code == 0
+        result = call("evaluate", "people.csv", "m")
+        assert (result.code, "sfumato report m --real" in result.err) == (2, True)
+
+    def test_a_disk_that_is_full(self, sampled, call, monkeypatch):
+        def full(value):
+            raise OSError(errno.ENOSPC, "private text")
+
+        monkeypatch.setattr(quality_commands, "print_json", full)
+        result = call("evaluate", "people.csv", "s.csv", "--json")
+        assert result.code == 2
+        assert "Cannot write to standard output" in result.err
+        assert "private text" not in result.err
 
     def test_nothing_in_common(self, sampled, call):
         Path("other.csv").write_text("a\n1\n", encoding="utf-8")

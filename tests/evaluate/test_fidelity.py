@@ -166,3 +166,13 @@ def test_tables_that_cannot_be_compared():
     images = Schema.from_dict({"columns": {"x": {"kind": "image", "shape": [2, 2]}}})
     with pytest.raises(ConfigError, match="images in column 'x'"):
         total_variation(np.zeros((3, 2, 2), np.uint8), np.zeros((3, 2, 2), np.uint8), schema=images, k=1)
+
+
+def test_what_has_no_place_is_a_value_of_its_own():
+    schema = Schema.from_dict({"columns": {"c": {"kind": "categorical", "categories": ["a", "b"]}}})
+    real = pd.DataFrame({"c": ["a"] * 9 + ["b"]})
+    for synthetic in (["zz"] * 10, [None] * 10):
+        found = total_variation(real, pd.DataFrame({"c": pd.Series(synthetic, dtype="str")}), schema=schema, k=1)
+        assert found == pytest.approx(1)
+    some = pd.DataFrame({"c": ["a"] * 8 + ["b", "zz"]})
+    assert total_variation(real, some, schema=schema, k=1) == pytest.approx(0.1)

@@ -204,3 +204,57 @@ class TestImages:
     def test_another_target(self):
         with pytest.raises(ConfigError, match="'y', got target='x'"):
             evaluate(tables.images(5), tables.images(5), schema=self.SCHEMA, target="x")
+
+
+OPEN = Schema.from_dict(
+    {
+        "columns": {
+            "n": {"kind": "integer", "lower": 0, "upper": 4},
+            "c": {"kind": "categorical", "categories": ["a", "b"]},
+            "y": {"kind": "boolean"},
+        }
+    }
+)
+
+
+def test_cells_outside_the_schema_are_told():
+    """A release that has nothing in common with the real rows does not look perfect."""
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(
+        {"n": rng.integers(100, 999, 60), "c": rng.choice(["x", "y", "z"], 60), "y": rng.random(60) < 0.5}
+    )
+    synthetic = pd.DataFrame({"n": [4] * 60, "c": ["a"] * 60, "y": real["y"]})
+    found = evaluate(real, synthetic, schema=OPEN, test=synthetic[:10], target="y")
+    assert found["outside"] == {"real": {"n": 1.0, "c": 1.0}, "synthetic": {}, "test": {}}
+    assert found["neighbours"]["identical"] == 0
+    assert found["fidelity"]["tvd_1way"] == pytest.approx((0 + 1 + 0) / 3)
+    within = evaluate(synthetic, synthetic, schema=OPEN)
+    assert within["outside"] == {"real": {}, "synthetic": {}}
+    assert within["neighbours"]["identical"] == 1
+
+
+def test_unknown_labels_teach_nothing():
+    rows = pd.DataFrame({"n": [0, 1, 2, 3] * 5, "c": ["a", "b", "zz", "zz"] * 5, "y": [True, False] * 10})
+    found = evaluate(rows, rows, schema=OPEN, target="c")
+    known = rows[rows["c"] != "zz"]
+    assert found["utility"] == evaluate(known, known, schema=OPEN, target="c")["utility"]
+
+
+def test_deviations_far_below_the_bounds():
+    schema = Schema.from_dict(
+        {"columns": {"x": {"kind": "continuous", "lower": 0, "upper": 1e308}, "y": {"kind": "boolean"}}}
+    )
+    frame = pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40) % 2 == 0})
+    found = evaluate(frame, frame, schema=schema, target="y")
+    assert np.isfinite(found["neighbours"]["median_distance"])
+
+
+def test_counts_are_not_summed_up_over_runs():
+    def score(seed):
+        near = {"coverage": seed / 2, "caveat": "none"}
+        return {"private": False, "fidelity": {"columns": 5, "x": 0.5 * seed}, "neighbours": near}
+
+    found = over_runs(score, runs=2)
+    assert found["fidelity"]["columns"] == 5
+    assert found["neighbours"]["coverage"]["mean"] == 0.25
+    assert found["neighbours"]["caveat"] == "none"

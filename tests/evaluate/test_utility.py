@@ -240,7 +240,7 @@ def test_targets_outside_their_domain(target, positive, message):
 
 def test_no_labelled_rows():
     unlabelled = TEST.assign(job=pd.Series([None] * len(TEST), dtype="str"))
-    with pytest.raises(DataError, match="label in column 'job'"):
+    with pytest.raises(DataError, match="label of the schema in column 'job'"):
         classifier_scores(TRAIN, unlabelled, schema=SCHEMA, target="job")
 
 
@@ -282,3 +282,14 @@ class TestEvaluate:
         heavy = "{'sklearn', 'xgboost', 'torch'} & set(sys.modules)"
         code = f"import sys, sfumato.evaluate; sys.exit(bool({heavy}))"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("seed", [0, 2**32, 2**63 - 1])
+def test_features_that_tell_nothing(seed):
+    """Where AdaBoost gives up, by how its first tree rounds, every row gets the shares of the training table."""
+    schema = Schema.from_dict({"columns": {"k": {"kind": "integer", "lower": 0, "upper": 3}, "t": {"kind": "boolean"}}})
+    for n in (2, 3, 10, 100):
+        frame = pd.DataFrame({"k": 1, "t": [True, False] * n})
+        found = classifier_scores(frame, frame, schema=schema, target="t", seed=seed)
+        assert found["auroc"] == 0.5
+        assert found["auprc"] == 0.5

@@ -127,3 +127,34 @@ def test_a_certificate_that_understates_is_found_out():
     content["epsilon"] = 0.001
     with pytest.raises(ReleaseError, match="Do not trust"):
         Certificate.from_dict(content).verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["stages"][0].update(share=0.01),
+        lambda content: content["stages"][0].update(epsilon_alone=1e-4),
+        lambda content: content["curve"][0].update(epsilon=1e-4),
+        lambda content: content["curve"].append({"delta": 1e-12, "epsilon": 1e-4}),
+    ],
+)
+def test_what_is_printed_beside_epsilon_is_checked_too(change):
+    content = copy.deepcopy(certificate().to_dict())
+    change(content)
+    with pytest.raises(ReleaseError, match="stages that follow from the events"):
+        Certificate.from_dict(content).verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["replace_one"].update(delta=1e-15),
+        lambda content: content.update(epsilon=None),
+        lambda content: content.update(epsilon=None, private=False),
+    ],
+)
+def test_a_certificate_that_contradicts_itself_is_refused(change):
+    content = copy.deepcopy(certificate().to_dict())
+    change(content)
+    with pytest.raises(ReleaseError, match="well-formed certificate"):
+        Certificate.from_dict(content)

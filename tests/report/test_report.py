@@ -11,15 +11,16 @@ import pytest
 
 from fixtures import tables
 from fixtures.sampling import small_simulations
-from sfumato import ConditionalGaussian, DPMix, IndependentItems, NonPrivate
+from sfumato import ConditionalGaussian, DPMix, IndependentItems, NonPrivate, tune
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import total_variation
+from sfumato.evaluate.tables import CodedTable
+from sfumato.report import wording, write_report
 from sfumato.report import write as writing
-from sfumato.report import write_report
 from sfumato.report.columns import column_figures, pair_figures
-from sfumato.report.page import shown
 from sfumato.report.sets import set_content
+from sfumato.report.wording import shown
 
 __all__ = ["small_simulations"]
 
@@ -332,3 +333,67 @@ def test_a_page_that_cannot_be_finished_leaves_what_was_there(release, tmp_path,
         write_report(release, tmp_path / "p.html", overwrite=True)
     assert [p.name for p in tmp_path.iterdir()] == ["p.html"]
     assert (tmp_path / "p.html").read_text(encoding="utf-8") == "mine"
+
+
+def test_what_does_not_fit_the_schema_is_said(release, tmp_path):
+    frame = tables.frame()
+    odd = frame.assign(sex=["x"] * 60 + list(frame["sex"][60:]))
+    write_report(release, tmp_path / "p.html", real=odd)
+    text = Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
+    assert "Cells of 1 column of the real rows, most of sex (25.0 %)" in text
+    assert "not in the schema" in text
+    write_report(release, tmp_path / "q.html", real=frame)
+    assert "not in the schema" not in (tmp_path / "q.html").read_text(encoding="utf-8")
+
+
+def test_scores_on_the_released_rows_are_said_to_flatter(release, tmp_path):
+    write_report(release, tmp_path / "p.html", real=tables.frame())
+    assert Page((tmp_path / "p.html").read_text(encoding="utf-8")).text.count("flatters") == 2
+
+
+@pytest.mark.parametrize("kind", [
+    {"kind": "continuous", "lower": 0, "upper": 1e-310},
+    {"kind": "continuous", "lower": -8e307, "upper": 8e307},
+    {"kind": "continuous", "lower": 1e15, "upper": 1e15 + 20},
+    {"kind": "datetime", "lower": "2020-01-01", "upper": "2020-01-01 00:00:05", "resolution": "millisecond"},
+])  # fmt: skip
+def test_cells_of_any_width_have_labels_of_their_own(kind):
+    schema = Schema.from_dict({"columns": {"x": kind}})
+    codes = CodedTable(columns={"x": np.zeros(3, dtype=np.uint8)}, n_rows=3)
+    labels = [b.label for b in column_figures(codes, None, schema)[0].bins]
+    assert len(labels) == len(set(labels)) == 20
+
+
+def test_the_worst_of_sets_is_first():
+    schema = Schema.from_dict({"columns": {"s": {"kind": "set", "items": ["a", "b"], "max_length": 2}}})
+    first, second = pa.table({"s": [["a"]] * 5}), pa.table({"s": [["b"]] * 5})
+    figures = set_content(first, second, schema=schema, seed=0)["columns"]
+    assert [f.distance for f in figures] == [1.0, 0.0]
+    empty = set_content(first, pa.table({"s": pa.array([[]] * 5, pa.list_(pa.string()))}), schema=schema, seed=0)
+    assert [f.distance for f in empty["columns"]] == [1.0, 1.0]
+    assert not any(b.real for f in empty["columns"] if f.kind == "items" for b in f.bins)
+
+
+def test_a_stranger_cannot_turn_the_direction_of_a_sentence():
+    unit = {"name": "\u202egro.live" + "U" * 200, "max_rows": 2}
+    certificate = {"unit": unit, "neighbours": "add_remove", "events": []}
+    for text in (wording.who(certificate), wording.relation(certificate)):
+        assert "\u202e" not in text
+        assert "U" * 100 not in text
+    assert wording.sentence("\u2066" + "a" * 3_000) == "�" + "a" * 998 + "…"
+    assert shown("نام\u200cخانوادگی") == "نام\u200cخانوادگی"
+
+
+def test_repeated_stages_are_marked(tmp_path):
+    candidates = [ConditionalGaussian(epsilon=2.0, marginal_share=share) for share in (0.3, 0.5)]
+    write_report(tune(tables.frame(), candidates, schema=tables.schema(), seed=0), tmp_path / "p.html")
+    text = Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
+    assert "* Gaussian noise" in text
+    assert "were repeated" in text
+    assert "marginal_share" in text
+
+
+def test_mixtures_have_no_other_target(tmp_path):
+    release, real = _mixed_rows()
+    with pytest.raises(ConfigError, match="target='age'"):
+        write_report(release, tmp_path / "q.html", real=real, target="age")

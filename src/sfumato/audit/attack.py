@@ -79,6 +79,11 @@ def audit(
     """
     require_integer(at_least=_FEWEST_FITS, fits=fits)
     require_open_unit(confidence=confidence)
+    if not isinstance(schema.rows if n_public is None else n_public, int):
+        raise ConfigError(
+            "Expected a declared number of rows to audit a method, got none. Put `rows:` into the schema, or pass "
+            "n_public=... (--rows)."
+        )
     certified = synthesizer.describe_plan(schema, target=target, n_public=n_public)
     if certified["epsilon"] is None:
         raise ConfigError("Expected a method with noise to audit, got one without.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ DONE, FAILED, WRONG_CALL = 0, 1, 2
 
 # newer versions of typer carry a copy of click of their own, so click's classes are not what they raise
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
@@ -76,15 +79,20 @@ def _run(arguments: Sequence[str] | None) -> int:
     except MemoryError:
         return _fail("Out of memory. Nothing half-written was left behind.", FAILED)
     except Exception as error:  # noqa: BLE001 - a traceback could show a record
-        kind = type(error).__name__
-        return _fail(
-            f"An unexpected error ({kind}); its text is withheld because it could show a record. Please report how "
-            "to reproduce it.",
-            FAILED,
-        )
+        return _fail_unexpectedly(error)
     if code == _INTERRUPTED:
         return _fail("Interrupted. What was not finished has not been written.", FAILED)
     return code if isinstance(code, int) else DONE
+
+
+def _fail_unexpectedly(error: Exception) -> int:
+    if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+        return _fail(f"Cannot write to standard output: {os.strerror(error.errno)}.", WRONG_CALL)
+    return _fail(
+        f"An unexpected error ({type(error).__name__}); its text is withheld because it could show a record. Please "
+        "report how to reproduce it.",
+        FAILED,
+    )
 
 
 def _fail(message: str, code: int) -> int:

@@ -128,9 +128,11 @@ def print_scores(scores: Mapping[str, Any]) -> None:
     if likely is not None and likely["synthetic"] is not None:
         rows.append(["log-likelihood of real rows' numbers", _score(likely["synthetic"]), _score(likely["real"])])
     if near is not None and near["coverage"] is not None:
-        rows.append(["coverage of real rows *", number(near["coverage"]), "1"])
-        rows.append(["median distance to a real row *", number(near["median_distance"]), _real(near)])
+        rows.append(["coverage of real rows *", _score(near["coverage"]), "1"])
+        distances = near["median_distance"], near["real_median_distance"]
+        rows.append(["median distance to a real row *", *map(_score, distances)])
     print_table("Scores (made from real records: NOT private)", ["", "synthetic", "real"], rows)
+    _print_outside(scores.get("outside", {}))
     if near is not None and near["coverage"] is not None:
         say(f"* {near['caveat']}")
     if "runs" in scores:
@@ -138,8 +140,26 @@ def print_scores(scores: Mapping[str, Any]) -> None:
         say("says nothing of the noise of the release, of which there is one.")
 
 
-def _real(near: Mapping[str, Any]) -> str:
-    return number(near["real_median_distance"])
+_MOST_OUTSIDE = 20
+
+
+def _print_outside(outside: Mapping[str, Mapping[str, float]]) -> None:
+    """Say which columns have cells that the schema has no place for: like the scores, it is NOT private."""
+    names = sorted(
+        {name for shares in outside.values() for name in shares},
+        key=lambda name: (-max(shares.get(name, 0.0) for shares in outside.values()), name),
+    )
+    if not names:
+        return
+    rows = [[name, *(f"{shares.get(name, 0.0):.2%}" for shares in outside.values())] for name in names[:_MOST_OUTSIDE]]
+    print_table("Not in the schema", ["column", *outside], rows)
+    if len(names) > _MOST_OUTSIDE:
+        say(f"... and of {len(names) - _MOST_OUTSIDE} more columns.")
+    say(
+        "Shares of cells. Do the files and the schema belong together? Numbers beyond the bounds count as the bounds; "
+        "unknown labels and unexpectedly missing cells as a value of their own in total variation, elsewhere as what a "
+        "fit makes of them."
+    )
 
 
 def _utility_rows(utility: Mapping[str, Any]) -> list[list[str]]:

@@ -21,11 +21,14 @@ from sfumato.cli.options import (
 from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
 from sfumato.data.atomic import refuse_existing
 from sfumato.data.drafting import draft_schema
+from sfumato.data.kinds import LevelKind
 from sfumato.data.schema import Schema
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, PrivacyError, require_integer
-from sfumato.release import load
+from sfumato.release import Release, load
 from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
+from sfumato.release.mixtures import MixtureSet
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.methods import make_synthesizer
 
@@ -50,7 +53,8 @@ def evaluate_command(
         str | None, typer.Option("--target", metavar="COL", help="Column the classifiers predict.")
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else read off REAL.")
+        Path | None,
+        typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else the release's, or read off REAL."),
     ] = None,
     runs: Annotated[
         int, typer.Option("--runs", metavar="N", help="Score with N seeds, and give means with intervals.")
@@ -61,7 +65,7 @@ def evaluate_command(
     from sfumato.evaluate import evaluate, over_runs
 
     require_integer(at_least=1, runs=runs)
-    release = load(synthetic) if _is_release(synthetic) else None
+    release = _release_of_rows(synthetic) if _is_release(synthetic) else None
     if schema is not None:
         known = Schema.load(schema)
     else:
@@ -85,6 +89,17 @@ def _is_release(path: Path) -> bool:
     return path.suffix == ARCHIVE_SUFFIX or (path / MANIFEST).is_file()
 
 
+def _release_of_rows(path: Path) -> Release:
+    release = load(path)
+    sets = any(isinstance(release.schema.columns[name], ItemSet) for name in release.schema.released)
+    if sets or release.sampler["name"] == MixtureSet.name:
+        raise ConfigError(
+            f"Expected SYNTHETIC to be a release of rows or images, got one of {'sets' if sets else 'mixtures'}. "
+            f"Compare it by `sfumato report {path} --real REAL --out PAGE`."
+        )
+    return release
+
+
 def _count_rows(path: Path) -> int:
     """Exact, as the scores are: they are not private."""
     source = open_source(path)
@@ -97,6 +112,11 @@ def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:
     columns = {name: kind for name, kind in draft_schema(source).schema.columns.items() if name in names}
     if target is not None and target not in columns:
         raise ConfigError(f"Expected --target to be a column of both tables, got {target!r}.")
+    if target is not None and not isinstance(columns[target], LevelKind):
+        raise ConfigError(
+            f"Expected --target to be a column of categories, got {target!r}, which looks like numbers or dates. If it "
+            "is one, say so in a schema and pass --schema."
+        )
     if not columns:
         raise ConfigError("Expected two tables that have a column in common, got none. Has each a header line?")
     return Schema(columns=columns)

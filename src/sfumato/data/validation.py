@@ -14,28 +14,21 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import types
 
-from sfumato.data.cells import dictionary_indices, is_text, plain, read_text, valid_mask
+from sfumato.data.cells import is_text, plain, read_text, valid_mask
 from sfumato.data.chunks import Source
 from sfumato.data.coding import check_storage
-from sfumato.data.dates import read_microseconds
 from sfumato.data.kinds import (
-    MICROSECONDS,
     ColumnKind,
-    Continuous,
     Identifier,
     Image,
-    Integer,
     LevelKind,
     NumericKind,
     level_labels,
-    tick_range,
 )
-from sfumato.data.levels import MISSING, UNKNOWN, find_levels, missing_code, unknown_code
+from sfumato.data.levels import UNKNOWN, missing_code, unknown_code
 from sfumato.data.long_source import as_records
-from sfumato.data.numbers import read_floats, read_integers
+from sfumato.data.outside import fault_masks
 from sfumato.data.schema import Schema
 from sfumato.data.set_codes import code_sets, find_items, list_parts
 from sfumato.data.set_kind import ItemSet
@@ -153,16 +146,9 @@ def _problems(
         cells = plain(chunk)
         if isinstance(kind, ItemSet):
             yield from _set_problems(kind, cells, missing)
-        elif isinstance(kind, LevelKind):
-            found = find_levels(kind, cells, missing)
-            yield "missing", cells.filter(pa.array(found == MISSING))
-            yield "unknown", cells.filter(pa.array(found == UNKNOWN))
-        elif isinstance(kind, NumericKind):
-            absent = _missing_mask(cells, missing)
-            outside, valid = _outside(kind, cells, missing)
-            yield "missing", cells.filter(pa.array(absent))
-            yield "clamped", cells.filter(pa.array(outside & valid))
-            yield "unparseable", cells.filter(pa.array(~valid & ~absent))
+        elif isinstance(kind, LevelKind | NumericKind):
+            for fault, mask in fault_masks(kind, cells, missing).items():
+                yield fault, cells.filter(pa.array(mask))
 
 
 def _set_problems(kind: ItemSet, cells: pa.Array, missing: Sequence[str]) -> Iterator[tuple[Problem, pa.Array]]:
@@ -172,35 +158,6 @@ def _set_problems(kind: ItemSet, cells: pa.Array, missing: Sequence[str]) -> Ite
     yield "missing", cells.filter(pa.array(~valid_mask(cells)))
     yield "unknown", items.filter(pa.array(find_items(kind, items, missing) == UNKNOWN))
     yield "clamped", cells.filter(pa.array(whole.lengths > kind.max_length))
-
-
-def _outside(kind: NumericKind, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return masks of the cells outside the bounds, and of the cells that hold a value."""
-    if isinstance(kind, Continuous):
-        values = read_floats(cells, missing)
-        return (values < kind.lower) | (values > kind.upper), ~np.isnan(values)
-    if isinstance(kind, Integer):
-        values, valid = read_integers(cells, missing)
-        return (values < kind.lower) | (values > kind.upper), valid
-    micros, valid = read_microseconds(cells, missing, kind.format)
-    first, last = tick_range(kind)
-    ticks = micros // MICROSECONDS[kind.resolution]
-    return (ticks < first) | (ticks > last), valid
-
-
-def _missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return True where a cell is null, NaN, or a missing token in text."""
-    if types.is_dictionary(cells.type):
-        of_values = np.append(_missing_mask(plain(cells.dictionary), missing), True)
-        return of_values[dictionary_indices(cells)]
-    absent = ~valid_mask(cells)
-    if types.is_floating(cells.type):
-        absent |= np.isnan(read_floats(cells, ()))
-    elif is_text(cells.type) and missing:
-        text = read_text(cells)
-        tokens = pa.array(list(missing), text.type)
-        absent |= pc.is_in(text, value_set=tokens).to_numpy(zero_copy_only=False)
-    return absent
 
 
 def _note(

@@ -5,6 +5,7 @@ Reads real records without noise: the figures are NOT private.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sfumato.errors import ConfigError
 from sfumato.evaluate.features import Features
-from sfumato.evaluate.tables import CodedTable
+from sfumato.evaluate.tables import CodedTable, random_state
 from sfumato.evaluate.utility import Task
 
 
@@ -57,8 +58,10 @@ def cluster_and_score(train: CodedTable, test: CodedTable, *, task: Task, seed: 
     classes = task.n_labels
     if not features.width or train.n_rows < classes:
         return None
-    model = KMeans(classes, n_init=4, random_state=seed)  # type: ignore[arg-type] - its stubs know only "auto"
-    clusters = np.asarray(model.fit(features.matrix(train)).predict(features.matrix(test)))
+    model = KMeans(classes, n_init=4, random_state=random_state(seed))  # type: ignore[arg-type] - its stubs know only "auto"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer distinct rows than classes: some clusters are then empty
+        clusters = np.asarray(model.fit(features.matrix(train)).predict(features.matrix(test)))
     return clustering_accuracy(test.columns[task.target], clusters)
 
 

@@ -89,4 +89,5 @@ def _mean_and_deviation(codes: np.ndarray) -> tuple[float, float]:
     if not len(known) or known.min() == known.max():
         # exactly: rounding can give a constant column a mean beside it, and a deviation above 0
         return (float(known[0]) if len(known) else 0.0), 1.0
-    return float(known.mean()), float(known.std())
+    # of values far below the bounds the square of the deviation may underflow
+    return float(known.mean()), float(known.std()) or float(np.ptp(known))

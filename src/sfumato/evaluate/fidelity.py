@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.data.kinds import ColumnKind, LevelKind, n_levels
+from sfumato.data.outside import NOWHERE
 from sfumato.data.schema import Schema
 from sfumato.data.sources import Source, open_source
 from sfumato.errors import ConfigError
@@ -35,9 +36,10 @@ def total_variation(real: object, synthetic: object, *, schema: Schema, k: int) 
         mean over S, |S| = k, of  ½ Σ_cells |p_real,S(cell) − p_synthetic,S(cell)|
 
     with p the empirical distributions. Categories are as they are, numeric columns are cut into
-    20 equal-width bins over the schema's bounds, and missing is a category of its own (for a
-    column that is not nullable the schema says where it goes). The mean is over all sets; for
-    k = 3, or above 500 columns, over 2,000 sets drawn once for all tables of that many columns.
+    20 equal-width bins over the schema's bounds, the outermost of which take what lies beyond.
+    Missing is a category of its own, and so is what the schema has no place for: an unknown label
+    without `other`, a missing cell of a column that is not nullable. The mean is over all sets;
+    for k = 3, or above 500 columns, over 2,000 sets drawn once for all tables of that many columns.
 
     Privacy: none. It reads the real records without noise; the figure is not private.
 
@@ -63,22 +65,25 @@ def total_variation(real: object, synthetic: object, *, schema: Schema, k: int) 
 
 
 def read_bins(source: Source, schema: Schema) -> CodedTable:
-    """Read a table as bin numbers, in the smallest integers that hold them."""
-    return read_codes(source, schema, encode=bin_codes)
+    """Read a table as bin numbers, in the smallest integers that hold them; the last is for what has no place."""
+    table = read_codes(source, schema, encode=bin_codes)
+    for name, marks in table.outside.items():
+        table.columns[name][marks == NOWHERE] = n_bins(schema.columns[name]) - 1
+    return table
 
 
 def bin_codes(kind: ColumnKind, codes: np.ndarray) -> np.ndarray:
-    """Return the bin of each code: a level is its own, a missing number the last."""
+    """Return the bin of each code: a level is its own, a missing number the one after all others."""
     size = n_bins(kind)
     if not isinstance(kind, LevelKind):
-        scaled = np.floor(np.where(np.isnan(codes), size, codes) * BINS)
+        scaled = np.floor(np.where(np.isnan(codes), 0.0, codes) * BINS)
         codes = np.where(np.isnan(codes), BINS, np.clip(scaled, 0, BINS - 1))
     return codes.astype(np.min_scalar_type(size - 1))
 
 
 def n_bins(kind: ColumnKind) -> int:
-    """How many bins a column of this kind has, that of missing numbers included."""
-    return n_levels(kind) if isinstance(kind, LevelKind) else BINS + 1
+    """How many bins a column of this kind has, that of missing numbers and, last, of what has no place included."""
+    return 1 + (n_levels(kind) if isinstance(kind, LevelKind) else BINS + 1)
 
 
 def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k: int) -> float:

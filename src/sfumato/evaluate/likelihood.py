@@ -14,7 +14,7 @@ from sfumato.data.kinds import LevelKind
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, require_integer
-from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
+from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
 from sfumato.models.streams import public_stream
 from sfumato.release import Release
 from sfumato.release.normal_samplers import MixturePoints
@@ -141,7 +141,7 @@ def _fitted_score(points: np.ndarray, scored: np.ndarray, components: int, seed:
         max(1, min(components, len(points) // 10)),
         covariance_type="full" if points.shape[1] <= MOST_FULL else "diag",
         reg_covar=FLOOR,
-        random_state=seed,
+        random_state=random_state(seed),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few steps, or few distinct rows: the density is one all the same

@@ -7,11 +7,13 @@ figures are NOT private.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from sfumato.data.kinds import LevelKind, NumericKind
+from sfumato.data.outside import INSIDE
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.errors import require_integer
@@ -31,7 +33,8 @@ def nearest_rows(
 ) -> dict[str, Any]:
     """Distances from synthetic rows to the nearest real ones, and the coverage of the real rows.
 
-    Rows are vectors: levels one-hot, numbers standardised by the real rows. At most 2,000 rows of each table are used,
+    Rows are vectors: levels one-hot, numbers standardised by the real rows. A cell outside the schema is at least 1
+    away from every synthetic or real cell that it is compared with. At most 2,000 rows of each table are used,
     drawn by `seed`; distances depend on how many there are. Neighbours are scikit-learn's.
 
     Privacy: none. It reads the real records without noise. **The figures prove nothing about privacy.**
@@ -76,8 +79,10 @@ def table_neighbours(
     if not 0 < features.width <= MOST_FEATURES:
         return {**dict.fromkeys(_FIGURES), "caveat": CAVEAT}
     most = MOST_ROWS if test is None else min(MOST_ROWS, real.n_rows, test.n_rows)
-    x, y = (_some(features, table, min(MOST_ROWS, most) if table is real else MOST_ROWS, seed)
-            for table in (real, synthetic))  # fmt: skip
+    tables = [table for table in (real, synthetic, test) if table is not None]
+    marked = sorted({name for table in tables for name in table.outside})
+    x = _some(features, real, min(MOST_ROWS, most), seed, marked, 1.0)
+    y = _some(features, synthetic, MOST_ROWS, seed, marked, -1.0)
     nearest = _distances(x, y, 1)[:, 0]
     among = _distances(x, x, min(k, len(x) - 1) + 1)
     found: dict[str, Any] = {
@@ -90,17 +95,22 @@ def table_neighbours(
         "caveat": CAVEAT,
     }
     if test is not None:
-        other = _distances(_some(features, test, most, seed), y, 1)[:, 0]
+        other = _distances(_some(features, test, most, seed, marked, 1.0), y, 1)[:, 0]
         found["nearer_to_real"] = float(np.mean(nearest < other) + 0.5 * np.mean(nearest == other))
     return found
 
 
-def _some(features: Features, table: CodedTable, most: int, seed: int) -> np.ndarray:
+def _some(
+    features: Features, table: CodedTable, most: int, seed: int, marked: Sequence[str], mark: float
+) -> np.ndarray:
+    """Features of at most so many rows, and for each of some columns `mark` where its cell lies outside the schema."""
     if table.n_rows > most:
         keep = np.zeros(table.n_rows, dtype=bool)
         keep[public_stream(seed).choice(table.n_rows, most, replace=False)] = True
         table = table.keep(keep)
-    return features.matrix(table).toarray()
+    inside = np.zeros(table.n_rows, dtype=np.int8)
+    marks = [mark * (table.outside.get(name, inside) != INSIDE) for name in marked]
+    return np.column_stack([features.matrix(table).toarray(), *marks])
 
 
 def _distances(to: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:

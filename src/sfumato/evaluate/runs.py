@@ -24,8 +24,8 @@ def over_runs(score: Callable[[int], dict[str, Any]], *, runs: int, confidence: 
         confidence: of the intervals, in (0, 1).
 
     Returns:
-        The scores of the first run with every figure under `fidelity` and `utility` replaced by `mean`, `low`, `high`
-        and `values`; `runs` and `confidence`.
+        The scores of the first run with every figure under `fidelity`, `utility` and `neighbours` replaced by `mean`,
+        `low`, `high` and `values`; names and counts stay those of the first run. `runs` and `confidence`.
 
     Raises:
         ConfigError: an argument is outside its domain.
@@ -34,7 +34,9 @@ def over_runs(score: Callable[[int], dict[str, Any]], *, runs: int, confidence: 
     require_open_unit(confidence=confidence)
     scores = [score(seed) for seed in range(runs)]
     summed = {
-        key: _together([s[key] for s in scores], confidence) for key in scores[0] if key in {"fidelity", "utility"}
+        key: _together([s[key] for s in scores], confidence)
+        for key in scores[0]
+        if key in {"fidelity", "utility", "neighbours"}
     }
     return {**scores[0], **summed, "runs": runs, "confidence": confidence}
 
@@ -50,5 +52,5 @@ def _together(values: Sequence[Any], confidence: float) -> Any:  # noqa: ANN401 
     first = values[0]
     if isinstance(first, dict):
         return {key: _together([value[key] for value in values], confidence) for key in first}
-    numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    numbers = [v for v in values if isinstance(v, float)]  # a whole number is a count
     return interval(numbers, confidence) if len(numbers) == len(values) else first

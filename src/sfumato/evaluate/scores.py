@@ -46,7 +46,10 @@ def evaluate(
         seed: random state of the classifiers.
 
     Returns:
-        `private`: false. `rows`: rows read of `real`, `synthetic` and `test`. `utility`: null, or
+        `private`: false. `rows`: rows read of `real`, `synthetic` and `test`. `outside`: of the same tables, per
+        column the share of cells outside the schema, where there are any: a number beyond its bounds counts as the
+        bound, and an unknown label or unexpectedly missing cell as a value of its own in total variation (a target
+        without a known label is left out, other scores see the stand-in of a fit). `utility`: null, or
         the scores of `classifier_scores` trained on `synthetic`, with `real`, the same
         classifiers trained on the real rows, `clustering`, the clustering accuracy of k-means
         fitted to `synthetic` and to `real`, and `scored_on`, `test` or `real`. `fidelity`:
@@ -84,7 +87,15 @@ def evaluate(
     kinds = table_kinds(schema)
     nearest = table_neighbours(tables["real"], tables["synthetic"], held_out, kinds=kinds, seed=seed)
     scores = None if task is None else _utility(tables, held_out, task, seed)
-    return {"private": False, "rows": rows, "utility": scores, "fidelity": fidelity, "neighbours": nearest}
+    read = tables | ({} if held_out is None else {"test": held_out})
+    return {
+        "private": False,
+        "rows": rows,
+        "outside": {name: table.outside_shares for name, table in read.items()},
+        "utility": scores,
+        "fidelity": fidelity,
+        "neighbours": nearest,
+    }
 
 
 def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, Any], dict[str, int]]:

@@ -13,11 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from sfumato.data.kinds import Boolean, LevelKind, NumericKind, level_labels
+from sfumato.data.outside import INSIDE
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.features import Features
-from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
+from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
 
 CLASSIFIERS = ("logistic_regression", "ada_boost", "gradient_boosting", "xgboost")
 
@@ -113,10 +114,15 @@ class Task:
         )
 
     def labelled(self, table: CodedTable) -> CodedTable:
-        """The rows whose label is not missing."""
-        labelled = table.keep(table.columns[self.target] < self.n_labels)
+        """The rows with a label of the schema."""
+        known = table.columns[self.target] < self.n_labels
+        if self.target in table.outside:
+            known &= table.outside[self.target] == INSIDE
+        labelled = table.keep(known)
         if not labelled.n_rows:
-            raise DataError(f"Expected rows with a label in column {self.target!r}, got none.")
+            raise DataError(
+                f"Expected rows with a label of the schema in column {self.target!r} of {table.label}, got none."
+            )
         return labelled
 
     def classes(self, table: CodedTable) -> np.ndarray:
@@ -185,11 +191,24 @@ def _probabilities(
     result = {}
     for name, model in _models(len(present), seed).items():
         x_train, x_test = sparse if name == "logistic_regression" else trees
-        model.fit(x_train, labels)
         full = np.zeros((test.n_rows, len(classes)))
-        full[:, columns] = model.predict_proba(x_test)
+        full[:, columns] = _fitted(model, x_train, labels).predict_proba(x_test)
         result[name] = full
     return result
+
+
+def _fitted(model: Any, x: Any, labels: np.ndarray) -> Any:  # noqa: ANN401
+    """Fit a classifier; one that scikit-learn says cannot learn from these rows gives every row their shares."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.ensemble import AdaBoostClassifier
+
+    try:
+        return model.fit(x, labels)
+    except ValueError as error:
+        # AdaBoost gives up where its first tree tells nothing of the label; by its rounding, so not always
+        if not isinstance(model, AdaBoostClassifier) or "worse than random" not in str(error):
+            raise
+    return DummyClassifier(strategy="prior").fit(x, labels)
 
 
 def _for_trees(matrix: sp.csr_matrix, *, dense: bool) -> Any:  # noqa: ANN401
@@ -204,18 +223,19 @@ def _models(n_classes: int, seed: int) -> dict[str, Any]:
     from sklearn.multiclass import OneVsRestClassifier
     from xgboost import XGBClassifier
 
-    logistic = LogisticRegression(solver="liblinear", max_iter=1000, random_state=seed)
+    state = random_state(seed)
+    logistic = LogisticRegression(solver="liblinear", max_iter=1000, random_state=state)
     boosting = GradientBoostingClassifier(
         max_features="sqrt",
         max_depth=8,
         min_samples_leaf=50,
         min_samples_split=200,
-        random_state=seed,
+        random_state=state,
     )
     models = (
         logistic if n_classes == 2 else OneVsRestClassifier(logistic),
-        AdaBoostClassifier(random_state=seed),
+        AdaBoostClassifier(random_state=state),
         boosting,
-        XGBClassifier(random_state=seed),
+        XGBClassifier(random_state=state),
     )
     return dict(zip(CLASSIFIERS, models, strict=True))

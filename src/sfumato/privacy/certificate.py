@@ -27,6 +27,7 @@ from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 from sfumato.privacy.repetitions import Repetitions
 
 _VERIFY_TOLERANCE = 1e-6
+_DETAIL_TOLERANCE = 1e-3  # of what the guarantee does not rest on: other versions may choose another grid
 _ROUGHLY = 3.0  # the quick account is above the exact one, by less than this factor at any ε of use
 _MOST_GRID_POINTS = 5e6
 _CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
@@ -243,10 +244,10 @@ class Certificate:
             )
 
     def verify(self) -> None:
-        """Check the stated ε, under both relations, against the listed events.
+        """Check all that is stated of the cost against the listed events: ε under both relations, curve, and stages.
 
         Raises:
-            ReleaseError: the events cost more than is stated, or there was no noise.
+            ReleaseError: the events cost more than is stated, are shared out otherwise, or there was no noise.
         """
         stated = {self.neighbours: self.epsilon or 0.0}
         stated.setdefault(Neighbours.REPLACE_ONE, self.content["replace_one"]["epsilon"])
@@ -257,6 +258,40 @@ class Certificate:
                     f"Expected events that cost epsilon={epsilon:.6g} under {neighbours.value}, got events that cost "
                     f"epsilon={found:.6g}. Do not trust this certificate."
                 )
+        self._verify_details()
+
+    def _verify_details(self) -> None:
+        """Check the curve and the stages, which are printed beside ε; after ε, which bounds the work."""
+        content = self.content
+        plan = Plan(map(stage_from_dict, content["events"]))
+        interval = content["accountant"]["value_discretization_interval"] or interval_for(plan)
+        self._refuse_long_work(interval)
+        stated = {point["delta"]: point["epsilon"] for point in content["curve"]}
+        deltas = sorted((delta for delta in stated if delta > content["extra_delta"]), reverse=True)
+        curve = account_curve(
+            plan.events(self.neighbours),
+            deltas,
+            neighbours=self.neighbours,
+            interval=interval,
+            extra_delta=content["extra_delta"],
+        )
+        stages = _stages(plan, content["delta"], interval)
+        if (
+            len(deltas) < len(content["curve"])
+            or any(_above(found.epsilon, stated[found.delta]) for found in curve)
+            or any(
+                _above(found["epsilon_alone"], said["epsilon_alone"])
+                or abs(found["share"] - said["share"]) > _DETAIL_TOLERANCE
+                for found, said in zip(stages, content["stages"], strict=True)
+            )
+        ):
+            raise ReleaseError(
+                "Expected a curve and stages that follow from the events, got others. Do not trust this certificate."
+            )
+
+
+def _above(found: float, stated: float) -> bool:
+    return found > stated * (1 + _DETAIL_TOLERANCE) + _VERIFY_TOLERANCE
 
 
 def _plan_of(events: Sequence[Mapping[str, Any]]) -> Plan | None:

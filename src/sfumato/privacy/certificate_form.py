@@ -49,7 +49,7 @@ def malformed(content: object) -> str | None:
             return f"{key!r} is missing or of the wrong type"
     if content["format_version"] != FORMAT_VERSION:
         return f"its format_version is {content['format_version']!r}"
-    return _malformed_facts(content) or (None if content["epsilon"] is None else _malformed_cost(content))
+    return _malformed_facts(content) or (_malformed_none if content["epsilon"] is None else _malformed_cost)(content)
 
 
 def _malformed_facts(content: Mapping[str, Any]) -> str | None:
@@ -70,6 +70,13 @@ def _malformed_facts(content: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _malformed_none(content: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with a certificate of a release without noise, or None."""
+    if content["private"] or content["events"] or content["stages"]:
+        return "it states no epsilon, and yet that the release is private or was charged for"
+    return None
+
+
 def _malformed_cost(content: Mapping[str, Any]) -> str | None:
     """Return what is wrong with how a certificate states its epsilon, or None."""
     accountant = content["accountant"]
@@ -87,6 +94,8 @@ def _malformed_cost(content: Mapping[str, Any]) -> str | None:
         return "'accountant' has an unknown name or an impossible interval"
     if not {"epsilon", "delta"} <= set(content["replace_one"]):
         return "'replace_one' has no epsilon or no delta"
+    if content["replace_one"]["delta"] != content["delta"]:
+        return "'replace_one' has another delta than its events were accounted at"
     points = [content, content["replace_one"], *content["curve"]]
     if not all(isinstance(point, Mapping) and _is_point(point) for point in points):
         return "an epsilon or delta has an impossible value"

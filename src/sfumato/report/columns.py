@@ -25,6 +25,9 @@ MOST_BINS = 21
 MOST_PAIRS = 100
 PICTURED_PAIRS = 9
 _OTHERS = "all others"
+_LONG = BINS * 1_000_000  # microseconds: shorter spans show parts of seconds
+_MOST_DIGITS = 17
+_OUTSIDE = "not in the schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +102,25 @@ def _joint(table: CodedTable, pair: Sequence[str], merged: Sequence[tuple[np.nda
 
 def _shown_bins(kind: LevelKind | NumericKind, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the map from bins to shown bins, shape (n_bins,), and the labels of these."""
-    labels = _labels(kind)
-    size = n_bins(kind)
-    if not getattr(kind, "nullable", False) and len(labels) > size:
-        labels = labels[:size]
-    if size <= MOST_BINS:
-        keep = len(labels)
-        return np.minimum(np.arange(size), keep - 1), tuple(labels)
-    counts = np.sum([np.bincount(column, minlength=size) / len(column) for column in columns], axis=0)
-    kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_BINS - 1])
-    merge = np.full(size, len(kept))
-    merge[kept] = np.arange(len(kept))
-    return merge, (*(labels[i] for i in kept), _OTHERS)
+    labels, size = _labels(kind), n_bins(kind)
+    outside = size - 1
+    merge = np.full(size, len(labels) - 1)
+    if len(labels) <= MOST_BINS:
+        merge[: len(labels)] = np.arange(len(labels))
+    else:
+        counts = np.sum([np.bincount(column, minlength=size) / len(column) for column in columns], axis=0)
+        kept = np.sort(np.argsort(-counts[: len(labels)], kind="stable")[: MOST_BINS - 1])
+        labels = [*(labels[i] for i in kept), _OTHERS]
+        merge[:] = len(kept)
+        merge[kept] = np.arange(len(kept))
+    if any((column == outside).any() for column in columns):
+        merge[outside] = len(labels)
+        labels = [*labels, _OUTSIDE]
+    return merge, tuple(labels)
 
 
 def _labels(kind: LevelKind | NumericKind) -> list[str]:
-    """The labels of a kind's bins; that of missing cells only where there may be some."""
+    """The labels of a kind's bins within the schema; that of missing cells only where there may be some."""
     missing = ["missing"] if kind.nullable else []
     if isinstance(kind, LevelKind):
         return [*level_labels(kind), *missing]
@@ -127,7 +133,13 @@ def _edges(kind: NumericKind) -> list[str]:
         first, last = tick_range(kind)
         step = MICROSECONDS[kind.resolution]
         moments = [EPOCH + timedelta(microseconds=(first + (last - first) * i // BINS) * step) for i in range(BINS + 1)]
-        return [moment.isoformat(" ")[: 10 if step >= MICROSECONDS["day"] else 19] for moment in moments]
-    span = kind.upper - kind.lower
-    digits = 4 + max(0, math.ceil(math.log10(max(abs(kind.lower), abs(kind.upper), 1.0) / span))) if span else 6
-    return [f"{kind.lower + span * i / BINS:.{digits}g}" for i in range(BINS + 1)]
+        if step >= MICROSECONDS["day"]:
+            return [moment.isoformat(" ")[:10] for moment in moments]
+        return [
+            moment.isoformat(" ", "seconds" if (last - first) * step >= _LONG else "microseconds") for moment in moments
+        ]
+    span = float(kind.upper) - float(kind.lower)
+    apart = max(1.0, max(abs(kind.lower), abs(kind.upper)) / span) if span > 0 else 1.0
+    digits = min(_MOST_DIGITS, 4 + math.ceil(math.log10(min(apart, 10.0**_MOST_DIGITS))))
+    shares = [i / BINS for i in range(BINS + 1)]
+    return [f"{kind.lower * (1 - share) + kind.upper * share:.{digits}g}" for share in shares]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 from sfumato.errors import ConfigError
 from sfumato.report import charts
-from sfumato.report.wording import figure
-
-_LONGEST = 80
+from sfumato.report.wording import figure, sentence, shown
 
 
 def require_templates() -> None:
@@ -40,11 +37,6 @@ def render(content: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["text"] = shown
+    environment.filters["sentence"] = sentence
     environment.filters["figure"] = figure
     return environment.get_template("page.html").render(**content, charts=charts)
-
-
-def shown(text: object) -> str:
-    """Return text for a page: without control characters and marks that turn its direction, and not too long."""
-    plain = "".join("�" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn"} else c for c in str(text))
-    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"

@@ -31,7 +31,8 @@ def set_content(synthetic: object, real: object, *, schema: Schema, seed: int) -
     matrices = [read_sets(synthetic, schema, encoder)]
     if real is not None:
         matrices.append(read_sets(real, schema, encoder))
-    found: dict[str, Any] = {"columns": [_lengths(matrices, encoder), _items(matrices, encoder)]}
+    figures = [_lengths(matrices, encoder), _items(matrices, encoder)]
+    found: dict[str, Any] = {"columns": sorted(figures, key=lambda figure: -(figure.distance or 0.0))}
     if real is not None and encoder.dimension >= _FEWEST_ITEMS:
         frequent = min(_FREQUENT, encoder.dimension)
         found["frequent_items"] = frequent
@@ -54,8 +55,12 @@ def _items(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigur
     kept = np.sort(np.argsort(-np.sum(shares, axis=0), kind="stable")[:MOST_ITEMS])
     labels = [_label(encoder.kind, int(i)) for i in kept]
     others = len(kept) < encoder.dimension
-    shown = [np.append(share[kept], 1 - share[kept].sum()) if others else share[kept] for share in shares]
-    distance = None if len(shares) == 1 else 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+    rest = [max(0.0, float(share.sum() - share[kept].sum())) for share in shares]
+    shown = [np.append(share[kept], left) if others else share[kept] for share, left in zip(shares, rest, strict=True)]
+    empty = [not total.any() for total in totals]
+    distance = None
+    if len(shares) == 2:  # nothing is as far as can be from something
+        distance = float(empty[0] != empty[1]) if any(empty) else 0.5 * float(np.abs(shares[0] - shares[1]).sum())
     figure = _figure(f"{encoder.name}: which items", "items", [*labels, *(["all others"] if others else [])], shown)
     return ColumnFigure(figure.name, figure.kind, distance, figure.bins)
 

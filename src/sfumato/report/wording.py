@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 _RELATIONS = {"add_remove": "added or removed", "replace_one": "replaced by another"}
+_LONGEST = 80
+_LONGEST_SENTENCE = 1_000
 _LARGEST_EXPONENT = 50.0  # beyond it nothing is promised, and the factor has no name
 
 
 def who(certificate: Mapping[str, Any]) -> str:
     """Say who is protected: the unit, and how much of it."""
-    name, rows = certificate["unit"]["name"], certificate["unit"]["max_rows"]
+    name, rows = shown(certificate["unit"]["name"]), certificate["unit"]["max_rows"]
     if name == "row" and rows == 1:
         return (
             "Each single row of the table. Somebody who has several rows is protected for each, not for all together."
@@ -22,7 +25,8 @@ def who(certificate: Mapping[str, Any]) -> str:
 
 def relation(certificate: Mapping[str, Any]) -> str:
     """Say which two tables the guarantee compares."""
-    unit = "row" if certificate["unit"]["name"] == "row" else f"{certificate['unit']['name']} with all its rows"
+    name = shown(certificate["unit"]["name"])
+    unit = "row" if name == "row" else f"{name} with all its rows"
     how = _RELATIONS[certificate["neighbours"]]
     return f"It compares the table that was used with the same table in which one {unit} is {how}."
 
@@ -61,13 +65,40 @@ def cost(certificate: Mapping[str, Any]) -> str:
 
 def event(entry: Mapping[str, Any]) -> str:
     """Say how one stage was protected."""
-    times = "" if entry["count"] == 1 else f"{entry['count']} times "
+    times = ("* " if "repetitions" in entry else "") + ("" if entry["count"] == 1 else f"{entry['count']} times ")
     if entry["type"] == "subset_gaussian":
         return f"{times}Gaussian noise on {entry['subset_size']} of {entry['source_size']} records"
     if entry["sampling_probability"] is None:
         return f"{times}Gaussian noise, all records"
     rate = figure(entry["sampling_probability"])
     return f"{times}Gaussian noise on a random sample, each record with probability {rate}"
+
+
+def search(certificate: Mapping[str, Any]) -> str | None:
+    """Say what a search repeated, or None if there was none."""
+    law = next((entry["repetitions"] for entry in certificate["events"] if "repetitions" in entry), None)
+    if law is None:
+        return None
+    return (
+        f"Stages marked * were repeated: {figure(law['mean'])} times on average, of which only the best left. What "
+        "they cost alone is for all repetitions, shares are of one."
+    )
+
+
+def shown(text: object, longest: int = _LONGEST) -> str:
+    """Return text for a page: without control characters and marks that turn its direction, and not too long."""
+    plain = "".join(c if _harmless(c) else "�" for c in str(text))
+    return plain if len(plain) <= longest else plain[: longest - 1] + "…"
+
+
+def sentence(text: object) -> str:
+    """Return a sentence for a page, as `shown` but longer."""
+    return shown(text, _LONGEST_SENTENCE)
+
+
+def _harmless(character: str) -> bool:
+    # the joiners are part of how Persian, Hindi and emoji are written, and turn no direction
+    return character in "\u200c\u200d" or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 
 def figure(value: float | None, digits: int = 3) -> str:

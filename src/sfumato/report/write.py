@@ -98,6 +98,8 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
         "cost": wording.cost(certificate),
         "who": wording.who(certificate),
         "relation": wording.relation(certificate),
+        "search": wording.search(certificate),
+        "candidates": certificate.get("search", {}).get("candidates", []),
         "meaning": wording.meaning(certificate),
         "stages": _stages(certificate),
         "stage_bar": charts.stages(certificate["stages"]),
@@ -108,9 +110,15 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
         "sheets": sheets(release, seed=seed),
         "measured": _WORDS,
         "mixtures": release.sampler["name"] == MixtureSet.name,
-        **dict.fromkeys(("columns", "pairs", "n_pairs", "scores", "target", "drawn", "queries", "frequent_items")),
+        **dict.fromkeys(
+            ("columns", "pairs", "n_pairs", "scores", "target", "drawn", "queries", "frequent_items", "outside")
+        ),
     }
     if content["mixtures"]:
+        if target not in (None, release.sampler.get("target")):
+            raise ConfigError(
+                f"Expected no target beside mixtures but their own label, got target={target!r}. Leave it out."
+            )
         if real is not None:
             content |= _mixtures(release, real, test)
     elif any(isinstance(release.schema.columns[name], ItemSet) for name in release.schema.released):
@@ -164,6 +172,7 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
         target = release.sampler.get("target") if target is None else target
         found["target"] = target
         found["scores"] = evaluate(real, table, schema=schema, test=test, target=target, seed=seed)
+        found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
     return found
 
 
