@@ -57,6 +57,7 @@ def section() -> str:
         "### Table VII: accuracy of a network that samples teach",
         table(["", "MNIST", "Fashion-MNIST"], _table_7(paper["table_7"], runs)),
         "![samples of MNIST by five methods, a row per label](pictures/p3gm_samples.png)",
+        "![samples of Fashion-MNIST by five methods, a row per label](pictures/p3gm_samples_fashion.png)",
         *_figures(expected["figures"]),
     ]
     return "\n\n".join(text)
@@ -137,6 +138,7 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
         rows = [["accuracy", *(f"{accuracy:.3f}" for accuracy, _ in points.values())]]
         rows.append(["ε", *(f"{epsilon:.2f}" for _, epsilon in points.values())])
         text += ["### Figure 5: MNIST against the number of axes, published noise", table(["axes", *points], rows)]
+        text.append("![accuracy on MNIST against the number of axes](pictures/p3gm_figure_5.png)")
     if "figure_6" in found:
         curves = found["figure_6"]
         sizes = list(next(iter(curves.values())))
