@@ -67,6 +67,10 @@ class ReleaseError(SfumatoError, ValueError):
     """A release is damaged, hostile, or of a format this version does not know."""
 
 
+class SchemaWarning(UserWarning):
+    """A schema that could be read leaves something out."""
+
+
 class PrivacyWarning(UserWarning):
     """A setting that is allowed but weakens what the guarantee means."""
 

@@ -489,6 +489,42 @@ class TestMixtures:
         assert named in result.err
 
 
+FITTING = ("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", "1")
+
+
+class TestOutputsThatAreInputs:
+    """No output takes the place of a file that the call reads or keeps, also not with --overwrite."""
+
+    @pytest.mark.parametrize(
+        ("command", "out", "named"),
+        [
+            (FITTING, "people.csv", "data"),
+            (FITTING, "./schema.yaml", "schema"),
+            ((*FITTING, "--ledger", "l"), "l", "ledger"),
+            ((*FITTING, "--ledger", "l"), "l.lock", "ledger"),
+            ((*FITTING, "--checkpoint", "c"), "c", "checkpoint"),
+            (FITTING, "../{here}", "data"),
+            (("tune", *FITTING[1:], "--grid", "marginal_share=0.3,0.5"), "people.csv", "data"),
+            (("schema", "draft", "people.csv"), "people.csv", "data"),
+            (("sample", "r", "-n", "5"), "r", "release"),
+            (("report", "r", "--real", "people.html"), "people.html", "real"),
+        ],
+    )
+    def test_it_is_refused(self, fitted, call, command, out, named):
+        assert call("ledger", "create", "l", "--epsilon", "9", "--delta", "1e-5").code == 0
+        (fitted / "people.html").write_bytes((fitted / "people.csv").read_bytes())
+        before = {path: path.read_bytes() for path in fitted.rglob("*") if path.is_file()}
+        result = call(*command, "--out", out.format(here=fitted.name), "--overwrite")
+        assert result.code == 2
+        assert f"which is the {named} of this call" in result.err
+        assert {path: path.read_bytes() for path in fitted.rglob("*") if path.is_file()} == before
+
+    def test_an_existing_ledger_stays(self, folder, call):
+        assert call("ledger", "create", "l", "--epsilon", "1", "--delta", "1e-5").code == 0
+        result = call("ledger", "create", "l", "--epsilon", "9", "--delta", "1e-5")
+        assert (result.code, "Name another file" in result.err, "overwrite" in result.err) == (2, True, False)
+
+
 class TestExistingOutputs:
     """An output that exists is refused before any work is done, and replaced with --overwrite."""
 
@@ -702,3 +738,32 @@ class TestGiven:
         assert result.code == 2
         assert said in result.err
         assert not Path("g.csv").exists()
+
+
+def test_a_schema_that_leaves_something_open(folder, call):
+    Path("open.yaml").write_text("rows: 240\ncolumns:\n  age: {kind: integer, discover: true}\n", encoding="utf-8")
+    assert call("schema", "check", "open.yaml").code == 0
+    for command in (
+        ("validate", "people.csv"),
+        ("tune", "people.csv", "--epsilon", "1", "--grid", "a=1", "--out", "r"),
+    ):
+        result = call(*command, "--schema", "open.yaml")
+        assert result.code == 2
+        if command[0] == "validate":
+            assert "declares every column" in result.err
+
+
+@pytest.mark.filterwarnings("default::sfumato.errors.SchemaWarning")
+def test_an_import_names_what_it_leaves_out(folder, call):
+    text = "'':\n  s:\n    t:\n      rows: 10\n      sex: {type: string}\n      age: {type: int, lower: 0, upper: 9}\n"
+    Path("sn.yaml").write_text(text, encoding="utf-8")
+    result = call("schema", "import", "sn.yaml", "--format", "smartnoise", "--out", "im.yaml")
+    assert (result.code, "'sex'" in result.err) == (0, True)
+
+
+def test_images_are_not_discovered(folder, call):
+    np.savez("i.npz", x=np.zeros((30, 4, 4), np.uint8), y=np.arange(30) % 2)
+    result = call("fit", "i.npz", "--epsilon", "1", "--delta", "1e-5", "--out", "img")
+    assert result.code == 2
+    assert "images in column 'x'" in result.err
+    assert not Path("img").exists()

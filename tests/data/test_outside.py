@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato.data.coding import code_column
-from sfumato.data.kinds import Boolean, Categorical, Continuous, DateTime, Integer
+from sfumato.data.drafting import draft_schema
+from sfumato.data.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer
 from sfumato.data.outside import CLAMPED, INSIDE, NOWHERE, outside_marks
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
@@ -57,3 +58,13 @@ def test_cells_that_arrow_refuses_stand_alone():
     marks = outside_marks(kind, column, missing=())
     assert len(marks) == len(code_column(kind, column, missing=())) == 3
     assert marks[0] == marks[2] == NOWHERE
+
+
+def test_what_int64_cannot_hold_is_beyond_any_bound():
+    column = pa.array([0, 2**63 - 1, 2**63, 2**64 - 1, None], pa.uint64())
+    kind = Integer(lower=0, upper=2**62, nullable=True)
+    assert outside_marks(kind, column, missing=()).tolist() == [INSIDE, CLAMPED, CLAMPED, CLAMPED, INSIDE]
+    whole = Integer(lower=2**62, upper=2**63 - 1, nullable=True)
+    assert outside_marks(whole, column, missing=()).tolist() == [CLAMPED, INSIDE, CLAMPED, CLAMPED, INSIDE]
+    found = draft_schema(open_source(pa.table({"x": pa.array([2**63 + i for i in range(30)], pa.uint64()), "y": [True] * 30})))
+    assert isinstance(found.schema.columns["x"], Identifier)

@@ -354,3 +354,17 @@ def test_memory_is_that_of_a_chunk_and_not_of_the_file(estimator, tmp_path, monk
         finally:
             tracemalloc.stop()
     assert peaks[1] < peaks[0] + rows.nbytes / 8
+
+
+def test_cells_that_are_no_numbers_stop_no_fit():
+    """Of a list, and of a masked array, whose mask is what is missing; as NaN is in any other form."""
+    rows = [[0.5], [-0.5]] * 20
+
+    def centre(records):
+        return DPKMeans(1, epsilon=1.0, n_public=41, bounds=(-1, 1), seed=0).fit(records).cluster_centers_
+
+    masked = np.ma.masked_array(np.array([*rows, [0.9]]), mask=[*[[False]] * 40, [True]])
+    known = centre(np.array([*rows, [np.nan]]))
+    for records in ([*rows, ["n/a"]], [*rows, [None]], masked):
+        np.testing.assert_array_equal(centre(records), known)
+    np.testing.assert_array_equal(centre([*rows, [10**400]]), centre([*rows, [1.0]]))

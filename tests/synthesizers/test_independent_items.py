@@ -128,3 +128,15 @@ def test_an_error_while_fitting_shows_no_item():
         METHOD.fit(data, schema=CELLS)
     assert "987654321" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_of_a_long_table_the_id_is_what_is_protected(tmp_path):
+    """In certificates and ledgers: rows and people are not one account."""
+    plan = sfumato.IndependentItems(epsilon=1.0, delta=1e-5).describe_plan(LONG)
+    assert plan["unit"] == {"name": "who", "max_rows": 1}
+    sfumato.create_ledger(tmp_path / "l", epsilon=9.0, delta=1e-4)
+    table = pa.table({"who": OWNERS, "items": pa.array(FLAT)})
+    sfumato.IndependentItems(epsilon=1.0, delta=1e-5).fit(table, schema=LONG, ledger=tmp_path / "l")
+    rows = Schema.from_dict({"rows": 4000, "columns": {"who": {"kind": "boolean"}}})
+    with pytest.raises(ConfigError, match="'who', got 'row'"):
+        sfumato.ConditionalGaussian(epsilon=1.0, delta=1e-5).fit(table, schema=rows, ledger=tmp_path / "l")

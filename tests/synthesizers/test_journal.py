@@ -14,10 +14,11 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 
 from fixtures import tables
 from fixtures.methods import QUICK, SMALL
-from sfumato import P3GM, ConditionalGaussian, load
+from sfumato import DPVAE, P3GM, ConditionalGaussian, create_ledger, load
 from sfumato.errors import ConfigError
 from sfumato.privacy.ledger import Ledger
 from sfumato.synthesizers import journal
+from sfumato.synthesizers.data_ledger import read_ledger
 from sfumato.synthesizers.journal import written_out
 
 SETTINGS = {**SMALL, "epochs": 40, "batch_size": 100}
@@ -123,6 +124,30 @@ class TestGoingOn:
 
 
 class TestRefusals:
+    @pytest.mark.parametrize("make", [method, lambda: DPVAE(epsilon=1.0, **SETTINGS)])
+    def test_a_finished_fit_is_told_again_and_never_made_again(self, tmp_path, make):
+        """As when the release could not be saved; and an old copy of the checkpoint makes no second release."""
+        ledger, path = tmp_path / "a.ledger", tmp_path / "fit.checkpoint"
+        create_ledger(ledger, epsilon=1.5, delta=1e-3)
+        copies = []
+
+        def progress(stage):
+            if path.exists():
+                copies.append(path.read_bytes())
+
+        def again():
+            options = {"schema": tables.schema(), "target": "income", "checkpoint": path, "ledger": ledger}
+            return make().fit(tables.frame(), progress=progress, **options)
+
+        first, whole = again(), path.read_bytes()
+        second = again()
+        assert all(np.array_equal(first.parameters[name], second.parameters[name]) for name in first.parameters)
+        assert [entry.status for entry in read_ledger(ledger).fits] == ["finished"]
+        path.write_bytes(next(copy for copy in copies if copy != whole))
+        with pytest.raises(ConfigError, match="new noise"):
+            again()
+        assert [entry.status for entry in read_ledger(ledger).fits] == ["finished"]
+
     def test_another_fit(self, tmp_path):
         path = tmp_path / "fit.checkpoint"
         with pytest.raises(Stop):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.output import notes, print_json, print_table, say
-from sfumato.data.atomic import refuse_existing
+from sfumato.data.atomic import refuse_existing, refuse_inputs
 from sfumato.data.documents import write_text
 from sfumato.data.drafting import draft_schema
 from sfumato.data.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
@@ -59,6 +59,7 @@ def draft_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a first schema for you to edit. It is NOT private: its facts are read off the records."""
+    refuse_inputs(out, data=data)
     refuse_existing(out, overwrite=overwrite)
     text = draft_schema(open_source(data)).to_yaml()
     write_text(out, text, overwrite=overwrite)
@@ -106,6 +107,7 @@ def import_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn another tool's description of a table into a schema."""
+    refuse_inputs(out, description=source)
     refuse_existing(out, overwrite=overwrite)
     schema = _IMPORTERS[format_](source)
     schema.save(out, overwrite=overwrite)

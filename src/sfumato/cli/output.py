@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from sfumato.data.kinds import Image
 from sfumato.release import Release
+from sfumato.release.mixtures import MixtureSet
 
 results = Console(highlight=False, emoji=False)
 notes = Console(stderr=True, highlight=False, emoji=False)
@@ -46,7 +48,9 @@ def tell_written(release: Release, out: Path) -> None:
     """Say where a release lies and what comes next; and, of one that is not private, that it is not."""
     if not release.certificate.private:
         say("This release is NOT private: its noise came from a seed, or there was none.")
-    say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
+    images = any(isinstance(release.schema.columns[name], Image) for name in release.schema.released)
+    number_of_rows = "" if release.sampler["name"] == MixtureSet.name else " -n 1000"
+    say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic.{'npz' if images else 'csv'}")
 
 
 def print_cost(description: Mapping[str, Any]) -> None:

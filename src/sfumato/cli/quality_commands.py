@@ -19,7 +19,7 @@ from sfumato.cli.options import (
     TargetOption,
 )
 from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
-from sfumato.data.atomic import refuse_existing
+from sfumato.data.atomic import refuse_existing, refuse_inputs
 from sfumato.data.drafting import draft_schema
 from sfumato.data.kinds import LevelKind
 from sfumato.data.schema import Schema
@@ -150,6 +150,7 @@ def report_command(
             raise ConfigError(f"Expected --real beside {option}, got none. Pass the real rows that were released.")
     if out.suffix.lower() not in {".html", ".htm"}:
         raise ConfigError(f"Expected --out to name a page that ends in .html, got {str(out)!r}.")
+    refuse_inputs(out, release=release, real=real, test=test)
     refuse_existing(out, overwrite=overwrite)
     write_report(release, out, real=real, test=test, target=target, seed=seed, overwrite=overwrite)
     if real is None:

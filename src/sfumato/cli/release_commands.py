@@ -36,7 +36,7 @@ from sfumato.cli.options import (
     TargetOption,
 )
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
-from sfumato.data.atomic import refuse_existing
+from sfumato.data.atomic import refuse_existing, refuse_inputs
 from sfumato.data.open_schema import OpenSchema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
@@ -173,6 +173,7 @@ def fit_command(
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
     synthesizer = _synthesizer(method, epsilon, delta, **options)
+    refuse_inputs(out, data=data, schema=schema, checkpoint=checkpoint, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker="manifest.json")
     n_public = _rows(rows, buy_rows)
     if schema is not None and kinds is not None:
@@ -279,6 +280,7 @@ def sample_command(
     """Draw synthetic rows from a release, any number, in constant memory."""
     from sfumato.data.sinks import output_marker, write_table
 
+    refuse_inputs(out, release=release)
     refuse_existing(out, overwrite=overwrite, marker=output_marker(out))
     found = load(release)
     batches = found.batches(

@@ -24,7 +24,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, print_cost, say, tell_written
 from sfumato.cli.release_commands import PURPOSES
-from sfumato.data.atomic import refuse_existing
+from sfumato.data.atomic import refuse_existing, refuse_inputs
 from sfumato.data.documents import read_document
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
@@ -76,6 +76,7 @@ def tune_command(
         raise ConfigError(f"Expected either --grid or --candidates, got {'neither' if grid is None else 'both'}.")
     listed = _grid(grid or []) if candidates is None else _listed(candidates)
     methods = [_candidate(method, settings, epsilon, delta) for settings in listed]
+    refuse_inputs(out, data=data, schema=schema, candidates=candidates, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker="manifest.json")
     known = Schema.load(schema)
     # nothing of the progress is shown: it would tell how often, and what, was fitted

@@ -14,6 +14,29 @@ import pyarrow as pa
 from sfumato.errors import OutputError, SfumatoError
 
 
+def refuse_inputs(path: Path, **inputs: str | os.PathLike[str] | None) -> None:
+    """Raise if an output would replace a file that the same call reads or keeps.
+
+    Args:
+        path: the file or directory to write.
+        inputs: what they are called in the message, and where they are; None where there is none.
+
+    Raises:
+        OutputError: it is one of them, or a folder that one of them lies in.
+    """
+    place = Path(os.path.realpath(path))
+    for name, given in inputs.items():
+        if given is None:
+            continue
+        taken = Path(os.path.realpath(given))
+        beside = [taken.with_name(f"{taken.name}.lock")] if name == "ledger" else []
+        if place in (taken, *taken.parents, *beside):
+            raise OutputError(
+                f"Expected an output of its own, got {path}, which is the {name} of this call or holds it. Choose "
+                "another name."
+            )
+
+
 def refuse_existing(path: Path, *, overwrite: bool, marker: str | None = None) -> None:
     """Raise unless an output may be written to `path`.
 

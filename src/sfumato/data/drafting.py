@@ -34,6 +34,7 @@ from sfumato.data.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_col
 from sfumato.errors import DataError, SchemaError
 
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
+_LARGEST_WHOLE = 2**63 - 1
 _FEW_LABELS = 50  # text with at most so many values is a list of labels
 _SPARSEST = 4  # whole numbers of which fewer than one in so many are items are names, not places in a list
 _LOGICAL = ({"true", "false"}, {"TRUE", "FALSE"}, {"True", "False"})
@@ -176,6 +177,11 @@ def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[Column
         labels = tuple(sorted(distinct, key=float))
         note = "few whole numbers: codes; if they count something, write kind: integer"
         return Categorical(categories=labels, nullable=nullable), note
+    if highest >= _LARGEST_WHOLE:  # what is larger is read as this
+        return (
+            Identifier(),
+            "whole numbers beyond 63 bits: not released; store them as text if they are codes",
+        )
     kind = Integer(lower=int(lowest), upper=int(highest), nullable=nullable)
     if distinct is not None and len(distinct) == survey.n_values > _FEW_LABELS:
         return kind, "every value differs: if it names a record, write kind: identifier"

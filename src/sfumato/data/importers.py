@@ -24,7 +24,7 @@ from sfumato.data.kinds import (
     Integer,
 )
 from sfumato.data.schema import MISSING_TOKENS, Schema, Unit
-from sfumato.errors import SchemaError
+from sfumato.errors import SchemaError, SchemaWarning
 
 _MOST_CODES = 10**6
 
@@ -199,7 +199,7 @@ def _warn_unknown(names: list[str]) -> None:
         warnings.warn(
             f"The file does not fix the domain of {', '.join(map(repr, names))}: declared as "
             "identifier, not released. Give bounds or categories to release them.",
-            UserWarning,
+            SchemaWarning,
             stacklevel=3,
         )
 

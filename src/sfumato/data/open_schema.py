@@ -69,9 +69,15 @@ class OpenSchema:
             target: a column whose classes are modelled apart is categorical unless `kinds` says otherwise.
 
         Raises:
-            SchemaError: `kinds` names a column that is not there, or an unknown kind.
+            SchemaError: `kinds` names a column that is not there, or an unknown kind; there are images.
         """
         kinds = dict(kinds or {})
+        images = [name for name, storage in source.storage.items() if isinstance(storage, pa.FixedShapeTensorType)]
+        if images:
+            raise SchemaError(
+                f"Expected a table to find a schema for, got images in column {images[0]!r}. Declare their bounds in a "
+                "schema: `sfumato schema draft` writes a first one."
+            )
         if target is not None:
             kinds.setdefault(target, "categorical")
         known = (*get_args(OpenKind), "identifier")

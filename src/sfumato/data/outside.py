@@ -22,6 +22,8 @@ from sfumato.data.kinds import MICROSECONDS, Continuous, Integer, LevelKind, Num
 from sfumato.data.levels import MISSING, UNKNOWN, find_levels
 from sfumato.data.numbers import read_floats, read_integers
 
+_INT64_MAX = np.uint64(2**63 - 1)
+
 INSIDE, CLAMPED, NOWHERE = 0, 1, 2
 """Marks of `outside_marks`."""
 
@@ -89,7 +91,10 @@ def _beyond(kind: NumericKind, cells: pa.Array, missing: Sequence[str]) -> tuple
         return (values < kind.lower - slack) | (values > kind.upper + slack), ~np.isnan(values)
     if isinstance(kind, Integer):
         values, valid = read_integers(cells, missing)
-        return (values < kind.lower) | (values > kind.upper), valid
+        beyond = (values < kind.lower) | (values > kind.upper)
+        if types.is_uint64(cells.type):  # what int64 cannot hold is above any bound, and is read as its largest number
+            beyond |= cells.fill_null(0).to_numpy(zero_copy_only=False) > _INT64_MAX
+        return beyond, valid
     micros, valid = read_microseconds(cells, missing, kind.format)
     first, last = tick_range(kind)
     ticks = micros // MICROSECONDS[kind.resolution]

@@ -88,6 +88,14 @@ class Schema:
         ids = [kind.id for kind in self.columns.values() if isinstance(kind, ItemSet) and kind.id is not None]
         return (*ids, *self.released)
 
+    @property
+    def protects(self) -> dict[str, Any]:
+        """Whom the guarantee protects, as certificates and ledgers name it: a row, a unit, or an id of a long table."""
+        if self.unit is not None:
+            return {"name": self.unit.column, "max_rows": self.unit.max_rows}
+        ids = [kind.id for kind in self.columns.values() if isinstance(kind, ItemSet) and kind.id is not None]
+        return {"name": ids[0] if ids else "row", "max_rows": 1}
+
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Schema:
         """Build a schema from plain values, as a schema file holds them.
@@ -99,6 +107,12 @@ class Schema:
             raise SchemaError(
                 "Expected a schema: a mapping with `columns`, from column names to their kinds. "
                 "`sfumato schema draft` writes a first one."
+            )
+        open_columns = [name for name, entry in document["columns"].items() if _is_open(entry)]
+        if open_columns:
+            raise SchemaError(
+                f"Expected a schema that declares every column, got `discover` for {shown(open_columns[0])}. Fits buy "
+                "what is left open; here it has to be declared."
             )
         faults = _unknown_keys(document, _KEYS, "the schema")
         columns: dict[str, ColumnKind] = {}
@@ -281,6 +295,10 @@ def _require_count(value: object, name: str) -> None:
 
 def _is_unicode(text: str) -> bool:
     return text.isascii() or text == text.encode("utf-8", "replace").decode()
+
+
+def _is_open(entry: object) -> bool:
+    return isinstance(entry, Mapping) and entry.get("discover") is True
 
 
 def _refuse(faults: list[str]) -> None:

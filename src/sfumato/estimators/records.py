@@ -35,7 +35,7 @@ class ArrayRecords:
         step = max(1, _CHUNK_BYTES // (8 * self.dimension))
         for start in range(0, len(self._array), step):
             with np.errstate(all="ignore"):  # a warning of a wide number that overflows would tell of it
-                chunk = np.asarray(self._array[start : start + step], dtype=np.float64)
+                chunk = np.ma.filled(self._array[start : start + step].astype(np.float64), np.nan)  # masked is missing
             yield {X: chunk}
 
 
@@ -84,7 +84,9 @@ def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anyt
         array = data
     elif isinstance(data, list) or (hasattr(data, "__array__") and not hasattr(data, "columns")):
         message = "Expected rows of numbers, all of one length, got something else."
-        array = attempt(lambda: np.asarray(data, dtype=np.float64), message)
+        array = attempt(
+            lambda: _listed(data) if isinstance(data, list) else np.asarray(data, dtype=np.float64), message
+        )
     else:
         columns = max(1, len(open_source(data).storage))
         return SourceRecords(open_source(data, chunk_rows=max(1, min(65_536, _CHUNK_BYTES // (8 * columns)))))
@@ -101,6 +103,23 @@ def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anyt
             "Expected at least one feature, got 0 feature(s) (shape=(n, 0)) while a minimum of 1 is required."
         )
     return ArrayRecords(array)
+
+
+def _listed(rows: list[Any]) -> np.ndarray:
+    """Return a list of rows as an array; a cell that is no number is missing, so that no record stops a fit."""
+    try:
+        return np.asarray(rows, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        return np.array([[_as_number(cell) for cell in row] for row in rows], dtype=np.float64)
+
+
+def _as_number(cell: object) -> float:
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except OverflowError:  # a whole number of any length
+        return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
+    except (ValueError, TypeError):
+        return np.nan
 
 
 @dataclass(frozen=True)

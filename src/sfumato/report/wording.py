@@ -20,6 +20,8 @@ def who(certificate: Mapping[str, Any]) -> str:
         return (
             "Each single row of the table. Somebody who has several rows is protected for each, not for all together."
         )
+    if rows == 1:
+        return f"Each {name}: all that was used of it is one record."
     return f"Each {name}, with all of its rows that were used (at most {rows})."
 
 

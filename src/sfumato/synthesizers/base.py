@@ -32,7 +32,7 @@ from sfumato.release.arrow_types import write_type
 from sfumato.synthesizers.arguments import check_target, noise_door, nominal_budget, open_schema, row_count
 from sfumato.synthesizers.data_ledger import Charge, charge, settled
 from sfumato.synthesizers.discovery import discover, discovery_stages
-from sfumato.synthesizers.journal import Journal, written_out
+from sfumato.synthesizers.journal import Journal, NoMoreNoise, written_out
 from sfumato.synthesizers.target_error import epsilon_for_error
 
 COUNT_STAGE = "count"
@@ -278,7 +278,10 @@ class Synthesizer(ABC):
         plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
         journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
         account = Ledger(plan, budget, progress)
-        with settled(self._charge(ledger, plan, schema, journal, private=noise.private)):
+        charged = self._charge(ledger, plan, schema, journal, private=noise.private)
+        if charged is not None and charged.complete:
+            noise = NoMoreNoise(noise)
+        with settled(charged):
             measured: list[tuple[str, Noisy]] = []
             n = rows or _bought_rows(OpenData(source, opened) if opened.open else records, account, noise, measured)
             if opened.open:
@@ -307,8 +310,7 @@ class Synthesizer(ABC):
                 "Expected noise that nobody can predict with a ledger, got a seed, or no noise: no budget pays for "
                 "that. Leave the seed out, or the ledger."
             )
-        unit = "row" if schema.unit is None else schema.unit.column
-        charged = charge(path, plan, method=self.method, unit=unit, resumes=journal.charge)
+        charged = charge(path, plan, method=self.method, unit=schema.protects["name"], resumes=journal.charge)
         journal.charge = charged.id
         return charged
 
@@ -372,12 +374,11 @@ class Synthesizer(ABC):
         declared: bool,
         discovered: Iterable[str] = (),
     ) -> dict[str, Any]:
-        unit = schema.unit
         return describe(
             plan=plan,
             budget=budget,
             method=self.method,
-            unit={"name": "row", "max_rows": 1} if unit is None else {"name": unit.column, "max_rows": unit.max_rows},
+            unit=schema.protects,
             n_public=n,
             n_public_source="declared" if declared else "bought",
             sampling=self.sampling(plan),

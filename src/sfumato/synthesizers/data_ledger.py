@@ -149,10 +149,13 @@ def create_ledger(
     """
     state = LedgerState(PrivacyBudget(epsilon, delta), neighbours)
     place = _real(path)
-    refuse_existing(place, overwrite=False)
+    refuse_existing(place, overwrite=True)  # its folder; that it is there says the next line, and better
+    taken = f"Expected no ledger yet, got {path}, which exists. Name another file."
+    if os.path.lexists(place):
+        raise OutputError(taken)
     with file_lock(place):
         if os.path.lexists(place):
-            raise OutputError(f"Expected no ledger yet, got {path}, which exists. Name another file.")
+            raise OutputError(taken)
         _write(place, state)
 
 
@@ -171,11 +174,13 @@ class Charge:
 
     Attributes:
         id: its name in the ledger.
+        complete: whether the fit had finished before: what it released may be told again, and no noise drawn anew.
     """
 
     def __init__(self, path: Path, fit: ChargedFit) -> None:
         self._path = path
         self.id = fit.id
+        self.complete = fit.entry == "finished"
 
     def end(self, entry: Literal["finished", "failed"]) -> None:
         """Note how the fit ended. The charge stands in any case.
@@ -198,12 +203,13 @@ def charge(path: str | os.PathLike[str], plan: Plan, *, method: str, unit: str, 
         plan: what the fit is going to spend, all of it.
         method: name of the method.
         unit: whom it protects: "row", or a column.
-        resumes: the charge that a checkpoint was kept under: the fit goes on, and is not charged again.
+        resumes: the charge that a checkpoint was kept under: the fit goes on, and is not charged again. One that has
+            finished may only be told again: see `Charge.complete`.
 
     Raises:
         BudgetExceededError: the ledger cannot pay for it. Nothing was charged.
         ConfigError: the file is no ledger, the fit is of another unit or relation than the ledger's, or the charge to
-            resume is not there, or of a fit that runs or has finished.
+            resume is not there, or of a fit that runs.
         OutputError: the file cannot be written. Nothing was charged.
     """
     place = _real(path)
@@ -225,13 +231,13 @@ def settled(charged: Charge | None) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if charged is not None:
+        if charged is not None and not charged.complete:  # what has finished has left, whatever becomes of a copy
             with contextlib.suppress(ConfigError, OutputError):
                 charged.end("failed")
         raise
     problem = None
     try:
-        if charged is not None:
+        if charged is not None and not charged.complete:
             charged.end("finished")
     except (ConfigError, OutputError) as error:
         problem = str(error)
@@ -267,12 +273,14 @@ def _refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: obje
 
 def _resumed(state: LedgerState, plan: Plan, resumes: str, path: object) -> tuple[tuple[ChargedFit, ...], ChargedFit]:
     found = [fit for fit in state.fits if fit.id == resumes and _events(fit.plan) == _events(plan)]
-    if not found or found[0].status in ("running", "finished"):
-        what = "of no fit in it" if not found else f"of a fit that is {found[0].status}"
+    if not found or found[0].status == "running":
+        what = "of no fit in it" if not found else "of a fit that is running"
         raise ConfigError(
             f"Expected the checkpoint of a fit that charged the ledger {path} and was stopped, got one {what}. "
             "Name another file as checkpoint: the fit then starts, and is charged, anew."
         )
+    if found[0].status == "finished":
+        return state.fits, found[0]
     again = replace(found[0], entry="running", ended=None, process=ProcessMark.own())
     return tuple(again if fit.id == resumes else fit for fit in state.fits), again
 

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 import safetensors
@@ -21,6 +21,7 @@ import safetensors.numpy
 from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.errors import ConfigError, OutputError
 from sfumato.learners.progress import Progress
+from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.ledger import Ledger
 
 _FORMAT = 1
@@ -132,6 +133,25 @@ class Journal:
             sound = False
         if not sound:
             raise ConfigError(f"Expected {path} to be a whole checkpoint, got a damaged one. Name another file.")
+
+
+@final
+class NoMoreNoise(NoiseSource):
+    """The door of a fit that has finished: its checkpoint is told again, and whatever asks for noise is refused.
+
+    An earlier state of the checkpoint would draw the rest anew: a second release, which nothing paid for.
+    """
+
+    def __init__(self, door: NoiseSource) -> None:
+        self.private, self.silent = door.private, door.silent
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise ConfigError(
+            "Expected the last state of the checkpoint of a fit that has finished, got an earlier one, which would "
+            "draw new noise that nothing has paid for. Name another file: the fit then starts, and is charged, anew."
+        )
+
+    gaussian = rounded_gaussian = normals = bernoulli = poisson_samples = subsets = _refuse
 
 
 class _Descent(Progress):

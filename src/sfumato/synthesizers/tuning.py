@@ -106,7 +106,7 @@ def tune(
     records = PrivateData(open_source(data), schema)
     form = source_form(records)
     account = SearchLedger(search.plans, search.budget)
-    unit = "row" if schema.unit is None else schema.unit.column
+    unit = schema.protects["name"]
     charged = None if ledger is None else charge(ledger, search.plans[0], method=METHOD, unit=unit)
     with settled(charged):
         best = search.run(records, account, noise)
@@ -208,13 +208,12 @@ class Search:
 
     def description(self, best: Best) -> dict[str, Any]:
         """Return all of the certificate but `private`."""
-        unit = self.schema.unit
         chosen = self.candidates[best.candidate]
         found = describe(
             plan=self.plans[best.candidate],
             budget=self.budget,
             method=chosen.method,
-            unit={"name": "row", "max_rows": 1} if unit is None else {"name": unit.column, "max_rows": unit.max_rows},
+            unit=self.schema.protects,
             n_public=self.rows,
             n_public_source="declared",
             sampling=chosen.sampling(self.plans[best.candidate]),
