@@ -66,5 +66,6 @@ def test_what_int64_cannot_hold_is_beyond_any_bound():
     assert outside_marks(kind, column, missing=()).tolist() == [INSIDE, CLAMPED, CLAMPED, CLAMPED, INSIDE]
     whole = Integer(lower=2**62, upper=2**63 - 1, nullable=True)
     assert outside_marks(whole, column, missing=()).tolist() == [CLAMPED, INSIDE, CLAMPED, CLAMPED, INSIDE]
-    found = draft_schema(open_source(pa.table({"x": pa.array([2**63 + i for i in range(30)], pa.uint64()), "y": [True] * 30})))
+    numbers = pa.array([2**63 + i for i in range(30)], pa.uint64())
+    found = draft_schema(open_source(pa.table({"x": numbers, "y": [True] * 30})))
     assert isinstance(found.schema.columns["x"], Identifier)
