@@ -7,7 +7,7 @@ import pytest
 from fixtures import tables
 from sfumato import ConditionalGaussian, Fidelity, NonPrivate, Schema, Training, load
 from sfumato.data.kinds import Boolean, Categorical, Continuous, Integer
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.synthesizers import gaussian
 
 N = 4_000
@@ -192,3 +192,24 @@ class TestPurpose:
         schema = tables.schema()
         plans = [ConditionalGaussian(epsilon=1.0, purpose=p).plan(schema) for p in (Fidelity(), Training())]
         assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize("settings", [{"purpose": Training()}, {"pose": "affine"}])
+def test_settings_of_images_are_refused_for_tables(settings):
+    with pytest.raises(ConfigError, match="images only"):
+        ConditionalGaussian(epsilon=1.0, **settings).plan(tables.schema())
+
+
+def test_arguments_of_a_wrong_type():
+    method, frame = ConditionalGaussian(epsilon=1.0), tables.frame()
+    for schema in (None, 5, tables.schema().to_dict()):
+        with pytest.raises(ConfigError, match="schema"):
+            method.fit(frame, schema=schema)
+    with pytest.raises(ConfigError, match="progress"):
+        method.fit(frame, schema=tables.schema(), progress=5)
+    release = method.fit(frame, schema=tables.schema(), target="income")
+    for asked in ({"given": "age"}, {"class_counts": ["<=50K"]}):
+        with pytest.raises(ConfigError, match=next(iter(asked))):
+            release.sample(3, **asked)
+    with pytest.raises(ReleaseError, match="path"):
+        load(None)

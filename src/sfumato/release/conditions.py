@@ -46,6 +46,9 @@ class Conditions:
         Raises:
             ConfigError: a column or a value is not the schema's, or the release cannot have such rows.
         """
+        for argument, asked in (("given", given), ("class_counts", class_counts)):
+            if asked is not None and not isinstance(asked, Mapping):
+                raise ConfigError(f"Expected {argument} to be a mapping, got {type(asked).__name__}.")
         values = {name: _read(schema, storage, name, value) for name, value in dict(given or {}).items()}
         if values:
             sampler = sampler.given({name: value.code for name, value in values.items()})

@@ -118,6 +118,8 @@ def load(path: str | os.PathLike[str]) -> Release:
     Raises:
         ReleaseError: not a release, damaged, hostile, or of a format that this version does not know.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ReleaseError(f"Expected the path of a release, got {type(path).__name__}.")
     path = Path(path)
     try:
         return _load(path)

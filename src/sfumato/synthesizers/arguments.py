@@ -17,6 +17,11 @@ def open_schema(schema: Schema | OpenSchema | str | os.PathLike[str]) -> OpenSch
     """Return the public description of the data, with what it leaves open."""
     if isinstance(schema, OpenSchema):
         return schema
+    if not isinstance(schema, Schema | str | os.PathLike):
+        raise ConfigError(
+            f"Expected schema to be a Schema or the path of a schema file, got {type(schema).__name__}. "
+            "Schema.from_dict makes one of a mapping."
+        )
     return OpenSchema(schema) if isinstance(schema, Schema) else OpenSchema.load(os.fspath(schema))
 
 

@@ -263,6 +263,8 @@ class Synthesizer(ABC):
         ledger: str | os.PathLike[str] | None,
     ) -> Release:
         """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
+        if progress is not None and not callable(progress):
+            raise ConfigError(f"Expected progress to be a function of a stage's name, got {progress!r}.")
         opened = open_schema(schema)
         schema = opened.nominal
         rows = row_count(schema, n_public)
