@@ -47,7 +47,7 @@ def test_a_grid_against_a_ledger(folder, call):
 
 
 def test_a_list_of_candidates_and_how_often_is_not_told(folder, call, monkeypatch):
-    (folder / "tries.yaml").write_text("- {marginal_share: 0.3}\n- {marginal_share: 0.5, purpose: fidelity}\n")
+    (folder / "tries.yaml").write_text("- {marginal_share: 0.3}\n- {marginal_share: 0.5, purpose: training}\n")
     lengths = set()
     for repetitions in (1, 3):
         monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise, k=repetitions: k)

@@ -194,12 +194,6 @@ class TestPurpose:
         assert plans[0] == plans[1]
 
 
-@pytest.mark.parametrize("settings", [{"purpose": Training()}, {"pose": "affine"}])
-def test_settings_of_images_are_refused_for_tables(settings):
-    with pytest.raises(ConfigError, match="images only"):
-        ConditionalGaussian(epsilon=1.0, **settings).plan(tables.schema())
-
-
 def test_arguments_of_a_wrong_type():
     method, frame = ConditionalGaussian(epsilon=1.0), tables.frame()
     for schema in (None, 5, tables.schema().to_dict()):

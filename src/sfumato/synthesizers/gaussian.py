@@ -101,8 +101,6 @@ class ConditionalGaussian(Synthesizer):
         """For tables two releases, for images four; see the module's docstring."""
         if has_image(schema):
             return image_stages(schema, self.purpose)
-        if isinstance(self.purpose, Training) or self.pose != "auto":
-            raise ConfigError("Expected a purpose or a pose for images only, got one for a table. Leave it out.")
         facts = _Facts.of(schema, target, self.level_groups)
         require_fits(facts.n_classes, facts.n_level_cells + facts.n_number_entries, facts.n_features)
         ratio = float(np.sqrt(2))
