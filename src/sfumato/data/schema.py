@@ -85,16 +85,19 @@ class Schema:
     @property
     def written(self) -> tuple[str, ...]:
         """The columns of samples: the released ones, and before a set of a long table the column `id`."""
-        ids = [kind.id for kind in self.columns.values() if isinstance(kind, ItemSet) and kind.id is not None]
-        return (*ids, *self.released)
+        return (*self._ids, *self.released)
+
+    @property
+    def _ids(self) -> list[str]:
+        """The columns of long tables that say whose set a row belongs to."""
+        return [kind.id for kind in self.columns.values() if isinstance(kind, ItemSet) and kind.id is not None]
 
     @property
     def protects(self) -> dict[str, Any]:
         """Whom the guarantee protects, as certificates and ledgers name it: a row, a unit, or an id of a long table."""
         if self.unit is not None:
             return {"name": self.unit.column, "max_rows": self.unit.max_rows}
-        ids = [kind.id for kind in self.columns.values() if isinstance(kind, ItemSet) and kind.id is not None]
-        return {"name": ids[0] if ids else "row", "max_rows": 1}
+        return {"name": next(iter(self._ids), "row"), "max_rows": 1}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Schema:

@@ -34,7 +34,7 @@ def nearest_rows(
     """Distances from synthetic rows to the nearest real ones, and the coverage of the real rows.
 
     Rows are vectors: levels one-hot, numbers standardised by the real rows. A cell outside the schema is at least 1
-    away from every synthetic or real cell that it is compared with. At most 2,000 rows of each table are used,
+    away from every cell of a row of the other kind, real or synthetic. At most 2,000 rows of each table are used,
     drawn by `seed`; distances depend on how many there are. Neighbours are scikit-learn's.
 
     Privacy: none. It reads the real records without noise. **The figures prove nothing about privacy.**

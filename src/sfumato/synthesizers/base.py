@@ -264,7 +264,8 @@ class Synthesizer(ABC):
     ) -> Release:
         """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
         if progress is not None and not callable(progress):
-            raise ConfigError(f"Expected progress to be a function of a stage's name, got {progress!r}.")
+            # its type only: what was passed by mistake may be records
+            raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")
         opened = open_schema(schema)
         schema = opened.nominal
         rows = row_count(schema, n_public)
