@@ -199,7 +199,7 @@ def test_arguments_of_a_wrong_type():
     for schema in (None, 5, tables.schema().to_dict()):
         with pytest.raises(ConfigError, match="schema"):
             method.fit(frame, schema=schema)
-    with pytest.raises(ConfigError, match="progress.*got DataFrame") as caught:
+    with pytest.raises(ConfigError, match=r"progress.*got DataFrame") as caught:
         method.fit(frame, schema=tables.schema(), progress=frame)
     assert "<=50K" not in str(caught.value)
     release = method.fit(frame, schema=tables.schema(), target="income")
