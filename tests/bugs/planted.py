@@ -452,6 +452,20 @@ BUGS = [
         "if len({plan.parts[0] for plan in self._plans}) != 1:",
         "tests/privacy/test_search_accounts.py -k unlike",
     ),
+    PlantedBug(
+        "many steps are composed in 64 bits",
+        "privacy/pld.py",
+        "fft.rfft(step._probs.astype(np.longdouble), size)",
+        "fft.rfft(step._probs, size)",
+        "tests/privacy/test_pld.py -k composed_exactly",
+    ),
+    PlantedBug(
+        "a stranger's number of steps buys room in delta",
+        "privacy/accounting.py",
+        "min(LARGEST_STEP_ROUNDING * steps, delta / 10)",
+        "LARGEST_STEP_ROUNDING * steps",
+        "tests/privacy/test_certificate.py -k buys_room",
+    ),
 ]
 
 # names that a wrong text uses

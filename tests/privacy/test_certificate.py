@@ -7,7 +7,8 @@ import json
 import pytest
 
 from sfumato.errors import ReleaseError
-from sfumato.privacy.accounting import account
+from sfumato.privacy import pld
+from sfumato.privacy.accounting import account, with_rounding
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.plan import Neighbours, Plan, Stage
@@ -127,6 +128,21 @@ def test_a_certificate_that_understates_is_found_out():
     content["epsilon"] = 0.001
     with pytest.raises(ReleaseError, match="Do not trust"):
         Certificate.from_dict(content).verify()
+
+
+def test_a_machine_without_extended_precision_finds_the_same(monkeypatch):
+    """Its accounts of many sampled steps are larger, by what 64 bits may have cost."""
+    steps = Stage(name="sgd", noise_multiplier=1.4, sampling_probability=0.002, count=20_000)
+    found = certificate(plan=Plan([steps]), budget=PrivacyBudget(2.0, 1e-9))
+    monkeypatch.setattr(pld, "STEP_ROUNDING", pld.LARGEST_STEP_ROUNDING)
+    assert found.recompute() > found.epsilon + 1e-5
+    found.verify()
+
+
+def test_no_number_of_steps_buys_room():
+    plan = Plan([Stage(name="sgd", noise_multiplier=1e6, sampling_probability=1e-6, count=10**13)])
+    assert with_rounding(plan, 1e-5) <= 1.1001e-5
+    assert with_rounding(Plan([Stage(name="moments", noise_multiplier=1.0)]), 1e-5) == 1e-5
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sfumato.privacy.accounting import account, account_curve, recompute_epsilon
 from sfumato.privacy.across_fits import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import event_to_dict, stage_from_dict
+from sfumato.privacy.certificate_events import event_to_dict, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.privacy.search_ledger import SearchLedger

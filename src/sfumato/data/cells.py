@@ -8,12 +8,37 @@ Everything here is elementwise: what a cell becomes never depends on the cells b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
+
+
+def total(read: Callable[[pa.Array], np.ndarray], cells: pa.Array, refused: Callable[[int], np.ndarray]) -> np.ndarray:
+    """Return what `read` makes of cells; where Arrow refuses some, halve until they stand alone.
+
+    Halving keeps an elementwise map elementwise: a refused cell does not change what is made of the cells beside it.
+
+    Args:
+        read: an elementwise map from n cells to shape (n,), which may raise.
+        cells: of any Arrow type.
+        refused: what n refused cells are, shape (n,).
+
+    Raises:
+        MemoryError: as `read` does.
+    """
+    try:
+        return read(cells)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  whatever the text of the exception, it may hold a cell
+        pass
+    if len(cells) <= 1:
+        return refused(len(cells))
+    middle = len(cells) // 2
+    return np.concatenate([total(read, half, refused) for half in (cells.slice(0, middle), cells.slice(middle))])
 
 
 def plain(cells: pa.Array) -> pa.Array:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from sfumato.data.cells import total
 from sfumato.data.dates import code_dates, decode_dates
 from sfumato.data.kinds import (
     ColumnKind,
@@ -128,21 +129,8 @@ def _not_coded(kind: object) -> str:
 
 
 def _code_totally(kind: LevelKind | NumericKind, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Code cells; where Arrow refuses some, halve until they stand alone: those are missing.
-
-    Halving keeps the map elementwise: a refused cell does not change the codes beside it.
-    """
-    try:
-        return _code(kind, cells, missing)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  whatever the text of the exception, it may hold a cell
-        pass
-    if len(cells) <= 1:
-        return _missing_codes(kind, len(cells))
-    middle = len(cells) // 2
-    halves = cells.slice(0, middle), cells.slice(middle)
-    return np.concatenate([_code_totally(kind, half, missing) for half in halves])
+    """Code cells; those that Arrow refuses are missing."""
+    return total(lambda part: _code(kind, part, missing), cells, lambda n: _missing_codes(kind, n))
 
 
 def _code(kind: LevelKind | NumericKind, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:

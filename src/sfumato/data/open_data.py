@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.cells import is_text, plain, read_text, without_tokens
+from sfumato.data.cells import is_text, plain, read_text, total, without_tokens
 from sfumato.data.chunks import Source
 from sfumato.data.engine import Rows
 from sfumato.data.levels import canonical_text, has_canonical_text
@@ -63,27 +63,18 @@ class OpenData:
 
 def numbers_of(texts: np.ndarray) -> np.ndarray:
     """Return texts as float64, NaN where one is no number or None; total."""
-    return _halved("continuous", pa.array(texts, pa.string()), ())
+    return _total("continuous", pa.array(texts, pa.string()), ())
 
 
 def _values_totally(kind: OpenKind, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
     cells = pa.array(column) if isinstance(column, np.ndarray) else column.combine_chunks()
-    return _halved(kind, pa.concat_arrays(cells.chunks) if isinstance(cells, pa.ChunkedArray) else cells, missing)
+    return _total(kind, pa.concat_arrays(cells.chunks) if isinstance(cells, pa.ChunkedArray) else cells, missing)
 
 
-def _halved(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
-    """Read cells; where Arrow refuses some, halve until they stand alone: those are missing."""
-    try:
-        return _values(kind, cells, missing)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  whatever the text of the exception, it may hold a cell
-        pass
-    if len(cells) <= 1:
-        numeric = kind in ("integer", "continuous")
-        return np.full(len(cells), np.nan if numeric else None, dtype=np.float64 if numeric else object)
-    middle = len(cells) // 2
-    return np.concatenate([_halved(kind, half, missing) for half in (cells.slice(0, middle), cells.slice(middle))])
+def _total(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    """Read cells; those that Arrow refuses are missing."""
+    none, dtype = (np.nan, np.float64) if kind in ("integer", "continuous") else (None, object)
+    return total(lambda part: _values(kind, part, missing), cells, lambda n: np.full(n, none, dtype=dtype))
 
 
 def _values(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.data.cells import dictionary_indices, is_text, plain, read_text, valid_mask
+from sfumato.data.cells import dictionary_indices, is_text, plain, read_text, total, valid_mask
 from sfumato.data.dates import read_microseconds
 from sfumato.data.kinds import MICROSECONDS, Continuous, Integer, LevelKind, NumericKind, tick_range
 from sfumato.data.levels import MISSING, UNKNOWN, find_levels
@@ -59,28 +59,21 @@ def outside_marks(
     Privacy: none (pure function).
     """
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return np.concatenate([np.zeros(0, dtype=np.int8), *(_totally(kind, chunk, missing) for chunk in chunks)])
+    marks = [total(lambda part: _marks(kind, part, missing), chunk, _nowhere) for chunk in chunks]
+    return np.concatenate([np.zeros(0, dtype=np.int8), *marks])
 
 
-def _totally(kind: LevelKind | NumericKind, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """As `sfumato.data.coding` codes cells: where Arrow refuses some, halve until they stand alone."""
-    try:
-        masks = fault_masks(kind, cells, missing)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  whatever the text of the exception, it may hold a cell
-        masks = None
-    if masks is None and len(cells) > 1:
-        middle = len(cells) // 2
-        return np.concatenate([_totally(kind, half, missing) for half in (cells.slice(0, middle), cells.slice(middle))])
-    if masks is None:
-        return np.full(len(cells), NOWHERE, dtype=np.int8)
+def _marks(kind: LevelKind | NumericKind, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
     marks = np.full(len(cells), INSIDE, dtype=np.int8)
     if getattr(kind, "other", None) is None:
-        for fault, mask in masks.items():
+        for fault, mask in fault_masks(kind, cells, missing).items():
             if not (fault == "missing" and kind.nullable):
                 marks[mask] = CLAMPED if fault == "clamped" else NOWHERE
     return marks
+
+
+def _nowhere(n: int) -> np.ndarray:
+    return np.full(n, NOWHERE, dtype=np.int8)
 
 
 def _beyond(kind: NumericKind, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

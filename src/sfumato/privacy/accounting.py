@@ -21,7 +21,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
 from sfumato.privacy.plan import Neighbours, Plan, Stage
-from sfumato.privacy.pld import GridPLDAccountant
+from sfumato.privacy.pld import LARGEST_STEP_ROUNDING, GridPLDAccountant
 
 DEFAULT_INTERVAL = 1e-4
 COARSE_INTERVAL = 1e-3
@@ -65,6 +65,15 @@ def interval_for(plan: Plan) -> float:
             distance = (1.0 if stage.subset is None else stage.replace_distance) / stage.noise_multiplier
             interval = min(interval, 0.3 * stage.inclusion * math.sqrt(math.expm1(min(distance**2, 700.0))))
     return max(interval, _FINEST_INTERVAL)
+
+
+def with_rounding(plan: Plan, delta: float) -> float:
+    """Return δ and the most by which accounts of a plan on two machines may differ in it: repeated steps, in 64 bits.
+
+    A tenth more at most, so that no number of steps in a stranger's certificate buys room.
+    """
+    steps = sum(stage.count for stage in plan.stages if stage.inclusion is not None)
+    return delta + min(LARGEST_STEP_ROUNDING * steps, delta / 10)
 
 
 def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) -> PrivacyAccountant:

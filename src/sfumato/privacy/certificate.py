@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from dp_accounting import dp_event
-
-from sfumato.errors import ConfigError, ReleaseError
+from sfumato.errors import ReleaseError
 from sfumato.privacy.accounting import (
     DEFAULT_INTERVAL,
     account_curve,
@@ -20,11 +18,12 @@ from sfumato.privacy.accounting import (
     replacing_account,
     rough_epsilon,
     rough_event,
+    with_rounding,
 )
 from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.certificate_events import event_to_dict, plan_of, stage_from_dict
 from sfumato.privacy.certificate_form import FORMAT_VERSION, malformed
-from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
-from sfumato.privacy.repetitions import Repetitions
+from sfumato.privacy.plan import Neighbours, Plan, Stage
 
 _VERIFY_TOLERANCE = 1e-6
 _DETAIL_TOLERANCE = 1e-3  # of what the guarantee does not rest on: other versions may choose another grid
@@ -87,25 +86,6 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
     }
 
 
-def event_to_dict(stage: Stage) -> dict[str, Any]:
-    """Return a stage's event as plain values: one entry of a certificate's `events`."""
-    event = {
-        "stage": stage.name,
-        "type": stage.type,
-        "noise_multiplier": stage.noise_multiplier,
-        "sampling_probability": stage.sampling_probability,
-        "count": stage.count,
-        "replace_distance": stage.replace_distance,
-    }
-    if stage.extra_delta:
-        event["extra_delta"] = stage.extra_delta
-    if stage.subset is not None:
-        event |= {"subset_size": stage.subset.size, "source_size": stage.subset.source_size}
-    if stage.repetitions is not None:
-        event["repetitions"] = {"mean": stage.repetitions.mean, "shape": stage.repetitions.shape}
-    return event
-
-
 def _weight(stage: Stage) -> float:
     """A stage's part of the squared budget, up to a common factor: q²·(e^{1/σ²} − 1) per step when sampled."""
     if stage.inclusion is None:
@@ -153,7 +133,7 @@ class Certificate:
         problem = malformed(content)
         if problem is not None:
             raise ReleaseError(f"Expected a well-formed certificate in the release, but {problem}.")
-        plan = _plan_of(content["events"])
+        plan = plan_of(content["events"])
         if plan is not None and plan.neighbours.value != content["neighbours"]:
             raise ReleaseError("Expected a certificate whose events have an account under its neighbours.")
         if plan is not None and plan.extra_delta > content["extra_delta"] * (1 + 1e-12):
@@ -208,8 +188,11 @@ class Certificate:
             ReleaseError: the events are not of a kind this version knows, or there was no noise.
             UnsupportedEventError: the events have no account under that relation.
         """
+        return self._recompute(self.neighbours if neighbours is None else neighbours)
+
+    def _recompute(self, neighbours: Neighbours, *, elsewhere: bool = False) -> float:
+        """Return ε; with `elsewhere`, at the largest δ that another machine may have taken for this one."""
         content = self.content
-        neighbours = self.neighbours if neighbours is None else neighbours
         if content["epsilon"] is None:
             raise ReleaseError("Expected a release with noise: this one has none, so there is no epsilon to recompute.")
         plan = Plan(map(stage_from_dict, content["events"]))
@@ -221,7 +204,7 @@ class Certificate:
         self._refuse_long_work(interval or 1.0)
         return recompute_epsilon(
             plan.events(neighbours),
-            content["delta"],
+            with_rounding(plan, content["delta"]) if elsewhere else content["delta"],
             accountant=accountant,
             value_discretization_interval=interval,
             neighbours=neighbours,
@@ -246,13 +229,15 @@ class Certificate:
     def verify(self) -> None:
         """Check all that is stated of the cost against the listed events: ε under both relations, curve, and stages.
 
+        A certificate of another machine may differ in δ by the rounding of its sampled steps: that much is allowed.
+
         Raises:
             ReleaseError: the events cost more than is stated, are shared out otherwise, or there was no noise.
         """
         stated = {self.neighbours: self.epsilon or 0.0}
         stated.setdefault(Neighbours.REPLACE_ONE, self.content["replace_one"]["epsilon"])
         for neighbours, epsilon in stated.items():
-            found = self.recompute(neighbours)
+            found = self._recompute(neighbours, elsewhere=True)
             if found > epsilon + _VERIFY_TOLERANCE:
                 raise ReleaseError(
                     f"Expected events that cost epsilon={epsilon:.6g} under {neighbours.value}, got events that cost "
@@ -270,7 +255,7 @@ class Certificate:
         deltas = sorted((delta for delta in stated if delta > content["extra_delta"]), reverse=True)
         curve = account_curve(
             plan.events(self.neighbours),
-            deltas,
+            [with_rounding(plan, delta) for delta in deltas],
             neighbours=self.neighbours,
             interval=interval,
             extra_delta=content["extra_delta"],
@@ -278,7 +263,7 @@ class Certificate:
         stages = _stages(plan, content["delta"], interval)
         if (
             len(deltas) < len(content["curve"])
-            or any(_above(found.epsilon, stated[found.delta]) for found in curve)
+            or any(_above(found.epsilon, stated[delta]) for found, delta in zip(curve, deltas, strict=True))
             or any(
                 _above(found["epsilon_alone"], said["epsilon_alone"])
                 or abs(found["share"] - said["share"]) > _DETAIL_TOLERANCE
@@ -292,49 +277,6 @@ class Certificate:
 
 def _above(found: float, stated: float) -> bool:
     return found > stated * (1 + _DETAIL_TOLERANCE) + _VERIFY_TOLERANCE
-
-
-def _plan_of(events: Sequence[Mapping[str, Any]]) -> Plan | None:
-    """Return the plan that a stranger's list of events stands for; None of no event."""
-    stages = list(map(stage_from_dict, events))
-    problem = None
-    try:
-        return Plan(stages) if stages else None
-    except ConfigError as error:
-        problem = str(error)
-    raise ReleaseError(f"Expected well-formed events in the certificate. {problem}")
-
-
-def event_from_dict(event: Mapping[str, Any], neighbours: Neighbours = Neighbours.ADD_REMOVE) -> dp_event.DpEvent:
-    """Return the DP event that one entry of a certificate's `events` stands for; errors as `stage_from_dict`."""
-    return stage_from_dict(event).event(neighbours)
-
-
-def stage_from_dict(event: Mapping[str, Any]) -> Stage:
-    """Return the stage that one entry of a certificate's `events` stands for.
-
-    Raises:
-        ReleaseError: the entry is malformed.
-    """
-    problem = None
-    try:
-        stage = Stage(
-            name=str(event["stage"]),
-            noise_multiplier=event["noise_multiplier"],
-            sampling_probability=event["sampling_probability"],
-            subset=Subset(event["subset_size"], event["source_size"]) if event["type"] == "subset_gaussian" else None,
-            count=event["count"],
-            extra_delta=event.get("extra_delta", 0.0),
-            replace_distance=event["replace_distance"],
-            repetitions=Repetitions(**event["repetitions"]) if "repetitions" in event else None,
-        )
-        if stage.type != event["type"]:
-            problem = f"the type {event['type']!r} does not fit the event"
-    except (KeyError, TypeError, ConfigError) as error:
-        problem = f"{type(error).__name__}: {error}"
-    if problem is not None:
-        raise ReleaseError(f"Expected a well-formed event in the certificate, but {problem}.")
-    return stage  # type: ignore[possibly-undefined]
 
 
 def describe(

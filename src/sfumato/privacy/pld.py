@@ -2,8 +2,10 @@
 
 `dp-accounting` inverts the privacy loss of a Gaussian release at one ε of the grid after the other, which is most of
 the time of a small fit. Here the same formulas take the whole grid at once; `tests/privacy/test_pld.py` holds the
-result to the library's. Everything else is the library's: the bounds of the grid, the pessimistic rounding, the
-composition.
+result to the library's. It composes T equal steps by the T-th power of a Fourier transform, which in 64 bits misses
+δ by up to 5e-17·T, upwards or downwards by the processor: of 30,000 steps at δ = 1e-9 by a seventh of a percent. Here
+the transform has the machine's extended precision, and a bound on what is left of that error is added to δ. All else is
+the library's: the bounds of the grid, the pessimistic rounding, the composition of different stages.
 """
 
 from __future__ import annotations
@@ -14,12 +16,21 @@ from typing import TypeGuard
 import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
-from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf_pessimistic_connect_dots_fixed_gap
+from dp_accounting.pld.common import compute_self_convolve_bounds
+from dp_accounting.pld.pld_pmf import DensePLDPmf, PLDPmf, create_pmf_pessimistic_connect_dots_fixed_gap
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 from dp_accounting.privacy_accountant import NeighboringRelation
+from scipy import fft
 
 from sfumato.privacy.subsets import subset_distribution
+
+_TAIL = 1e-15  # mass beyond the ends of a composition, as in the library
+_NO_POWER = 70.0  # e^-70 is nothing, even in extended precision
+STEP_ROUNDING = 2 * float(np.finfo(np.longdouble).eps)
+"""What a sampled step adds to δ for rounding: four times the most that was found."""
+LARGEST_STEP_ROUNDING = 2 * float(np.finfo(np.float64).eps)
+"""The same on a machine without extended precision."""
 
 
 def gaussian_distribution(
@@ -106,6 +117,45 @@ def _without_sampling(q: float, losses: np.ndarray) -> np.ndarray:
     return np.where(np.isclose(losses, math.log(1 - q), rtol=1e-9, atol=0), -math.inf, found)
 
 
+def self_composed(step: PrivacyLossDistribution, count: int) -> PrivacyLossDistribution:
+    """Return the privacy-loss distribution of `count` equal steps, above the exact one by what rounding may have cost.
+
+    Privacy: none (pure function); pessimistic if `step` is.
+
+    Args:
+        step: dense.
+        count: at least 1.
+    """
+    removed = _power(step._pmf_remove, count)
+    return (
+        PrivacyLossDistribution(removed)
+        if step._symmetric
+        else PrivacyLossDistribution(removed, _power(step._pmf_add, count))
+    )
+
+
+def _power(step: PLDPmf, count: int) -> PLDPmf:
+    if count == 1:
+        return step
+    assert isinstance(step, DensePLDPmf)
+    first, last = compute_self_convolve_bounds(step._probs.tolist(), count, _TAIL)
+    size = fft.next_fast_len(max(last - first + 1, step.size), real=True)
+    transform = np.asarray(fft.rfft(step._probs.astype(np.longdouble), size))
+    magnitudes = np.maximum(np.abs(transform).astype(np.float64), np.finfo(np.float64).tiny)
+    counted = count * np.log(magnitudes) > -_NO_POWER  # only the low frequencies, of many steps
+    powers = np.where(counted, transform, 0)
+    powers[counted] **= count
+    probabilities = np.roll(np.asarray(fft.irfft(powers, size)), -first)[: last - first + 1].astype(np.float64)
+    infinite = _TAIL + count * STEP_ROUNDING - math.expm1(count * math.log1p(-step._infinity_mass))
+    return DensePLDPmf(
+        step._discretization,
+        step._lower_loss * count + first,
+        np.maximum(probabilities, 0),
+        infinite,
+        step._pessimistic_estimate,
+    )
+
+
 class GridPLDAccountant(PLDAccountant):
     """The PLD accountant with the distributions above, and Gaussian releases of subsets under replace-one.
 
@@ -118,7 +168,8 @@ class GridPLDAccountant(PLDAccountant):
             if do_compose:
                 share, inner = event.sample_size / event.source_dataset_size, event.event
                 assert isinstance(inner, dp_event.GaussianDpEvent)
-                self._add(subset_distribution(share, 1 / inner.noise_multiplier, self._interval).self_compose(count))
+                step = subset_distribution(share, 1 / inner.noise_multiplier, self._interval)
+                self._add(self_composed(step, count))
             return None
         if _has_noise(event):
             if do_compose:
@@ -127,7 +178,7 @@ class GridPLDAccountant(PLDAccountant):
         if isinstance(event, dp_event.PoissonSampledDpEvent) and event.sampling_probability and _has_noise(event.event):
             if do_compose:
                 step = self._gaussian(event.event.noise_multiplier, event.sampling_probability)
-                self._add(step.self_compose(count))
+                self._add(self_composed(step, count))
             return None
         return super()._maybe_compose(event, count, do_compose)
 

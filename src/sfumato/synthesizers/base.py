@@ -27,9 +27,9 @@ from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, installed_versions, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
-from sfumato.release import Measurement, Release, SourceForm
-from sfumato.release.arrow_types import write_type
+from sfumato.release import Release
 from sfumato.synthesizers.arguments import check_target, noise_door, nominal_budget, open_schema, row_count
+from sfumato.synthesizers.contents import measurements_of, source_form
 from sfumato.synthesizers.data_ledger import Charge, charge, settled
 from sfumato.synthesizers.discovery import discover, discovery_stages
 from sfumato.synthesizers.journal import Journal, NoMoreNoise, written_out
@@ -393,21 +393,3 @@ def _bought_rows(records: Records, ledger: Ledger, noise: NoiseSource, measured:
     count = noisy_count(reduce(RowCount(), records), stage=COUNT_STAGE, ledger=ledger, noise=noise)
     measured.append((RowCount.name, count))
     return max(1, round(float(count.value)))
-
-
-def source_form(records: PrivateData) -> SourceForm:
-    """Return the form of the records, which samples come back in: metadata, before anything is charged."""
-    source, released = records.source, records.schema.released
-    for kind in records.storage.values():
-        write_type(kind)  # refuses a type that could not be saved, before anything is charged
-    return SourceForm(
-        container=source.container,
-        storage=records.storage,
-        dtypes={name: source.dtypes[name] for name in released if name in source.dtypes},
-        keys={name: source.keys[name] for name in released if name in source.keys},
-    )
-
-
-def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:
-    """Return named noisy statistics as a release holds them."""
-    return tuple(Measurement(name, n.value, n.noise_std, n.symmetric) for name, n in measured)

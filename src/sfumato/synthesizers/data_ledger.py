@@ -28,7 +28,7 @@ from sfumato.data.atomic import atomic_path, refuse_existing
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError, PrivacyWarning, ReleaseError
 from sfumato.privacy.across_fits import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate import event_to_dict, stage_from_dict
+from sfumato.privacy.certificate_events import event_to_dict, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan
 from sfumato.synthesizers.process import ProcessMark, file_lock
 

@@ -39,7 +39,8 @@ from sfumato.privacy.search_ledger import SearchLedger, alike
 from sfumato.release import Release
 from sfumato.release.mixtures import MixtureSet
 from sfumato.release.samplers import build_sampler
-from sfumato.synthesizers.base import Fit, Fitted, Synthesizer, measurements_of, source_form
+from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
+from sfumato.synthesizers.contents import measurements_of, source_form
 from sfumato.synthesizers.data_ledger import charge, settled
 from sfumato.synthesizers.dpmix import DPMix
 from sfumato.synthesizers.journal import Journal, written_out
