@@ -74,6 +74,15 @@ def trimmed(run: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def merge(kept: dict[str, Any], figures: dict[str, Any]) -> None:
+    """Replace the points of a figure that were measured again, and keep the others."""
+    for key, value in figures.items():
+        if isinstance(value, dict) and isinstance(kept.get(key), dict):
+            merge(kept[key], value)
+        else:
+            kept[key] = value
+
+
 def main() -> None:
     options = parser(__doc__, "p3gm").parse_args()
     path = HERE / "expected.json"
@@ -90,7 +99,7 @@ def main() -> None:
     for notes in sorted(options.out.glob("figure_*_figure_*.json")):
         if "_validation_" not in notes.name:
             for name, figures in json.loads(notes.read_text()).items():
-                expected["figures"][name.replace(" ", "_")] = figures
+                merge(expected["figures"].setdefault(name.replace(" ", "_"), {}), figures)
     path.write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{len(runs)} runs in {path.name}")
 
