@@ -43,7 +43,11 @@ def test_from_check_to_samples(files, call, data):
     assert call("schema", "check", "schema.yaml", data).code == 0
     assert call("validate", data, "--schema", "schema.yaml", "--json").json["findings"] == []
     assert call("plan", "--schema", "schema.yaml", "--epsilon", 2, "--method", "independent-items").code == 0
-    assert call("fit", data, *FIT).code == 0
+    fitted = call("fit", data, *FIT)
+    assert fitted.code == 0
+    suggested = fitted.out.partition("Next: sfumato ")[2].split()
+    assert call(*suggested).code == 0
+    assert Path(suggested[-1]).suffix == Path(data).suffix
     out = f"out{Path(data).suffix}"
     assert call("sample", "r.sfm", "-n", 3000, "--seed", 1, "--out", out).code == 0
     assert call("schema", "check", "schema.yaml", out).code == 0

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sfumato.data.kinds import Image
 from sfumato.release import Release
 from sfumato.release.mixtures import MixtureSet
+
+# of a file that holds samples in the form in which the records came
+_SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}
 
 results = Console(highlight=False, emoji=False)
 notes = Console(stderr=True, highlight=False, emoji=False)
@@ -48,9 +50,9 @@ def tell_written(release: Release, out: Path) -> None:
     """Say where a release lies and what comes next; and, of one that is not private, that it is not."""
     if not release.certificate.private:
         say("This release is NOT private: its noise came from a seed, or there was none.")
-    images = any(isinstance(release.schema.columns[name], Image) for name in release.schema.released)
     number_of_rows = "" if release.sampler["name"] == MixtureSet.name else " -n 1000"
-    say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic.{'npz' if images else 'csv'}")
+    suffix = _SUFFIXES.get(release.form.container, "parquet")
+    say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic.{suffix}")
 
 
 def print_cost(description: Mapping[str, Any]) -> None:
