@@ -13,8 +13,10 @@ from fixtures import tables
 from fixtures.sampling import small_simulations
 from sfumato import ConditionalGaussian, DPMix, IndependentItems, NonPrivate, tune
 from sfumato.data.schema import Schema
+from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import total_variation
+from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.tables import CodedTable
 from sfumato.report import wording, write_report
 from sfumato.report import write as writing
@@ -362,6 +364,23 @@ def test_cells_of_any_width_have_labels_of_their_own(kind):
     codes = CodedTable(columns={"x": np.zeros(3, dtype=np.uint8)}, n_rows=3)
     labels = [b.label for b in column_figures(codes, None, schema)[0].bins]
     assert len(labels) == len(set(labels)) == 20
+
+
+@pytest.mark.parametrize(("lower", "upper", "nullable"), [(0, 12, True), (-3, 70, False), (5, 5, True), (0, 20, False)])
+def test_cells_of_whole_numbers_are_named_by_those_they_hold(lower, upper, nullable):
+    kind = {"kind": "integer", "lower": lower, "upper": upper, "nullable": nullable}
+    schema = Schema.from_dict({"columns": {"x": kind}})
+    values = range(lower, upper + 1)
+    for value in values:
+        table = read_bins(open_source(pa.table({"x": [value] * 4})), schema)
+        bins = column_figures(table, table, schema)[0].bins
+        (label,) = (b.label for b in bins if b.synthetic == 1 == b.real)
+        first, _, last = label.partition(" to ")
+        assert int(first) <= value <= int(last or first)
+    held = [label for label in (b.label for b in bins) if label != "missing"]
+    assert len(held) == min(20, len(values))
+    assert held[0].startswith(str(lower))
+    assert held[-1].endswith(str(upper))
 
 
 def test_the_worst_of_sets_is_first():

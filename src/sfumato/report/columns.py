@@ -14,7 +14,17 @@ from datetime import timedelta
 import numpy as np
 
 from sfumato.data.facts import EPOCH
-from sfumato.data.kinds import MICROSECONDS, DateTime, LevelKind, NumericKind, kind_name, level_labels, tick_range
+from sfumato.data.kinds import (
+    MICROSECONDS,
+    Continuous,
+    DateTime,
+    Integer,
+    LevelKind,
+    NumericKind,
+    kind_name,
+    level_labels,
+    tick_range,
+)
 from sfumato.data.schema import Schema
 from sfumato.evaluate.fidelity import BINS, column_sets, n_bins, set_distance
 from sfumato.evaluate.tables import CodedTable, table_kinds
@@ -27,6 +37,7 @@ PICTURED_PAIRS = 9
 _OTHERS = "all others"
 _LONG = BINS * 1_000_000  # microseconds: shorter spans show parts of seconds
 _MOST_DIGITS = 17
+_LONGEST_NUMBER = 1e9  # larger ones are shown with an exponent
 _OUTSIDE = "not in the schema"
 
 
@@ -105,7 +116,11 @@ def _shown_bins(kind: LevelKind | NumericKind, columns: Sequence[np.ndarray]) ->
     labels, size = _labels(kind), n_bins(kind)
     outside = size - 1
     merge = np.full(size, len(labels) - 1)
-    if len(labels) <= MOST_BINS:
+    if isinstance(kind, Integer):
+        held = [i for i, label in enumerate(labels) if label]  # narrow bins may hold no whole number
+        labels = [labels[i] for i in held]
+        merge[:] = np.searchsorted(held, np.arange(size), side="right") - 1
+    elif len(labels) <= MOST_BINS:
         merge[: len(labels)] = np.arange(len(labels))
     else:
         counts = np.sum([np.bincount(column, minlength=size) / len(column) for column in columns], axis=0)
@@ -124,11 +139,23 @@ def _labels(kind: LevelKind | NumericKind) -> list[str]:
     missing = ["missing"] if kind.nullable else []
     if isinstance(kind, LevelKind):
         return [*level_labels(kind), *missing]
+    if isinstance(kind, Integer):
+        return [*_whole_numbers(kind), *missing]
     edges = _edges(kind)
     return [*(f"{low} to {high}" for low, high in itertools.pairwise(edges)), *missing]
 
 
-def _edges(kind: NumericKind) -> list[str]:
+def _whole_numbers(kind: Integer) -> list[str]:
+    """The first and the last whole number of each bin; of one that holds none, nothing."""
+    span = kind.upper - kind.lower
+    if span == 0:
+        return [str(kind.lower), *[""] * (BINS - 1)]
+    starts = [kind.lower - (-span * i // BINS) for i in range(BINS)]
+    pairs = zip(starts, [*(start - 1 for start in starts[1:]), kind.upper], strict=True)
+    return ["" if first > last else str(first) if first == last else f"{first} to {last}" for first, last in pairs]
+
+
+def _edges(kind: Continuous | DateTime) -> list[str]:
     if isinstance(kind, DateTime):
         first, last = tick_range(kind)
         step = MICROSECONDS[kind.resolution]
@@ -142,4 +169,9 @@ def _edges(kind: NumericKind) -> list[str]:
     apart = max(1.0, max(abs(kind.lower), abs(kind.upper)) / span) if span > 0 else 1.0
     digits = min(_MOST_DIGITS, 4 + math.ceil(math.log10(min(apart, 10.0**_MOST_DIGITS))))
     shares = [i / BINS for i in range(BINS + 1)]
-    return [f"{kind.lower * (1 - share) + kind.upper * share:.{digits}g}" for share in shares]
+    return [_edge(kind.lower * (1 - share) + kind.upper * share, digits) for share in shares]
+
+
+def _edge(value: float, digits: int) -> str:
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < _LONGEST_NUMBER else text

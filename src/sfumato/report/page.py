@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,5 +39,13 @@ def render(content: Mapping[str, Any]) -> str:
     )
     environment.filters["text"] = shown
     environment.filters["sentence"] = sentence
+    environment.filters["marked"] = _marked
     environment.filters["figure"] = figure
     return environment.get_template("page.html").render(**content, charts=charts)
+
+
+def _marked(text: object) -> str:
+    """Return a sentence as HTML: escaped, and what stands between backticks as code."""
+    from markupsafe import Markup, escape  # jinja2's own
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(sentence(text)))))
