@@ -462,9 +462,9 @@ BUGS = [
     PlantedBug(
         "a stranger's number of steps buys room in delta",
         "privacy/accounting.py",
-        "min(LARGEST_STEP_ROUNDING * steps, delta / 10)",
-        "LARGEST_STEP_ROUNDING * steps",
-        "tests/privacy/test_certificate.py -k buys_room",
+        "min(2 * LARGEST_STEP_ROUNDING * _sampled_steps(plan), free / 10) if free > 0",
+        "min(2 * LARGEST_STEP_ROUNDING * _sampled_steps(plan), delta / 10) if delta > 0",
+        "tests/privacy/test_certificate.py -k room",
     ),
 ]
 

@@ -69,3 +69,7 @@ def test_what_int64_cannot_hold_is_beyond_any_bound():
     numbers = pa.array([2**63 + i for i in range(30)], pa.uint64())
     found = draft_schema(open_source(pa.table({"x": numbers, "y": [True] * 30})))
     assert isinstance(found.schema.columns["x"], Identifier)
+    beyond = pa.DictionaryArray.from_arrays(pa.array([0, 5, 1]), pa.array(list(LABELS)), safe=False)
+    for other, refused in ((None, NOWHERE), ("rest", INSIDE)):
+        kind = Categorical(categories=LABELS, other=other)
+        assert outside_marks(kind, beyond, missing=()).tolist() == [INSIDE, refused, INSIDE]

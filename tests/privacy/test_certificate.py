@@ -3,15 +3,17 @@
 import copy
 import functools
 import json
+import math
 
+import numpy as np
 import pytest
 
 from sfumato.errors import ReleaseError
-from sfumato.privacy import pld
+from sfumato.privacy import accounting, pld
 from sfumato.privacy.accounting import account, with_rounding
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate import Certificate, describe, issue
-from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 
 KEYS = {
     "format_version", "method", "versions", "private", "epsilon", "delta", "neighbours", "replace_one", "unit",
@@ -25,15 +27,14 @@ PLAN = Plan(
 )
 
 
+def description(plan, budget):
+    unit = {"name": "row", "max_rows": 1}
+    return describe(plan=plan, budget=budget, method="m", unit=unit, n_public=1000, n_public_source="declared")
+
+
 @functools.lru_cache
 def certificate(*, plan=PLAN, budget=PrivacyBudget(2.0, 1e-5), private=True):  # noqa: B008 - frozen
-    return issue(
-        describe(
-            plan=plan, budget=budget, method="m", unit={"name": "row", "max_rows": 1}, n_public=1000,
-            n_public_source="declared",
-        ),
-        private=private,
-    )  # fmt: skip
+    return issue(description(plan, budget), private=private)
 
 
 def test_has_every_key_and_is_json():
@@ -130,19 +131,52 @@ def test_a_certificate_that_understates_is_found_out():
         Certificate.from_dict(content).verify()
 
 
-def test_a_machine_without_extended_precision_finds_the_same(monkeypatch):
-    """Its accounts of many sampled steps are larger, by what 64 bits may have cost."""
-    steps = Stage(name="sgd", noise_multiplier=1.4, sampling_probability=0.002, count=20_000)
-    found = certificate(plan=Plan([steps]), budget=PrivacyBudget(2.0, 1e-9))
-    monkeypatch.setattr(pld, "STEP_ROUNDING", pld.LARGEST_STEP_ROUNDING)
-    assert found.recompute() > found.epsilon + 1e-5
-    found.verify()
+@pytest.mark.parametrize(("steps", "delta"), [(20_000, 1e-9), (60_000, 1e-5)])
+def test_a_machine_without_extended_precision_finds_the_same(monkeypatch, steps, delta):
+    """Its accounts of many sampled steps are larger: by 64 bits' errors, and by a bound on them."""
+    stage = Stage(name="sgd", noise_multiplier=1.4, sampling_probability=0.002, count=steps)
+    here = issue(description(Plan([stage]), PrivacyBudget(2.0, delta)), private=True)
+    monkeypatch.setattr(np, "longdouble", np.float64)
+    for module in (pld, accounting):
+        monkeypatch.setattr(module, "STEP_ROUNDING", pld.LARGEST_STEP_ROUNDING)
+    assert here.recompute() > here.epsilon + 1e-8
+    here.verify()
+    there = issue(description(Plan([stage]), PrivacyBudget(2.0, delta)), private=True)
+    monkeypatch.undo()
+    there.verify()
+    assert there.recompute() < there.epsilon
+
+
+@pytest.mark.parametrize("extra", [0.9, 1 - 1e-6, 1.05])
+def test_steps_buy_no_room_beside_an_additive_part(extra):
+    """A stranger's certificate with an additive part near δ, or above it."""
+    plan = Plan(
+        [
+            Stage(name="words", noise_multiplier=3.0, extra_delta=extra * 1e-9 / 2),
+            Stage(name="more words", noise_multiplier=3.0, extra_delta=extra * 1e-9 / 2),
+            Stage(name="sgd", noise_multiplier=1.0, sampling_probability=1e-3, count=120_000),
+        ]
+    )
+    content = copy.deepcopy(issue(description(plan, PrivacyBudget(2.0, 1.09e-9)), private=True).to_dict())
+    content.update(delta=1e-9, curve=[])
+    content["replace_one"]["delta"] = 1e-9
+    with pytest.raises(ReleaseError, match="got events that cost"):
+        Certificate.from_dict(content).verify()
 
 
 def test_no_number_of_steps_buys_room():
     plan = Plan([Stage(name="sgd", noise_multiplier=1e6, sampling_probability=1e-6, count=10**13)])
-    assert with_rounding(plan, 1e-5) <= 1.1001e-5
-    assert with_rounding(Plan([Stage(name="moments", noise_multiplier=1.0)]), 1e-5) == 1e-5
+    assert with_rounding(plan, 1e-5, extra_delta=0.0) == pytest.approx(1.1e-5)
+    assert with_rounding(plan, 1e-5, extra_delta=9e-6) == pytest.approx(1.01e-5)
+    assert with_rounding(plan, 1e-5, extra_delta=1e-5) == 1e-5
+    assert with_rounding(Plan([Stage(name="moments", noise_multiplier=1.0)]), 1e-5, extra_delta=0.0) == 1e-5
+
+
+def test_a_curve_has_finite_points_only():
+    subsets = Stage(name="m", noise_multiplier=1.4, subset=Subset(1, 2000), count=300_000)
+    curve = issue(description(Plan([subsets]), PrivacyBudget(2.0, 1e-5)), private=True).content["curve"]
+    assert 0 < len(curve) < 8
+    assert all(math.isfinite(point["epsilon"]) for point in curve)
 
 
 @pytest.mark.parametrize(

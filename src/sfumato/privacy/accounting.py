@@ -21,7 +21,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
 from sfumato.privacy.plan import Neighbours, Plan, Stage
-from sfumato.privacy.pld import LARGEST_STEP_ROUNDING, GridPLDAccountant
+from sfumato.privacy.pld import LARGEST_STEP_ROUNDING, STEP_ROUNDING, GridPLDAccountant
 
 DEFAULT_INTERVAL = 1e-4
 COARSE_INTERVAL = 1e-3
@@ -67,13 +67,23 @@ def interval_for(plan: Plan) -> float:
     return max(interval, _FINEST_INTERVAL)
 
 
-def with_rounding(plan: Plan, delta: float) -> float:
-    """Return δ and the most by which accounts of a plan on two machines may differ in it: repeated steps, in 64 bits.
+def with_rounding(plan: Plan, delta: float, *, extra_delta: float) -> float:
+    """Return the largest δ that another machine may have accounted for as this one: repeated steps, in 64 bits.
 
-    A tenth more at most, so that no number of steps in a stranger's certificate buys room.
+    The events have δ − `extra_delta` to themselves: a tenth of that at most is added, so that no number of steps in a
+    stranger's certificate buys room.
     """
-    steps = sum(stage.count for stage in plan.stages if stage.inclusion is not None)
-    return delta + min(LARGEST_STEP_ROUNDING * steps, delta / 10)
+    free = delta - extra_delta
+    return delta + min(2 * LARGEST_STEP_ROUNDING * _sampled_steps(plan), free / 10) if free > 0 else delta
+
+
+def is_resolved(plan: Plan, delta: float, *, extra_delta: float) -> bool:
+    """Whether what this machine adds for rounding is small beside what the events may cost of δ."""
+    return STEP_ROUNDING * _sampled_steps(plan) <= (delta - extra_delta) / 20
+
+
+def _sampled_steps(plan: Plan) -> int:
+    return sum(stage.count for stage in plan.stages if stage.inclusion is not None)
 
 
 def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) -> PrivacyAccountant:

@@ -14,6 +14,7 @@ from sfumato.privacy.accounting import (
     DEFAULT_INTERVAL,
     account_curve,
     interval_for,
+    is_resolved,
     recompute_epsilon,
     replacing_account,
     rough_epsilon,
@@ -61,7 +62,8 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
     """Return what a plan costs, as the keys that `plan --json` and `certificate --json` share.
 
     ε under the plan's own relation (add/remove, but replace-one where subsets are drawn) with its accountant and curve,
-    the same events' ε under replace-one, the events, and per stage its ε alone and its share of the squared budget.
+    the same events' ε under replace-one, the events, and per stage its ε alone and its share of the squared budget. The
+    curve has the points that are finite.
     """
     interval = interval_for(plan)
     extra = plan.extra_delta
@@ -79,7 +81,7 @@ def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
             "name": here.accountant,
             "value_discretization_interval": here.value_discretization_interval,
         },
-        "curve": [{"delta": entry.delta, "epsilon": entry.epsilon} for entry in curve],
+        "curve": [{"delta": entry.delta, "epsilon": entry.epsilon} for entry in curve if math.isfinite(entry.epsilon)],
         "extra_delta": extra,
         "events": [event_to_dict(stage) for stage in plan.stages],
         "stages": _stages(plan, delta, interval),
@@ -202,9 +204,12 @@ class Certificate:
         if neighbours is Neighbours.REPLACE_ONE:
             accountant, interval = "PLDAccountant", interval or DEFAULT_INTERVAL
         self._refuse_long_work(interval or 1.0)
+        delta = content["delta"]
+        if elsewhere and accountant == "PLDAccountant":
+            delta = with_rounding(plan, delta, extra_delta=content["extra_delta"])
         return recompute_epsilon(
             plan.events(neighbours),
-            with_rounding(plan, content["delta"]) if elsewhere else content["delta"],
+            delta,
             accountant=accountant,
             value_discretization_interval=interval,
             neighbours=neighbours,
@@ -251,18 +256,20 @@ class Certificate:
         plan = Plan(map(stage_from_dict, content["events"]))
         interval = content["accountant"]["value_discretization_interval"] or interval_for(plan)
         self._refuse_long_work(interval)
+        extra = content["extra_delta"]
         stated = {point["delta"]: point["epsilon"] for point in content["curve"]}
-        deltas = sorted((delta for delta in stated if delta > content["extra_delta"]), reverse=True)
+        deltas = sorted((delta for delta in stated if is_resolved(plan, delta, extra_delta=extra)), reverse=True)
         curve = account_curve(
             plan.events(self.neighbours),
-            [with_rounding(plan, delta) for delta in deltas],
+            [with_rounding(plan, delta, extra_delta=extra) for delta in deltas],
             neighbours=self.neighbours,
             interval=interval,
-            extra_delta=content["extra_delta"],
+            extra_delta=extra,
         )
         stages = _stages(plan, content["delta"], interval)
         if (
-            len(deltas) < len(content["curve"])
+            len(stated) < len(content["curve"])
+            or any(delta <= extra for delta in stated)
             or any(_above(found.epsilon, stated[delta]) for found, delta in zip(curve, deltas, strict=True))
             or any(
                 _above(found["epsilon_alone"], said["epsilon_alone"])

@@ -11,7 +11,7 @@ the library's: the bounds of the grid, the pessimistic rounding, the composition
 from __future__ import annotations
 
 import math
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 import numpy as np
 from dp_accounting import dp_event
@@ -28,7 +28,7 @@ from sfumato.privacy.subsets import subset_distribution
 _TAIL = 1e-15  # mass beyond the ends of a composition, as in the library
 _NO_POWER = 70.0  # e^-70 is nothing, even in extended precision
 STEP_ROUNDING = 2 * float(np.finfo(np.longdouble).eps)
-"""What a sampled step adds to δ for rounding: four times the most that was found."""
+"""What a sampled step adds to δ for rounding: twice the most that was found, which is at δ near 1."""
 LARGEST_STEP_ROUNDING = 2 * float(np.finfo(np.float64).eps)
 """The same on a machine without extended precision."""
 
@@ -138,7 +138,7 @@ def _power(step: PLDPmf, count: int) -> PLDPmf:
     if count == 1:
         return step
     assert isinstance(step, DensePLDPmf)
-    first, last = compute_self_convolve_bounds(step._probs.tolist(), count, _TAIL)
+    first, last = compute_self_convolve_bounds(cast("list[float]", step._probs), count, _TAIL)
     size = fft.next_fast_len(max(last - first + 1, step.size), real=True)
     transform = np.asarray(fft.rfft(step._probs.astype(np.longdouble), size))
     magnitudes = np.maximum(np.abs(transform).astype(np.float64), np.finfo(np.float64).tiny)
