@@ -92,6 +92,15 @@ def test_a_copy_has_no_error_and_zero_has_its_own():
     assert max(scores["random"]["sum"]["independent"]) < 1e-6
 
 
+def test_a_schema_may_be_a_path(tmp_path):
+    SCHEMA.save(tmp_path / "schema.yaml")
+    some = table(DENSE[:500])
+    first, second = (
+        counting_query_errors(some, some, schema=schema) for schema in (SCHEMA, str(tmp_path / "schema.yaml"))
+    )
+    assert first == second
+
+
 def test_what_goes_together_is_seen():
     twins = DENSE.copy()
     twins[:, 10] = twins[:, 11]

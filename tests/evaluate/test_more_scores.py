@@ -1,5 +1,6 @@
 """Correlations, clusters, neighbours, runs and images, each against a computation that shares no code with it."""
 
+import functools
 import itertools
 import math
 
@@ -12,10 +13,12 @@ from fixtures import tables
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
 from sfumato.evaluate import (
+    classifier_scores,
     clustering_accuracy,
     cnn,
     correlation_differences,
     evaluate,
+    log_likelihood,
     nearest_rows,
     over_runs,
     pictures,
@@ -53,6 +56,24 @@ def cramers_v(first, second):
     expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
     chi2 = ((counts - expected) ** 2 / expected).sum()
     return math.sqrt(chi2 / counts.sum() / (min(counts.shape) - 1))
+
+
+SCORES = [
+    correlation_differences,
+    functools.partial(evaluate, target="d", test=TEST),
+    functools.partial(classifier_scores, target="d"),
+    functools.partial(log_likelihood, components=2),
+    nearest_rows,
+    functools.partial(total_variation, k=2),
+]
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_a_schema_may_be_a_path(score, tmp_path):
+    SCHEMA.save(tmp_path / "schema.yaml")
+    assert score(REAL, SYNTHETIC, schema=tmp_path / "schema.yaml") == score(REAL, SYNTHETIC, schema=SCHEMA)
+    with pytest.raises(ConfigError, match="Schema or the path of a schema file, got dict"):
+        score(REAL, SYNTHETIC, schema=SCHEMA.to_dict())
 
 
 def test_correlations():

@@ -13,17 +13,18 @@ A schema file is YAML or JSON:
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from sfumato.data.documents import json_text, read_document, write_text, yaml_text
 from sfumato.data.facts import label_text, shown
 from sfumato.data.kinds import KINDS, ColumnKind, Identifier, kind_name
 from sfumato.data.set_kind import ItemSet
-from sfumato.errors import SchemaError
+from sfumato.errors import ConfigError, SchemaError
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Text that stands for no value, unless a schema says otherwise."""
@@ -163,6 +164,27 @@ class Schema:
         """
         form = json_text if Path(path).suffix.lower() == ".json" else yaml_text
         write_text(path, form(self.to_dict()), overwrite=overwrite)
+
+
+SchemaLike: TypeAlias = Schema | str | os.PathLike[str]
+"""A schema, or the path of its file."""
+
+
+def read_schema(schema: SchemaLike) -> Schema:
+    """Return a schema itself, or read it from its file.
+
+    Raises:
+        ConfigError: it is neither.
+        SchemaError: the file cannot be read, or holds faults.
+    """
+    if isinstance(schema, Schema):
+        return schema
+    if not isinstance(schema, str | os.PathLike):
+        raise ConfigError(
+            f"Expected schema to be a Schema or the path of a schema file, got {type(schema).__name__}. "
+            "Schema.from_dict makes one of a mapping."
+        )
+    return Schema.load(Path(schema))
 
 
 def kind_to_dict(kind: ColumnKind) -> dict[str, Any]:

@@ -13,13 +13,13 @@ import pandas as pd
 from scipy.stats.contingency import association
 
 from sfumato.data.kinds import LevelKind, n_levels
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.sources import open_source
 from sfumato.evaluate.fidelity import column_sets
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 
 
-def correlation_differences(real: object, synthetic: object, *, schema: Schema) -> dict[str, Any]:
+def correlation_differences(real: object, synthetic: object, *, schema: SchemaLike) -> dict[str, Any]:
     """Differences of correlations between two tables, pair by pair of columns.
 
     Two numeric columns: Pearson's correlation, of the rows where neither is missing (pandas). Two level columns:
@@ -30,7 +30,7 @@ def correlation_differences(real: object, synthetic: object, *, schema: Schema) 
     Args:
         real: real rows, anything `open_source` reads.
         synthetic: synthetic rows, likewise.
-        schema: the columns that are compared are its released ones.
+        schema: a `Schema` or the path of one; the columns that are compared are its released ones.
 
     Returns:
         `pearson` and `cramers_v`, each null if there is no such pair, or `mean` and `largest` absolute difference, and
@@ -39,6 +39,7 @@ def correlation_differences(real: object, synthetic: object, *, schema: Schema) 
     Edge cases: a correlation with a constant or an empty column counts as 0.
     Reference: Pearson 1895; Cramér 1946, without correction for bias.
     """
+    schema = read_schema(schema)
     return table_correlations(
         read_codes(open_source(real), schema), read_codes(open_source(synthetic), schema), schema=schema
     )

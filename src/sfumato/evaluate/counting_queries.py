@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.sources import open_source
 from sfumato.encoders.sets import SetEncoder
 from sfumato.errors import ConfigError, DataError, require_integer
@@ -162,7 +162,7 @@ def counting_query_errors(
     real: object,
     synthetic: object,
     *,
-    schema: Schema,
+    schema: SchemaLike,
     shares: np.ndarray | None = None,
     longest: int | None = None,
     n_groups: int = 5,
@@ -177,7 +177,7 @@ def counting_query_errors(
     Args:
         real: the real sets, anything `open_source` reads.
         synthetic: synthetic sets, any number; their answers are scaled to as many as the real ones.
-        schema: releases one column, of sets.
+        schema: a `Schema` that releases one column, of sets, or the path of one.
         shares: of the records that hold each item, for the independent items, shape (m,); by default those of the
             synthetic sets, so that what differs is what items go together.
         longest: of the last group's queries; by default the schema's `max_length`.
@@ -194,6 +194,7 @@ def counting_query_errors(
         ConfigError: the schema releases something else, or an argument is outside its domain.
         DataError: the sets cannot be read, or there are none.
     """
+    schema = read_schema(schema)
     encoder = SetEncoder.of(schema)
     matrices = {name: read_sets(data, schema, encoder) for name, data in (("real", real), ("synthetic", synthetic))}
     n, n_synthetic = map(_height, matrices.values())

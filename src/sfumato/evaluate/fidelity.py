@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.data.kinds import ColumnKind, LevelKind, n_levels
 from sfumato.data.outside import NOWHERE
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.sources import Source, open_source
 from sfumato.errors import ConfigError
 from sfumato.evaluate.tables import CodedTable, read_codes
@@ -30,7 +30,7 @@ SAMPLED_SETS = 2_000
 _BLOCK_ROWS = 1 << 20
 
 
-def total_variation(real: object, synthetic: object, *, schema: Schema, k: int) -> float:
+def total_variation(real: object, synthetic: object, *, schema: SchemaLike, k: int) -> float:
     """Mean over sets of k columns of the total variation between two tables.
 
         mean over S, |S| = k, of  ½ Σ_cells |p_real,S(cell) − p_synthetic,S(cell)|
@@ -46,7 +46,7 @@ def total_variation(real: object, synthetic: object, *, schema: Schema, k: int) 
     Args:
         real: real rows, anything `open_source` reads.
         synthetic: synthetic rows, likewise.
-        schema: the columns that are compared are its released ones.
+        schema: a `Schema` or the path of one; the columns that are compared are its released ones.
         k: columns in a set: 1, 2 or 3, and no more than there are columns.
 
     Returns:
@@ -59,6 +59,7 @@ def total_variation(real: object, synthetic: object, *, schema: Schema, k: int) 
     Edge cases: identical tables and constant columns → 0. Tables without a common cell → 1.
     Reference: P3GM (Takagi et al. 2021), Table VIII, for k = 2; the bins are ours.
     """
+    schema = read_schema(schema)
     _check_order(k, schema)
     binned = (read_bins(open_source(real), schema), read_bins(open_source(synthetic), schema))
     return mean_distance(*binned, schema=schema, k=k)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.data.kinds import LevelKind
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, require_integer
 from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
@@ -33,7 +33,7 @@ def log_likelihood(
     test: object,
     synthetic: object,
     *,
-    schema: Schema,
+    schema: SchemaLike,
     real: object = None,
     components: int = COMPONENTS,
     seed: int = 0,
@@ -47,7 +47,7 @@ def log_likelihood(
     Args:
         test: real rows that were not released, anything `open_source` reads. Released ones flatter.
         synthetic: synthetic rows.
-        schema: the numbers are those of its released columns; cells are clamped to its bounds.
+        schema: a `Schema` or the path of one; the numbers are those of its released columns, clamped to its bounds.
         real: the released rows, for the same beside it.
         components: of the mixtures, fewer for tables of few rows.
         seed: of where the fits start, and of which 5,000 rows of a larger table are used.
@@ -63,6 +63,7 @@ def log_likelihood(
         DataError: a table cannot be read, or has no rows.
     Reference: Park et al. 2017 (DP-EM), section 5; protocol 5.5 of the comparison in papers/.
     """
+    schema = read_schema(schema)
     tables = {"test": test, "synthetic": synthetic} | ({} if real is None else {"real": real})
     read = {name: read_codes(open_source(table), schema) for name, table in tables.items()}
     return table_likelihood(

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.data.engine import Rows
 from sfumato.data.kinds import Image
 from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.sources import open_source
 from sfumato.encoders.images import ImageLayout
 from sfumato.encoders.table import TableEncoder
@@ -25,7 +25,7 @@ def mixture_scores(
     features: np.ndarray,
     labels: np.ndarray,
     *,
-    schema: Schema,
+    schema: SchemaLike,
     target: str | None,
     noise_std: float,
     test: object = None,
@@ -41,7 +41,7 @@ def mixture_scores(
         real: the records that were mixed, anything `open_source` reads.
         features: of the mixtures, shape (T, d_X), in the encoder's coordinates.
         labels: soft labels, shape (T, d_Y); d_Y = 0 for none.
-        schema: as of the release.
+        schema: that of the release, or the path of one.
         target: the column of a table that the labels are of; of images it is the label column.
         noise_std: of a feature's noise.
         test: records that were not mixed, to score on; by default `real`, which flatters.
@@ -56,6 +56,7 @@ def mixture_scores(
         SchemaError: a column of the schema is not in one of the tables.
         DataError: a table cannot be read, or has no rows.
     """
+    schema = read_schema(schema)
     x, y = record_vectors(real, schema, target)
     shift = np.asarray(features, np.float64).mean(axis=0) - x.mean(axis=0)
     fidelity: dict[str, float | None] = {"mean_entry": float(np.sqrt(np.mean(shift**2))), "classes": None}

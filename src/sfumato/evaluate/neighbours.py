@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.data.kinds import LevelKind, NumericKind
 from sfumato.data.outside import INSIDE
-from sfumato.data.schema import Schema
+from sfumato.data.schema import SchemaLike, read_schema
 from sfumato.data.sources import open_source
 from sfumato.errors import require_integer
 from sfumato.evaluate.features import Features
@@ -29,7 +29,7 @@ _FIGURES = ("median_distance", "tenth_distance", "real_median_distance", "covera
 
 
 def nearest_rows(
-    real: object, synthetic: object, *, schema: Schema, test: object = None, k: int = NEIGHBOURS, seed: int = 0
+    real: object, synthetic: object, *, schema: SchemaLike, test: object = None, k: int = NEIGHBOURS, seed: int = 0
 ) -> dict[str, Any]:
     """Distances from synthetic rows to the nearest real ones, and the coverage of the real rows.
 
@@ -42,7 +42,7 @@ def nearest_rows(
     Args:
         real: the real rows that were released, anything `open_source` reads.
         synthetic: synthetic rows.
-        schema: the columns that are compared are its released ones.
+        schema: a `Schema` or the path of one; the columns that are compared are its released ones.
         test: real rows that were not released.
         k: neighbours of a real row that make its ball, at least 1.
         seed: which rows are used.
@@ -59,6 +59,7 @@ def nearest_rows(
         ConfigError: k is no whole number of at least 1.
     Reference: coverage: Naeem et al. 2020, https://arxiv.org/abs/2002.09797, equation 6.
     """
+    schema = read_schema(schema)
     first, second = (read_codes(open_source(source), schema) for source in (real, synthetic))
     held_out = None if test is None else read_codes(open_source(test), schema)
     return table_neighbours(first, second, held_out, kinds=table_kinds(schema), k=k, seed=seed)

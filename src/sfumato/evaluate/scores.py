@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.sources import Source, open_source
 from sfumato.evaluate.clusters import clustering
 from sfumato.evaluate.correlations import table_correlations
@@ -24,7 +24,7 @@ def evaluate(
     real: object,
     synthetic: object,
     *,
-    schema: Schema,
+    schema: SchemaLike,
     test: object = None,
     target: str | None = None,
     positive: str | None = None,
@@ -38,7 +38,7 @@ def evaluate(
     Args:
         real: the real rows that the release was fitted to, anything `open_source` reads.
         synthetic: synthetic rows; as many as real ones make the scores comparable.
-        schema: the columns that are compared are its released ones.
+        schema: a `Schema` or the path of one; the columns that are compared are its released ones.
         test: real rows that the release was not fitted to, for the classifiers. Without them the
             classifiers are scored on `real`, which flatters those trained on it.
         target: the column the classifiers predict; None leaves `utility` out.
@@ -72,6 +72,7 @@ def evaluate(
         >>> evaluate(frame, synthetic, schema=schema)["fidelity"]["tvd_1way"]  # doctest: +SKIP
         0.021
     """
+    schema = read_schema(schema)
     if image_names(schema) is not None:
         return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)
     task = None if target is None else Task.of(schema, target, positive)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from sfumato.data.kinds import Boolean, LevelKind, NumericKind, level_labels
 from sfumato.data.outside import INSIDE
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.features import Features
@@ -30,7 +30,7 @@ def classifier_scores(
     train: object,
     test: object,
     *,
-    schema: Schema,
+    schema: SchemaLike,
     target: str,
     positive: str | None = None,
     seed: int = 0,
@@ -52,7 +52,7 @@ def classifier_scores(
     Args:
         train: rows to learn from, anything `open_source` reads.
         test: real rows that `train` was not made from.
-        schema: the features are its released columns but for the target.
+        schema: a `Schema` or the path of one; the features are its released columns but for the target.
         target: a categorical, ordinal or boolean column.
         positive: the class to tell from all others; by default the last category of a target
             that has two. With it, a target of more categories is scored as one of two.
@@ -70,6 +70,7 @@ def classifier_scores(
     Reference: P3GM (Takagi et al. 2021), section VI; their code fits XGBoost as a regressor on
         half of the rows and codes categories as integers.
     """
+    schema = read_schema(schema)
     task = Task.of(schema, target, positive)
     tables = (read_codes(open_source(train), schema), read_codes(open_source(test), schema))
     return train_and_score(*tables, task=task, seed=seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from sfumato.data.open_schema import OpenSchema
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, read_schema
 from sfumato.errors import ConfigError, SchemaError, require_integer
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
@@ -17,12 +17,9 @@ def open_schema(schema: Schema | OpenSchema | str | os.PathLike[str]) -> OpenSch
     """Return the public description of the data, with what it leaves open."""
     if isinstance(schema, OpenSchema):
         return schema
-    if not isinstance(schema, Schema | str | os.PathLike):
-        raise ConfigError(
-            f"Expected schema to be a Schema or the path of a schema file, got {type(schema).__name__}. "
-            "Schema.from_dict makes one of a mapping."
-        )
-    return OpenSchema(schema) if isinstance(schema, Schema) else OpenSchema.load(os.fspath(schema))
+    if isinstance(schema, str | os.PathLike):
+        return OpenSchema.load(os.fspath(schema))
+    return OpenSchema(read_schema(schema))
 
 
 def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
