@@ -19,7 +19,7 @@ from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import evaluate
 from sfumato.models.streams import public_stream
 from sfumato.release import load
-from sfumato.release.files import MANIFEST
+from sfumato.release.files import FILES
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 
 TARGET = "hlthf"
@@ -62,7 +62,7 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     schema, synthesizer = demo_schema(), ConditionalGaussian(epsilon=epsilon, delta=DELTA)
     _make_directory(out)
     refuse_existing(out / "schema.yaml", overwrite=overwrite)
-    refuse_existing(out / "release", overwrite=overwrite, marker=MANIFEST)
+    refuse_existing(out / "release", overwrite=overwrite, marker=FILES)
     refuse_existing(out / "synthetic.csv", overwrite=overwrite)
     order = public_stream(_SPLIT_SEED).permutation(len(frame))
     held_out = len(frame) // 5

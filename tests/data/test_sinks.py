@@ -230,6 +230,20 @@ class TestAtomicDirectory:
                 self.write(tmp_path / "thesis", "x", marker=marker)
         assert (tmp_path / "thesis" / "chapter").exists()
 
+    def test_what_was_put_into_ours_is_never_lost(self, tmp_path):
+        files = ("manifest.json", "deep")
+        for text in ("one", "two"):
+            self.write(tmp_path / "release", text, marker=files)
+            (tmp_path / "release" / ".DS_Store").touch()
+        (tmp_path / "release" / "notes.txt").touch()
+        with pytest.raises(OutputError, match="did not write"):
+            self.write(tmp_path / "release", "three", marker=files)
+        assert (tmp_path / "release" / "deep" / "weights").read_text() == "two"
+        (tmp_path / "app").mkdir()
+        (tmp_path / "app" / "manifest.json").touch()
+        with pytest.raises(OutputError, match="did not write"):
+            self.write(tmp_path / "app", "x", marker=files)
+
     def test_an_empty_directory_and_a_file_are_replaced(self, tmp_path):
         (tmp_path / "empty").mkdir()
         (tmp_path / "file").touch()

@@ -45,6 +45,7 @@ from sfumato.errors import ConfigError
 from sfumato.mechanisms.mixing import FixedDegreeMixing, Mixing, PoissonMixing, SubsetMixing
 from sfumato.privacy.budget import BuyCount
 from sfumato.release import Release, load
+from sfumato.release.files import FILES
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.journal import remove as remove_checkpoint
@@ -174,7 +175,7 @@ def fit_command(
     }  # fmt: skip
     synthesizer = _synthesizer(method, epsilon, delta, **options)
     refuse_inputs(out, data=data, schema=schema, checkpoint=checkpoint, ledger=ledger)
-    refuse_existing(out, overwrite=overwrite, marker="manifest.json")
+    refuse_existing(out, overwrite=overwrite, marker=FILES)
     n_public = _rows(rows, buy_rows)
     if schema is not None and kinds is not None:
         raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")

@@ -28,6 +28,7 @@ from sfumato.data.atomic import refuse_existing, refuse_inputs
 from sfumato.data.documents import read_document
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
+from sfumato.release.files import FILES
 from sfumato.synthesizers.base import Synthesizer
 from sfumato.synthesizers.gaussian import ConditionalGaussian
 from sfumato.synthesizers.methods import METHODS
@@ -77,7 +78,7 @@ def tune_command(
     listed = _grid(grid or []) if candidates is None else _listed(candidates)
     methods = [_candidate(method, settings, epsilon, delta) for settings in listed]
     refuse_inputs(out, data=data, schema=schema, candidates=candidates, ledger=ledger)
-    refuse_existing(out, overwrite=overwrite, marker="manifest.json")
+    refuse_existing(out, overwrite=overwrite, marker=FILES)
     known = Schema.load(schema)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():

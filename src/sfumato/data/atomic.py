@@ -8,10 +8,14 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from sfumato.errors import OutputError, SfumatoError
+
+Marker: TypeAlias = str | tuple[str, ...]
+_OF_THE_SYSTEM = (".DS_Store", "Thumbs.db", "desktop.ini")  # what file managers put into any folder
 
 
 def refuse_inputs(path: Path, **inputs: str | os.PathLike[str] | None) -> None:
@@ -37,14 +41,14 @@ def refuse_inputs(path: Path, **inputs: str | os.PathLike[str] | None) -> None:
             )
 
 
-def refuse_existing(path: Path, *, overwrite: bool, marker: str | None = None) -> None:
+def refuse_existing(path: Path, *, overwrite: bool, marker: Marker | None = None) -> None:
     """Raise unless an output may be written to `path`.
 
     Args:
         path: the file or directory to write.
         overwrite: whether an existing output may be replaced.
-        marker: for a directory: the file by which one of our own outputs is known. A directory
-            without it is never replaced, unless it is empty.
+        marker: for a directory: the file by which one of our own outputs is known, or all of its files. A
+            directory without them, or with others beside all of its files, is never replaced, unless it is empty.
 
     Raises:
         OutputError: it exists and may not be replaced, or its folder does not exist or
@@ -56,17 +60,22 @@ def refuse_existing(path: Path, *, overwrite: bool, marker: str | None = None) -
         raise OutputError(f"Expected the folder of {path} to be writable. Choose another.")
     if not os.path.lexists(path):
         return
-    if path.is_dir() and any(path.iterdir()):
-        ours = marker is not None and (path / marker).is_file()
-        if not ours:
-            rule = f"Expected a free name for the output, got the directory {path}"
-            raise OutputError(f"{rule}, which Sfumato did not write. Choose another name.")
+    if path.is_dir() and any(path.iterdir()) and (marker is None or not _is_ours(path, marker)):
+        rule = f"Expected a free name for the output, got the directory {path}"
+        raise OutputError(f"{rule}, which holds what Sfumato did not write. Choose another name.")
     if not overwrite:
         raise OutputError(f"Expected no output yet, got {path}, which exists. Pass --overwrite.")
 
 
+def _is_ours(path: Path, marker: Marker) -> bool:
+    if isinstance(marker, str):
+        return (path / marker).is_file()
+    names = {item.name for item in path.iterdir()}
+    return {*marker} <= names <= {*marker, *_OF_THE_SYSTEM}
+
+
 @contextlib.contextmanager
-def atomic_path(path: Path, *, overwrite: bool, marker: str | None = None) -> Iterator[Path]:
+def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None) -> Iterator[Path]:
     """Give a temporary path in the same folder; rename what is there to `path` on success.
 
     The block makes a file or a directory at the temporary path. It is written to disk before it
@@ -105,7 +114,7 @@ def reason_of(act: Callable[[], None]) -> str | None:
     return None
 
 
-def _publish(partial: Path, path: Path, *, overwrite: bool, marker: str | None) -> None:
+def _publish(partial: Path, path: Path, *, overwrite: bool, marker: Marker | None) -> None:
     """Flush `partial` to disk and give it its name."""
     tree = sorted(partial.rglob("*"), reverse=True) if partial.is_dir() else []
     for item in [*tree, partial]:

@@ -31,6 +31,7 @@ from sfumato.release.model import Measurement, Release, SourceForm
 
 FORMAT_VERSION = 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
+FILES = (MANIFEST, ARRAYS)
 ARCHIVE_SUFFIX = ".sfm"
 _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
 _LONGEST_PROBLEM = 2_000
@@ -57,7 +58,7 @@ def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = Fa
     packed = safetensors.numpy.save({name: np.asarray(value, order="C") for name, value in arrays.items()})
     manifest = json.dumps(_manifest(release, packed), indent=1, ensure_ascii=False, allow_nan=False)
     contents = {MANIFEST: manifest.encode(), ARRAYS: packed}
-    with atomic_path(path, overwrite=overwrite, marker=MANIFEST) as partial:
+    with atomic_path(path, overwrite=overwrite, marker=FILES) as partial:
         failure = reason_of(lambda: _write(contents, partial, archive=path.suffix == ARCHIVE_SUFFIX))
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")

@@ -233,7 +233,7 @@ class DPMix(Synthesizer):
             raise ConfigError(
                 "Expected Poisson or subset mixing to write mixtures as they are made, got fixed degrees."
             )
-        with atomic_path(Path(out), overwrite=overwrite, marker=CERTIFICATE_FILE) as partial:
+        with atomic_path(Path(out), overwrite=overwrite, marker=(CERTIFICATE_FILE, MIXTURES_FILE)) as partial:
             _or_refuse(Path(out), partial.mkdir)
             release = self._fit(
                 lambda fit: self._write(fit, partial / MIXTURES_FILE),
