@@ -131,7 +131,7 @@ def test_a_certificate_that_understates_is_found_out():
         Certificate.from_dict(content).verify()
 
 
-@pytest.mark.parametrize(("steps", "delta"), [(20_000, 1e-9), (60_000, 1e-5)])
+@pytest.mark.parametrize(("steps", "delta"), [(20_000, 1e-9), (60_000, 1e-5), (100_000, 1e-9)])
 def test_a_machine_without_extended_precision_finds_the_same(monkeypatch, steps, delta):
     """Its accounts of many sampled steps are larger: by 64 bits' errors, and by a bound on them."""
     stage = Stage(name="sgd", noise_multiplier=1.4, sampling_probability=0.002, count=steps)

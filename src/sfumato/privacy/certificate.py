@@ -266,7 +266,7 @@ class Certificate:
             interval=interval,
             extra_delta=extra,
         )
-        stages = _stages(plan, content["delta"], interval)
+        stages = _stages(plan, with_rounding(plan, content["delta"], extra_delta=extra), interval)
         if (
             len(stated) < len(content["curve"])
             or any(delta <= extra for delta in stated)
