@@ -8,7 +8,7 @@ import scipy.stats
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld.pld_pmf import DensePLDPmf
-from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_gaussian_mechanism
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_gaussian_mechanism, identity
 from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
@@ -64,9 +64,16 @@ def test_compositions(relation):
     for event in events:
         ours.compose(event)
         theirs.compose(event)
-    # the library's composition is in 64 bits, whose last ones depend on the processor
+    composed = identity(1e-3)
+    for z, q, count in ((3.0, 1.0, 1), (20.0 / math.sqrt(7), 1.0, 1), (1.1, 0.02, 300)):
+        step = from_gaussian_mechanism(
+            z, sampling_prob=q, value_discretization_interval=1e-3, neighboring_relation=relation
+        )
+        composed = composed.compose(self_composed(step, count))
+    # the library composes equal steps in 64 bits, whose last ones depend on the processor
     for delta, tolerance in ((0.1, 1e-8), (1e-5, 1e-8), (1e-9, 1e-5)):
         assert ours.get_epsilon(delta) == pytest.approx(theirs.get_epsilon(delta), rel=tolerance)
+        assert ours.get_epsilon(delta) == pytest.approx(composed.get_epsilon_for_delta(delta), rel=1e-8)
 
 
 @pytest.mark.parametrize("count", [1, 2, 300, 30_000, 1_000_000])

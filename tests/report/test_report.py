@@ -403,6 +403,13 @@ def test_a_stranger_cannot_turn_the_direction_of_a_sentence():
     assert shown("نام\u200cخانوادگی") == "نام\u200cخانوادگی"
 
 
+def test_code_in_a_sentence_is_escaped_like_all_of_it():
+    assert wording.marked("set `unit` <b>") == "set <code>unit</code> &lt;b&gt;"
+    hostile = wording.marked(f"`{HOSTILE}` `` ` {HOSTILE}")
+    assert "<" not in re.sub("</?code>", "", hostile)
+    assert "\u202e" not in hostile
+
+
 def test_repeated_stages_are_marked(tmp_path):
     candidates = [ConditionalGaussian(epsilon=2.0, marginal_share=share) for share in (0.3, 0.5)]
     write_report(tune(tables.frame(), candidates, schema=tables.schema(), seed=0), tmp_path / "p.html")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from sfumato.errors import ConfigError
 from sfumato.report import charts
-from sfumato.report.wording import figure, sentence, shown
+from sfumato.report.wording import figure, marked, sentence, shown
 
 
 def require_templates() -> None:
@@ -39,13 +38,6 @@ def render(content: Mapping[str, Any]) -> str:
     )
     environment.filters["text"] = shown
     environment.filters["sentence"] = sentence
-    environment.filters["marked"] = _marked
+    environment.filters["marked"] = marked
     environment.filters["figure"] = figure
     return environment.get_template("page.html").render(**content, charts=charts)
-
-
-def _marked(text: object) -> str:
-    """Return a sentence as HTML: escaped, and what stands between backticks as code."""
-    from markupsafe import Markup, escape  # jinja2's own
-
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(sentence(text)))))

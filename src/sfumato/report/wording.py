@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
@@ -96,6 +97,13 @@ def shown(text: object, longest: int = _LONGEST) -> str:
 def sentence(text: object) -> str:
     """Return a sentence for a page, as `shown` but longer."""
     return shown(text, _LONGEST_SENTENCE)
+
+
+def marked(text: object) -> str:
+    """Return a sentence as HTML: escaped, and what stands between backticks as code."""
+    from markupsafe import Markup, escape  # jinja2's own, which only pages need
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(sentence(text)))))
 
 
 def _harmless(character: str) -> bool:
