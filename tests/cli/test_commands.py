@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,8 @@ class TestHelp:
         assert (result.code, result.out) == (2, "")
         assert said in result.err
         assert result.err.count("Error:") == 1
+        assert result.err.endswith(".\n")
+        assert re.search(r"[^.?] See ", result.err) is None
 
 
 class TestSchema:
@@ -125,6 +128,10 @@ class TestSchema:
         (tables.write_npz if name.endswith("npz") else tables.write_parquet)(folder / name)
         assert call("schema", "draft", name, "--out", "draft.yaml").code == 0
         assert Schema.load("draft.yaml").released
+
+    def test_a_draft_is_no_json(self, folder, call):
+        result = call("schema", "draft", "people.csv", "--out", "draft.json")
+        assert (result.code, "End it in .yaml" in result.err, Path("draft.json").exists()) == (2, True, False)
 
     def test_check(self, folder, call):
         result = call("schema", "check", "schema.yaml", "people.csv")

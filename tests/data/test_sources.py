@@ -150,7 +150,7 @@ class TestCsv:
             ("a,b\n1,2\n".encode("utf-16-le"), "in UTF-8"),
             (b"a,\x81\n1,2\n", "in UTF-8"),
             (b"PK\x03\x04,b\n1,2\n", "in UTF-8"),
-            (b'a,"b\n1,2\n', "in UTF-8"),
+            (b'a,"b\n1,2\n', r"quotes of the header line of people\.csv"),
         ],
     )
     def test_bad_headers(self, tmp_path, text, message):

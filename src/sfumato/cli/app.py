@@ -71,7 +71,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except _UsageError as error:
         # without arguments typer has shown the help already, and its error says nothing
         said = getattr(error, "format_message", error.__str__)()
-        return _fail(f"{said} See `sfumato --help`.", WRONG_CALL) if said else WRONG_CALL
+        end = "" if said.endswith((".", "?")) else "."
+        return _fail(f"{said}{end} See `sfumato --help`.", WRONG_CALL) if said else WRONG_CALL
     except (ConfigError, SchemaError, OutputError) as error:
         return _fail(str(error), WRONG_CALL)
     except SfumatoError as error:

@@ -19,6 +19,7 @@ from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.data.validation import validate
+from sfumato.errors import ConfigError
 
 schema_app = typer.Typer(
     help="Write, import and check schemas: what is publicly known of a table.", no_args_is_help=True
@@ -59,6 +60,8 @@ def draft_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a first schema for you to edit. It is NOT private: its facts are read off the records."""
+    if out.suffix.lower() == ".json":  # which would be read as JSON, and that has no comments
+        raise ConfigError(f"Expected --out to name a YAML file, for its comments, got {str(out)!r}. End it in .yaml.")
     refuse_inputs(out, data=data)
     refuse_existing(out, overwrite=overwrite)
     text = draft_schema(open_source(data)).to_yaml()

@@ -81,14 +81,16 @@ def open_csv(path: Path, *, chunk_rows: int) -> CsvSource:
     """Read the header of a CSV file; its byte order mark, if any, tells the encoding.
 
     Raises:
-        DataError: the file is empty, or its header is no text, or a column has no name or the name
-            of another.
+        DataError: the file is empty, or its header is no text or leaves a quote open, or a column has no name
+            or the name of another.
     """
     message = f"Expected {path.name} to be a CSV file in UTF-8, got something else. Save it so."
     header, has_body = attempt(lambda: _read_header(path), message)
     text = header.decode("utf-8")
     if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]", text):
         raise DataError(message)
+    if text.count('"') % 2:
+        raise DataError(f"Expected the quotes of the header line of {path.name} to be closed. Correct that line.")
     if not text.strip():
         raise DataError(f"Expected a header line in {path.name}, got an empty file.")
     delimiter = _sniff_delimiter(text)
