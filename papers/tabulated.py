@@ -38,7 +38,11 @@ def cell(runs: Sequence[Mapping[str, Any]], *names: str) -> str:
         return " / ".join(spread([run[name] for run in done if name in run]) for name in names) + f" ({len(done)})"
     if not runs:
         return "not run"
-    run = runs[0]
+    return why_not(runs[0])
+
+
+def why_not(run: Mapping[str, Any]) -> str:
+    """Why a run has no figure."""
     if run.get("status", "finished") == "finished":
         return "not measured"
     if run["status"] != "not finished":

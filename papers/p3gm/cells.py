@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -16,6 +18,7 @@ import peer_tables
 import peers
 from adult import split
 from jobs import Limits
+from tabulated import why_not
 
 import sfumato
 from sfumato.evaluate import total_variation
@@ -102,3 +105,9 @@ def gaussian(table: peer_tables.Table, train: Any, held: Any, epsilon: float) ->
         "fit_seconds": seconds,
         "epsilon": release.certificate.epsilon,
     }
+
+
+def mean(runs: Sequence[Mapping[str, Any]], name: str) -> float | str:
+    """The mean of a score over the runs that have it; where none has, why."""
+    found = [run[name] for run in runs if name in run]
+    return round(fmean(found), 4) if found else why_not(runs[0])

@@ -8,9 +8,11 @@ The ε of the paper's points are not printed; these are ours.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-from cells import NAMES, parser, read, table_cell
+from cells import NAMES, mean, parser, read, table_cell
 from jobs import Cell, Limits, Results, run_cells
 
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -32,26 +34,27 @@ def main() -> None:
         for method in options.methods
         for epsilon in options.epsilons
     }
-    curves: dict[str, dict[float, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    curves: dict[str, dict[float, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for key, value in run_cells(results, cells).items():
         method, epsilon, _ = key.split(" | ")
-        if "auroc" in value:
-            curves[method][float(epsilon)].append((value["auroc"], value["auprc"]))
-    means = {m: {e: np.mean(found, axis=0).round(4).tolist() for e, found in c.items()} for m, c in curves.items()}
-    results.note("figure 4", means)
-    draw(means, options.out / f"figure_4_{kind}.png")
+        curves[method][float(epsilon)].append(value)
+    points = {m: {e: [mean(found, "auroc"), mean(found, "auprc")] for e, found in c.items()} for m, c in curves.items()}
+    results.note("figure 4", points)
+    draw(points, options.out / f"figure_4_{kind}.png")
 
 
-def draw(means, path) -> None:
+def draw(curves: Mapping[str, Mapping[float, Sequence[float | str]]], path: Path) -> None:
+    """Draw the points that were measured."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
-    for method, points in means.items():
+    for method, points in curves.items():
+        done = {e: scores for e, scores in points.items() if all(isinstance(score, float) for score in scores)}
         for axis, column in zip(axes, (0, 1), strict=True):
-            axis.plot(list(points), [point[column] for point in points.values()], "o-", label=NAMES[method])
+            axis.plot(list(done), [scores[column] for scores in done.values()], "o-", label=NAMES[method])
     for axis, label in zip(axes, ("AUROC", "AUPRC"), strict=True):
         axis.set(xscale="log", xlabel="ε", ylabel=label)
         axis.grid(alpha=0.3)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from cells import DELTA, NAMES, NO_LIMITS, parser, peer_python, peer_tables, peers
+from cells import DELTA, NAMES, NO_LIMITS, mean, parser, peer_python, peer_tables, peers
 from jobs import Cell, Limits, Results, run_cells
 
 import sfumato
@@ -67,21 +67,21 @@ def main() -> None:
         for method in options.methods
         for dimension in options.dimensions
     }
-    curves: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    curves: dict[str, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for key, value in run_cells(results, cells).items():
         method, dimension, _ = key.split(" | ")
-        if "auroc" in value:
-            curves[method][int(dimension)].append(value["auroc"])
-    means = {m: {d: round(float(np.mean(found)), 4) for d, found in c.items()} for m, c in curves.items()}
-    results.note("figure 6", means)
+        curves[method][int(dimension)].append(value)
+    points = {m: {d: mean(found, "auroc") for d, found in c.items()} for m, c in curves.items()}
+    results.note("figure 6", points)
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
-    for method, points in means.items():
-        axis.plot(list(points), list(points.values()), "o-", label=NAMES[method])
+    for method, found in points.items():
+        done = {d: auroc for d, auroc in found.items() if isinstance(auroc, float)}
+        axis.plot(list(done), list(done.values()), "o-", label=NAMES[method])
     axis.set(xlabel="numeric columns", ylabel="AUROC")
     axis.grid(alpha=0.3)
     axis.legend()

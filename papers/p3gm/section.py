@@ -122,13 +122,18 @@ def _table_7(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[
         ]
 
 
+def _point(*scores: float | str) -> str:
+    """Scores at a point of a figure, or why there are none."""
+    return next((why for why in scores if isinstance(why, str)), "") or " / ".join(f"{score:.3f}" for score in scores)
+
+
 def _figures(found: Mapping[str, Any]) -> list[str]:
     text = []
     if "figure_4" in found:
         curves = found["figure_4"]
         epsilons = list(next(iter(curves.values())))
         rows = [
-            [METHODS[method], *("{:.3f} / {:.3f}".format(*points[e]) if e in points else "–" for e in epsilons)]
+            [METHODS[method], *(_point(*points[e]) if e in points else "–" for e in epsilons)]
             for method, points in curves.items()
         ]
         text += ["### Figure 4: Credit, AUROC / AUPRC against ε", table(["ε", *epsilons], rows)]
@@ -143,7 +148,7 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
         curves = found["figure_6"]
         sizes = list(next(iter(curves.values())))
         rows = [
-            [METHODS[method], *(f"{points[d]:.3f}" if d in points else "–" for d in sizes)]
+            [METHODS[method], *(_point(points[d]) if d in points else "–" for d in sizes)]
             for method, points in curves.items()
         ]
         text += [
