@@ -462,9 +462,32 @@ BUGS = [
     PlantedBug(
         "a stranger's number of steps buys room in delta",
         "privacy/accounting.py",
-        "min(2 * LARGEST_STEP_ROUNDING * _sampled_steps(plan), free / 10) if free > 0",
-        "min(2 * LARGEST_STEP_ROUNDING * _sampled_steps(plan), delta / 10) if delta > 0",
+        "min(2 * rounding, free / 10) if free > 0",
+        "min(2 * rounding, delta / 10) if delta > 0",
         "tests/privacy/test_certificate.py -k room",
+    ),
+    PlantedBug(
+        "what composing stages loses to rounding is not in delta",
+        "privacy/pld.py",
+        "infinite = step._infinity_mass + COMPOSITION_ROUNDING",
+        "infinite = step._infinity_mass",
+        "tests/privacy/test_pld.py -k small_delta",
+    ),
+    PlantedBug(
+        "one cell of a list changes how all others are read",
+        "estimators/records.py",
+        "        return np.array([[_as_number(cell) for cell in row] for row in rows], dtype=np.float64)",
+        "        try:\n            return np.asarray(rows, dtype=np.float64)\n"
+        "        except (ValueError, TypeError, OverflowError):\n"
+        "            return np.array([[_as_number(cell) for cell in row] for row in rows], dtype=np.float64)",
+        "tests/estimators/test_estimators.py -k beside_it",
+    ),
+    PlantedBug(
+        "one more name of a unit stops a fit",
+        "data/cells.py",
+        "if not pa.types.is_dictionary(column.type) or not column.num_chunks:",
+        "if True:",
+        "tests/data/test_private.py -k one_more_name",
     ),
 ]
 

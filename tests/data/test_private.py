@@ -9,10 +9,13 @@ import pytest
 from sfumato.data.array_sources import images_of
 from sfumato.data.engine import reduce
 from sfumato.data.kinds import Categorical, Continuous, Identifier, Image, Integer
+from sfumato.data.open_data import OpenData
+from sfumato.data.open_schema import OpenSchema
 from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema, Unit
+from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
-from sfumato.errors import PrivacyWarning, SchemaError
+from sfumato.errors import DataError, PrivacyWarning, SchemaError
 from sfumato.learners.counts import RowCount
 
 
@@ -58,6 +61,59 @@ def test_one_units_rows_do_not_depend_on_other_units():
 def test_units_of_any_type(units):
     data = PrivateData(open_source(people().set_column(0, "who", units)), schema(2))
     assert ages(data) == [1, 2, 3, 6, 7]
+
+
+def _in_chunks(units, names):
+    """People in two chunks, whose dictionaries together have one more name than an index of 8 bits can count."""
+    parts = np.array_split(np.arange(units), 2)
+    return pa.table(
+        {
+            "who": pa.chunked_array(
+                pa.DictionaryArray.from_arrays(pa.array(range(len(part)), pa.int8()), names(part)) for part in parts
+            ),
+            "age": pa.chunked_array(pa.array(part % 10) for part in parts),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        lambda part: pa.array([f"unit {i}" for i in part]),
+        lambda part: pa.array([None if i == 127 else f"unit {i}" for i in part], pa.string()),
+    ],
+    ids=["names", "a null among the names"],
+)
+@pytest.mark.parametrize("units", [127, 128, 250])
+def test_one_more_name_than_an_index_can_count_stops_no_fit(tmp_path, units, names):
+    table = _in_chunks(units, names)
+    expected = [i % 10 for i in range(units) if names([i]).null_count == 0]
+    forms = [table]
+    if len(expected) == units:  # Parquet holds no null among the names
+        pq.write_table(table, tmp_path / "people.parquet", row_group_size=64)
+        forms.append(tmp_path / "people.parquet")
+    for data in forms:
+        assert ages(PrivateData(open_source(data), schema(1))) == expected
+        source = open_source(data)
+        opened = OpenData(source, OpenSchema.of(source))
+        cells = np.concatenate([rows["who"] for rows in opened.coded()])
+        assert cells.tolist() == names(range(units)).to_pylist()
+    items = Schema(columns={"who": Identifier(), "age": ItemSet(n_items=10, max_length=2, id="who")}, rows=units)
+    sets = [rows["age"] for rows in PrivateData(open_source(table), items).coded()]
+    assert [code for part in sets for code in part.codes.tolist()] == expected
+
+
+def test_an_unforeseen_error_says_nothing_of_a_record(monkeypatch):
+    def failing(*_, **__):
+        raise RuntimeError("Smith")
+
+    monkeypatch.setattr("sfumato.data.private.code_column", failing)
+    monkeypatch.setattr("sfumato.data.open_data.total", failing)
+    source = open_source(people())
+    for data in (PrivateData(source, schema()), OpenData(source, OpenSchema.of(source))):
+        with pytest.raises(DataError, match="report their types") as caught:
+            list(data.coded())
+        assert caught.value.__context__ is None
 
 
 def test_a_unit_column_of_lists_is_refused():
@@ -129,6 +185,18 @@ def test_one_odd_cell_of_a_pandas_object_column_does_not_change_the_others(odd):
         return np.concatenate([rows["city"] for rows in data.coded()])[:4].tolist()
 
     assert codes(cells) == codes([*cells, odd]) == [0, 1, 0, 1]
+
+
+def test_half_a_surrogate_pair_in_a_label_changes_no_other():
+    kinds = {"x": Image(shape=(4, 4)), "y": Categorical(categories=("a", "b\0c"), other="o")}
+
+    def codes(labels):
+        data = PrivateData(
+            open_source((np.zeros((len(labels), 4, 4), dtype=np.uint8), np.array(labels))), Schema(columns=kinds)
+        )
+        return np.concatenate([rows["y"] for rows in data.coded()]).tolist()
+
+    assert codes(["a", "b\0c", "\ud800"]) == [*codes(["a", "b\0c"]), 2] == [0, 1, 2]
 
 
 def test_label_arrays_do_not_tell_their_longest_label():

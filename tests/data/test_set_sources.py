@@ -152,7 +152,7 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path, table, name, message):
 @SETTINGS
 def test_any_bytes_are_a_fimi_file(tmp_path, content, chunk_rows):
     path = tmp_path / "any.dat"
-    path.write_bytes(content or b"\n")
+    path.write_bytes(content)
     found = read(path, CELLS, chunk_rows)
     assert all(items == sorted(set(items)) and len(items) <= 3 and set(items) <= set(range(5)) for items in found)
 
@@ -165,6 +165,8 @@ def test_any_bytes_are_a_fimi_file(tmp_path, content, chunk_rows):
         (b"\xef\xbb\xbf1\n", [[1]]),
         ("1 3\n0\n".encode("utf-16"), [[1, 3], [0]]),
         (b"x 1 \xff -1 99 1\n", [[1]]),
+        (b"\n", [[]]),
+        (b"", []),
     ],
 )
 def test_lines_of_a_fimi_file(tmp_path, content, expected):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.data import text_source
+from sfumato.data.chunks import attempt
 from sfumato.data.sources import Chunk, Source, open_source, to_container
 from sfumato.errors import ConfigError, DataError, SchemaError
 
@@ -162,6 +163,17 @@ class TestCsv:
         with pytest.raises(DataError) as caught:
             csv_source(tmp_path, f"{SECRET},39,{SECRET}\n1,2,3\n")
         assert_carries_nothing(caught.value, SECRET)
+
+
+@pytest.mark.parametrize(("error", "raised"), [(ValueError, DataError), (MemoryError, MemoryError)])
+def test_what_fails_as_records_are_read_says_nothing_of_them(error, raised):
+    def reading():
+        raise error("could not read Smith")
+
+    with pytest.raises(raised) as caught:
+        attempt(reading, "Cannot read it.")
+    assert "Smith" not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 class TestParquet:
@@ -403,6 +415,15 @@ class TestPandas:
         assert together.storage == {"o": pa.string()}
         assert alone == text
         assert read(together)["o"] == text
+
+    @pytest.mark.parametrize("dtype", ["string[python]", pd.StringDtype("python", na_value=np.nan)], ids=["NA", "NaN"])
+    def test_half_a_surrogate_pair_stops_no_fit(self, dtype):
+        cells = pd.Series(["a", "nan", "\ud800b", None, "é\0"], dtype=dtype)
+        text = ["a", "nan", "?b", None, "é\0"]
+        source = open_source(pd.DataFrame({"s": cells, "c": pd.Categorical(cells)}))
+        assert read(source) == {"s": text, "c": text}
+        whole = open_source(pd.DataFrame({"s": cells.drop(2)}))
+        assert read(whole)["s"] == [text[i] for i in (0, 1, 3, 4)]
 
     def test_storage_does_not_depend_on_cells(self):
         for cells in ([1, 2], ["a", "b"], [True, None], [None, None]):

@@ -4,6 +4,8 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfumato.errors import ConfigError, DataError, SfumatoError
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKMeans
+from sfumato.estimators.records import open_rows
 from sfumato.models.covariances import FORMS, DiagonalCovariance, FullCovariance
 from sfumato.models.mixture_steps import MAP
 from sfumato.models.mixtures import GaussianMixture
@@ -368,3 +371,53 @@ def test_cells_that_are_no_numbers_stop_no_fit():
     for records in ([*rows, ["n/a"]], [*rows, [None]], masked):
         np.testing.assert_array_equal(centre(records), known)
     np.testing.assert_array_equal(centre([*rows, [10**400]]), centre([*rows, [1.0]]))
+
+
+class Odd:
+    """A cell whose reading fails in a way of its own."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("secret")
+
+
+ODD = [
+    *(5, 1.5, True, None, "7", " 8.5 ", "n/a", b"9", 10**400, -(10**400), 2j, np.complex128(3), np.ma.masked, pd.NA),
+    *(np.datetime64("2020-01-01"), np.timedelta64(3, "D"), pd.Timestamp(2020, 1, 1), pd.NaT, np.float16(0.5), Odd()),
+    *([1.0], np.longdouble("1e400"), float("-inf"), Decimal("sNaN"), Fraction(10**400), object()),
+]
+
+
+def test_a_cell_of_a_list_is_read_alike_whatever_is_beside_it():
+    """One odd record that changed how numpy reads all others would move a sum by as much as there are records."""
+
+    def read(cells):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            chunks = [chunk["x"] for chunk in open_rows([[cell] for cell in cells]).coded()]
+        return np.concatenate(chunks)[:, 0]
+
+    alone = np.concatenate([read([0.0, cell])[1:] for cell in ODD])
+    np.testing.assert_array_equal(read([0.0, *ODD])[1:], alone)
+    np.testing.assert_array_equal(read([0.0, *ODD[::-1]])[1:], alone[::-1])
+    assert alone[:3].tolist() == [5, 1.5, 1]
+    assert np.isnan(alone[[3, 6, 14, 15]]).all()
+
+
+@pytest.mark.parametrize("rows", [[1.0, 2.0], [[[1.0]], [[2.0]]], []], ids=["one axis", "three axes", "none"])
+def test_lists_of_another_form_are_refused(rows):
+    with pytest.raises(ConfigError, match="2D array"):
+        open_rows(rows)
+
+
+def test_what_gives_an_array_is_read_by_its_type():
+    class Wrapped:
+        def __init__(self, array: np.ndarray) -> None:
+            self._array = array
+
+        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+            return self._array
+
+    assert next(open_rows(Wrapped(np.ones((2, 1), dtype=np.int8))).coded())["x"].tolist() == [[1.0], [1.0]]
+    for rows in (["1"], ["x"]):
+        with pytest.raises(DataError, match="real numbers, got dtype object"):
+            open_rows(Wrapped(np.array([rows], dtype=object)))

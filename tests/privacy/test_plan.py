@@ -1,11 +1,13 @@
 """Plans, calibration, ledger."""
 
 import copy
+import math
 
 import pytest
+from dp_accounting import gaussian_mechanism
 
 from sfumato.errors import BudgetExceededError, ConfigError, LedgerError, PrivacyWarning
-from sfumato.privacy.accounting import account, interval_for
+from sfumato.privacy.accounting import account, interval_for, least_delta
 from sfumato.privacy.budget import PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.ledger import Ledger
@@ -164,3 +166,19 @@ def test_plans_are_values():
     assert plan["b"].name == "b"
     with pytest.raises(KeyError):
         plan["c"]
+
+
+@pytest.mark.parametrize("extra", [0.0, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+def test_a_delta_that_rounding_hides_is_refused(epsilon, extra):
+    """Below it noise was hundreds of times too large, and ε understated; at it, noise is what it should be."""
+    plan = Plan([stage("a", 1.0, extra_delta=extra), stage("b", 2.0), stage("c", 7.0)])
+    least = least_delta(plan)
+    with pytest.raises(ConfigError, match="Use a larger delta"):
+        calibrate(plan, PrivacyBudget(epsilon, 0.99 * least))
+    assert (least - extra) < 1e-13
+    calibrated = calibrate(plan, PrivacyBudget(epsilon, least))
+    ratio = calibrated.stages[0].noise_multiplier / plan.stages[0].noise_multiplier
+    merged = sum(s.noise_multiplier**-2.0 for s in plan.stages) ** -0.5
+    exact = gaussian_mechanism.get_sigma_gaussian(epsilon + math.log1p(-extra), least - extra) / merged
+    assert 1 - 1e-9 <= ratio / exact < 1.03

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.data.basket_sources import CSR_KEYS, csr_source
+from sfumato.data.cells import valid_text
 from sfumato.data.chunks import Chunk, Column, Source, attempt
 from sfumato.data.set_arrays import csr_arrays
 from sfumato.data.set_codes import is_set_storage
@@ -243,5 +244,9 @@ def _as_chunk(columns: tuple[str, ...], parts: list[np.ndarray] | tuple[np.ndarr
     cells: dict[str, Column] = {}
     for name, part in zip(columns, parts, strict=True):
         native = part.astype(part.dtype.newbyteorder("="), copy=False)
-        cells[name] = native if name == "x" else pa.chunked_array([pa.array(native.reshape(-1))])
+        cells[name] = native if name == "x" else pa.chunked_array([_labels(native.reshape(-1))])
     return Chunk(columns=cells, n_rows=len(parts[0]))
+
+
+def _labels(cells: np.ndarray) -> pa.Array:
+    return pa.array(map(valid_text, cells.tolist()), pa.string()) if cells.dtype.kind == "U" else pa.array(cells)

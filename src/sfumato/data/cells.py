@@ -60,6 +60,25 @@ def plain(cells: pa.Array) -> pa.Array:
             return cells
 
 
+def joined(column: pa.ChunkedArray | np.ndarray) -> pa.Array:
+    """Return a column as one array, dictionaries undone.
+
+    Arrow's own joining of chunks keeps dictionaries, and fails where their values together are more than their indices
+    can count: one more name would decide whether a fit succeeds.
+    """
+    if isinstance(column, np.ndarray):
+        return pa.array(column)
+    if not pa.types.is_dictionary(column.type) or not column.num_chunks:
+        whole = column.combine_chunks()
+        return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+    return pa.concat_arrays([plain(chunk.dictionary_decode()) for chunk in column.chunks])
+
+
+def valid_text(text: str) -> str:
+    """Return a Python text as one that UTF-8 can hold: `?` for half a surrogate pair."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
+
+
 def is_text(storage: pa.DataType) -> bool:
     """Whether cells of this type are text, or bytes that stand for text of unknown encoding."""
     return (

@@ -129,14 +129,21 @@ def attempt(read: Callable[[], T], message: str) -> T:
 
     Readers put cells in their exceptions ("could not convert 'Smith'"), and even `raise ... from
     None` would keep them on `__context__`; hence the blind catch, and the raise after it.
+
+    Raises:
+        DataError: it failed.
+        MemoryError: for want of memory.
     """
+    failure: Exception = DataError(message)
     try:
         return read()
     except SfumatoError:
         raise
+    except MemoryError:  # numpy's says how many cells there are
+        failure = MemoryError("Not enough memory to read the records.")
     except Exception:  # noqa: BLE001
         pass
-    raise DataError(message)
+    raise failure
 
 
 def _guarded(chunks: Iterator[Chunk], message: str) -> Iterator[Chunk]:

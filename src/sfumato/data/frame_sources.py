@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.data.cells import valid_text
 from sfumato.data.chunks import Chunk, Source, check_names, table_chunks
 from sfumato.errors import DataError
 
@@ -157,7 +158,10 @@ def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
     if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:
         series = series.astype(series.dtype.newbyteorder("="))
     if storage != pa.string() or isinstance(series.dtype, pd.StringDtype):
-        return _chunked(pa.array(series, type=storage, from_pandas=True))
+        try:
+            return _chunked(pa.array(series, type=storage, from_pandas=True))
+        except UnicodeEncodeError:  # texts alone raise it, and what is no half of a surrogate pair stays as it is
+            pass
     # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
     # and gives up on a whole column for one odd cell: a record would change how the others are read.
     return pa.chunked_array([pa.array(map(_cell_text, series), type=storage)])
@@ -168,7 +172,7 @@ def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], ...] = (
-    (str, lambda cell: cell.encode("utf-8", errors="replace").decode("utf-8")),
+    (str, valid_text),
     ((bool, np.bool_), lambda cell: "true" if cell else "false"),
     ((int, np.integer), lambda cell: str(int(cell))),
     (
@@ -189,7 +193,7 @@ def _cell_text(cell: object) -> str | None:
         for kind, text in _CELL_TEXT:
             if isinstance(cell, kind):
                 return text(cell)
-        text = str(cell).encode("utf-8", errors="replace").decode("utf-8")
+        text = valid_text(str(cell))
     except Exception:  # noqa: BLE001  # somebody's __str__ may raise anything, with the cell in it
         return None
     return None if text in {"nan", "NaT", "<NA>"} else text

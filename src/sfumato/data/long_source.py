@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.data.cells import plain
+from sfumato.data.cells import joined
 from sfumato.data.chunks import Chunk, Column, Source
 from sfumato.data.schema import Schema
 from sfumato.data.set_codes import plain_list_type
@@ -81,10 +81,10 @@ class LongSource(Source):
             if self.parts > 1:
                 keep = pc.and_(keep, pa.array(_parts_of(names, self.parts) == part))  # type: ignore[attr-defined]
             ids.append(names.filter(keep))
-            items.append(_one_array(chunk.columns[self.item_column]).filter(keep))
+            items.append(joined(chunk.columns[self.item_column]).filter(keep))
         if not ids:
-            return pa.array([], pa.string()), pa.array([], self.rows.storage[self.item_column])
-        return pa.concat_arrays(ids), _joined(items)
+            return pa.array([], pa.string()), joined(pa.chunked_array([], self.rows.storage[self.item_column]))
+        return pa.concat_arrays(ids), pa.concat_arrays(items)
 
 
 def as_records(source: Source, schema: Schema) -> Source:
@@ -131,25 +131,9 @@ def _check_long(storage: Mapping[str, pa.DataType], name: str, id_column: str) -
             )
 
 
-def _one_array(column: Column) -> pa.Array:
-    if isinstance(column, np.ndarray):
-        return pa.array(column)
-    joined = column.combine_chunks()
-    return joined if isinstance(joined, pa.Array) else _joined(joined.chunks)
-
-
-def _joined(arrays: list[pa.Array]) -> pa.Array:
-    """Return arrays of one column as one; dictionaries may differ from chunk to chunk."""
-    if any(isinstance(array, pa.DictionaryArray) for array in arrays):
-        arrays = [
-            plain(array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array) for array in arrays
-        ]
-    return pa.concat_arrays(arrays)
-
-
 def _names(column: Column, missing: tuple[str, ...]) -> pa.Array:
     """Return ids as clean text or numbers; what is no number, and no text, is null, and −0.0 is 0.0."""
-    names = unit_names(_one_array(column), missing)
+    names = unit_names(joined(column), missing)
     if pa.types.is_floating(names.type):
         numbers = names.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
         return pa.array(numbers, from_pandas=True)

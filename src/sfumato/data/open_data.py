@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.data.cells import is_text, plain, read_text, total, without_tokens
-from sfumato.data.chunks import Source
+from sfumato.data.chunks import Chunk, Source, attempt
 from sfumato.data.engine import Rows
 from sfumato.data.levels import canonical_text, has_canonical_text
 from sfumato.data.numbers import read_floats
@@ -47,15 +47,20 @@ class OpenData:
         nominal, unit = self._schema.nominal, self._schema.nominal.unit
         names = list(self._schema.open) or [nominal.released[0]]
         limiter = None if unit is None else UnitLimiter(unit.max_rows, (*nominal.missing, ""))
+        message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
         for chunk in self._source.chunks([*names, *([] if unit is None else [unit.column])]):
-            rows = {
-                name: _values_totally(self._schema.open.get(name, "categorical"), chunk.columns[name], nominal.missing)
-                for name in names
-            }
-            if limiter is not None and unit is not None:
-                keep = limiter.keep(chunk.columns[unit.column])
-                rows = {name: column[keep] for name, column in rows.items()}
-            yield rows
+            yield attempt(lambda chunk=chunk: self._kept(chunk, names, limiter), message)
+
+    def _kept(self, chunk: Chunk, names: list[str], limiter: UnitLimiter | None) -> Rows:
+        nominal = self._schema.nominal
+        rows = {
+            name: _values_totally(self._schema.open.get(name, "categorical"), chunk.columns[name], nominal.missing)
+            for name in names
+        }
+        if limiter is None or nominal.unit is None:
+            return rows
+        keep = limiter.keep(chunk.columns[nominal.unit.column])
+        return {name: column[keep] for name, column in rows.items()}
 
     def __repr__(self) -> str:
         return f"OpenData({', '.join(self._schema.open)})"
@@ -67,8 +72,8 @@ def numbers_of(texts: np.ndarray) -> np.ndarray:
 
 
 def _values_totally(kind: OpenKind, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
-    cells = pa.array(column) if isinstance(column, np.ndarray) else column.combine_chunks()
-    return _total(kind, pa.concat_arrays(cells.chunks) if isinstance(cells, pa.ChunkedArray) else cells, missing)
+    chunks = [pa.array(column)] if isinstance(column, np.ndarray) else column.chunks
+    return np.concatenate([_total(kind, chunk, missing) for chunk in chunks])
 
 
 def _total(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.data.array_sources import images_of
-from sfumato.data.chunks import Chunk, Source
+from sfumato.data.cells import joined
+from sfumato.data.chunks import Chunk, Source, attempt
 from sfumato.data.coding import check_storage, code_column
 from sfumato.data.engine import Rows
 from sfumato.data.kinds import Image, Integer, LevelKind
@@ -76,12 +77,16 @@ class PrivateData:
         unit = self._schema.unit
         limiter = None if unit is None else UnitLimiter(unit.max_rows, (*self._schema.missing, ""))
         columns = [*self._schema.released, *([] if unit is None else [unit.column])]
+        message = f"Cannot code the columns of {self._source.label}. Please report their types: a fit reads any cell."
         for chunk in self._source.chunks(list(dict.fromkeys(columns))):
-            rows = self._code(chunk)
-            if limiter is not None and unit is not None:
-                keep = limiter.keep(chunk.columns[unit.column])
-                rows = {name: column[keep] for name, column in rows.items()}
-            yield rows
+            yield attempt(lambda chunk=chunk: self._kept(chunk, limiter), message)
+
+    def _kept(self, chunk: Chunk, limiter: UnitLimiter | None) -> dict[str, Any]:
+        rows, unit = self._code(chunk), self._schema.unit
+        if limiter is None or unit is None:
+            return rows
+        keep = limiter.keep(chunk.columns[unit.column])
+        return {name: column[keep] for name, column in rows.items()}
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
         rows: dict[str, Any] = {}
@@ -181,10 +186,7 @@ class UnitLimiter:
 
     def keep(self, column: pa.ChunkedArray | np.ndarray) -> np.ndarray:
         """Return which records to keep, shape (n,)."""
-        cells = _as_arrow(column)
-        if isinstance(cells, pa.ChunkedArray):
-            cells = cells.combine_chunks()
-        coded = unit_names(cells, self._missing).dictionary_encode()
+        coded = unit_names(joined(column), self._missing).dictionary_encode()
         names = [None if name != name else name for name in coded.dictionary.to_pylist()]
         # equal names of different bits, 0.0 and -0.0, are one unit
         place = {name: i for i, name in reversed(list(enumerate(names)))}

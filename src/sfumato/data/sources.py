@@ -103,7 +103,7 @@ def _open_path(path: Path, chunk_rows: int) -> Source:
     if reader is None:
         rule = f"Expected a {', '.join(_READERS)} file, got {path.name}"
         raise DataError(f"{rule}. Convert it, or pass a data frame.")
-    if path.stat().st_size == 0:
+    if path.stat().st_size == 0 and reader is not open_baskets:  # of sets, none is a data set too
         raise DataError(f"Expected data in {path.name}, got an empty file.")
     return reader(path, chunk_rows=chunk_rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +76,8 @@ def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anyt
     """Open data for reading in chunks; no cell is looked at.
 
     Args:
-        data: a two-dimensional array or list of numbers, or whatever `open_source` takes and has numeric columns.
+        data: a two-dimensional array or list of numbers, or whatever `open_source` takes and has numeric columns. The
+            form of a list's first row is public, and its length that of all.
 
     Raises:
         ConfigError, DataError: it is none of these. The message shows no cell.
@@ -84,9 +86,7 @@ def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anyt
         array = data
     elif isinstance(data, list) or (hasattr(data, "__array__") and not hasattr(data, "columns")):
         message = "Expected rows of numbers, all of one length, got something else."
-        array = attempt(
-            lambda: _listed(data) if isinstance(data, list) else np.asarray(data, dtype=np.float64), message
-        )
+        array = attempt(lambda: _listed(data) if isinstance(data, list) else np.asarray(data), message)
     else:
         columns = max(1, len(open_source(data).storage))
         return SourceRecords(open_source(data, chunk_rows=max(1, min(65_536, _CHUNK_BYTES // (8 * columns)))))
@@ -106,19 +106,28 @@ def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anyt
 
 
 def _listed(rows: list[Any]) -> np.ndarray:
-    """Return a list of rows as an array; a cell that is no number is missing, so that no record stops a fit."""
-    try:
-        return np.asarray(rows, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError):
+    """Return a list of rows as an array; a cell that is no number is missing, so that no record stops a fit.
+
+    Always cell by cell: numpy reads dates and durations as numbers, but gives up on all rows for one odd cell, and a
+    record would change how the others are read.
+    """
+    if not rows or not _is_sized(rows[0]) or (len(rows[0]) and all(map(_is_sized, rows[0]))):
+        return np.asarray(rows)  # not of two axes; numpy says how many
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one about a complex or a masked cell would tell of it
         return np.array([[_as_number(cell) for cell in row] for row in rows], dtype=np.float64)
 
 
-def _as_number(cell: object) -> float:
+def _is_sized(cell: object) -> bool:
+    return isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.ndim > 0)
+
+
+def _as_number(cell: Any) -> float:  # noqa: ANN401 - anything
     try:
-        return float(cell)  # type: ignore[arg-type]
+        return float(cell)
     except OverflowError:  # a whole number of any length
-        return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
-    except (ValueError, TypeError):
+        return np.inf if cell > 0 else -np.inf
+    except Exception:  # noqa: BLE001 - somebody's __float__ may raise anything, with the cell in it
         return np.nan
 
 

@@ -21,7 +21,13 @@ from dp_accounting.rdp import RdpAccountant
 
 from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
 from sfumato.privacy.plan import Neighbours, Plan, Stage
-from sfumato.privacy.pld import LARGEST_STEP_ROUNDING, STEP_ROUNDING, GridPLDAccountant
+from sfumato.privacy.pld import (
+    COMPOSITION_ROUNDING,
+    LARGEST_STEP_ROUNDING,
+    STEP_ROUNDING,
+    TAIL,
+    GridPLDAccountant,
+)
 
 DEFAULT_INTERVAL = 1e-4
 COARSE_INTERVAL = 1e-3
@@ -68,18 +74,32 @@ def interval_for(plan: Plan) -> float:
 
 
 def with_rounding(plan: Plan, delta: float, *, extra_delta: float) -> float:
-    """Return the largest δ that another machine may have accounted for as this one: repeated steps, in 64 bits.
+    """Return the largest δ that another machine may have accounted for as this one, in 64 bits.
 
     The events have δ − `extra_delta` to themselves: a tenth of that at most is added, so that no number of steps in a
     stranger's certificate buys room.
     """
     free = delta - extra_delta
-    return delta + min(2 * LARGEST_STEP_ROUNDING * _sampled_steps(plan), free / 10) if free > 0 else delta
+    rounding = LARGEST_STEP_ROUNDING * _sampled_steps(plan) + COMPOSITION_ROUNDING * len(plan.stages)
+    return delta + min(2 * rounding, free / 10) if free > 0 else delta
 
 
 def is_resolved(plan: Plan, delta: float, *, extra_delta: float) -> bool:
     """Whether what this machine adds for rounding is small beside what the events may cost of δ."""
-    return STEP_ROUNDING * _sampled_steps(plan) <= (delta - extra_delta) / 20
+    return _added(plan) <= (delta - extra_delta) / 20
+
+
+def least_delta(plan: Plan) -> float:
+    """Return the least δ for which noise is calibrated: four times what the account itself may add to δ.
+
+    Nearer to that, most of δ would go to tails and rounding; below it, no noise has a finite ε.
+    """
+    return plan.extra_delta + 4 * _added(plan)
+
+
+def _added(plan: Plan) -> float:
+    """Return what the privacy-loss distribution of a plan adds to δ at the most, on this machine."""
+    return STEP_ROUNDING * _sampled_steps(plan) + (COMPOSITION_ROUNDING + 2 * TAIL) * len(plan.stages)
 
 
 def _sampled_steps(plan: Plan) -> int:

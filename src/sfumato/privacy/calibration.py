@@ -9,7 +9,7 @@ from dp_accounting import dp_event, gaussian_mechanism
 from scipy.optimize import root_scalar
 
 from sfumato.errors import ConfigError
-from sfumato.privacy.accounting import COARSE_INTERVAL, account, fresh_accountant, interval_for
+from sfumato.privacy.accounting import COARSE_INTERVAL, account, fresh_accountant, interval_for, least_delta
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Plan
 
@@ -33,10 +33,16 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
         The calibrated plan: `account(plan, δ).epsilon ≤ ε`, within one part in 10,000 of the least such noise.
 
     Raises:
-        ConfigError: no noise level within 2^±40 of the Gaussian mechanism's meets the budget.
+        ConfigError: no noise level within 2^±40 of the Gaussian mechanism's meets the budget, or δ is too small to be
+            told from rounding.
     """
     if plan.repetitions is not None:
         return _calibrated_search(plan, budget)
+    if budget.delta < least_delta(plan):
+        raise ConfigError(
+            f"Expected delta to be at least {1.1 * least_delta(plan):.1e}, below which rounding hides what this plan "
+            f"costs, got delta={budget.delta!r}. Use a larger delta."
+        )
     whole, budget = budget, _for_events(plan, budget)
     start = _unsampled_root(plan, budget)
     if any(stage.inclusion is not None for stage in plan.stages):
