@@ -84,6 +84,13 @@ def _is_real(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def require_instance(kind: type | tuple[type, ...], what: str, **named: object) -> None:
+    """Raise ConfigError unless the one keyword argument is of a type; what else it is stays unsaid but for its type."""
+    name, value = _one(named)
+    if not isinstance(value, kind):
+        raise ConfigError(f"Expected {name} to be {what}, got a {type(value).__name__}.")
+
+
 def require_positive(hint: str = "", **named: object) -> float:
     """Return the one keyword argument as a float if it is a finite number above 0, else raise ConfigError."""
     name, value = _one(named)

@@ -152,6 +152,7 @@ def test_twenty_audits(epsilon, monkeypatch):
     ("make", "schema", "said"),
     [
         (lambda: ConditionalGaussian(epsilon=NonPrivate()), SCHEMA, "got one without"),
+        (lambda: "gaussian", SCHEMA, "synthesizer to be a method"),
         (lambda: DPMix(epsilon=1.0, mixture_degree=10, mixing=SubsetMixing()), SCHEMA, "Poisson"),
         (lambda: DPMix(epsilon=1.0, mixture_degree=10, mixing=FixedDegreeMixing()), SCHEMA, "fixed degrees"),
         (

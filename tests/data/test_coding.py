@@ -212,6 +212,18 @@ def test_unknown_goes_to_other_and_missing_to_the_last_level(cells, codes):
     assert _code(kind, cells).tolist() == codes
 
 
+@pytest.mark.parametrize("form", [pa.string(), pa.binary(), pa.dictionary(pa.int8(), pa.string())])
+def test_whole_numbers_that_pandas_wrote_as_floats_are_the_labels_they_mean(form):
+    """A column of numbers with a missing cell; a label that is written so itself comes first, and codes keep zeros."""
+    kind = Categorical(categories=(0, 1, -2, 10, "3.0", 3, "04"), other="rest", nullable=True)
+    cells = pa.array(["1.0", "10.00", " -2.0 ", "0.0", "3.0", "3", "1.5", "01.0", "4.0", "-0.0", "1.", "", "NaN", "1"])
+    if pa.types.is_dictionary(form):
+        cells = cells.dictionary_encode().cast(form)
+    codes = [1, 3, 2, 0, 4, 5, 7, 7, 7, 7, 7, 8, 8, 1]
+    assert _code(kind, cells if pa.types.is_dictionary(form) else cells.cast(form)).tolist() == codes
+    assert [_code(kind, cells.slice(i, 1)).tolist()[0] for i in range(len(cells))] == codes
+
+
 @pytest.mark.parametrize(
     ("kind", "unknown", "missing"),
     [

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from sfumato.data.kinds import (
@@ -12,6 +13,8 @@ from sfumato.data.kinds import (
     n_levels,
     tick_range,
 )
+from sfumato.data.schema import Schema, Unit
+from sfumato.data.set_kind import ItemSet
 from sfumato.errors import SchemaError
 
 
@@ -19,6 +22,20 @@ def test_labels_become_canonical_text():
     kind = Categorical(categories=(1, 2.0, 2.5, True, " a "), other=0)
     assert kind.categories == ("1", "2", "2.5", "true", "a")
     assert kind.other == "0"
+
+
+def test_numpy_scalars_are_facts_like_others():
+    """As `sorted(frame.code.unique())` gives them."""
+    codes = np.array([1, 2])
+    kind = Categorical(categories=codes, other=np.str_("x"), nullable=np.True_)
+    assert kind == Categorical(categories=(1, 2), other="x", nullable=True)
+    assert Ordinal(categories=[np.float32(0.5), np.datetime64("2020-01-02")]).categories == ("0.5", "2020-01-02")
+    for unit in ("D", "s", "ns"):
+        kind = DateTime(lower=np.datetime64("2020-01-01", unit), upper="2021-01-01")
+        assert kind.lower[:10] == "2020-01-01"
+    schema = Schema(columns={"a": kind}, rows=np.int64(5))
+    assert (schema, type(schema.rows)) == (Schema(columns={"a": kind}, rows=5), int)
+    assert type(Unit(column="a", max_rows=np.int8(3)).max_rows) is int
 
 
 @pytest.mark.parametrize(
@@ -49,6 +66,14 @@ def test_boolean_levels():
         (lambda: Categorical(categories=(1, "1")), "'1' twice"),
         (lambda: Categorical(categories="abc"), "a list, got 'abc'"),
         (lambda: Categorical(categories=(None,)), "text, got None"),
+        (lambda: Categorical(categories=("a", float("nan"))), "declare `nullable: true`"),
+        (lambda: Categorical(categories=np.array([1, np.nan])), "declare `nullable: true`"),
+        (lambda: Ordinal(categories={"low", "high"}), "a set, which has no order"),
+        (lambda: Categorical(categories=frozenset("ab")), "a set, which has no order"),
+        (lambda: Categorical(categories=(np.complex64(1),)), "to be text, got a complex"),
+        (lambda: Boolean(nullable=np.int8(1)), "nullable to be true or false, got 1"),
+        (lambda: ItemSet(items={"a"}, max_length=1), "a set, which has no order"),
+        (lambda: ItemSet(items=["a", "a"], max_length=1), "each item once, got 'a' twice"),
         (lambda: Categorical(categories=("\ud800",)), "valid Unicode"),
         (lambda: Ordinal(categories=("a",), other=["b"]), "other to be text, got a list"),
         (lambda: Boolean(nullable=1), "nullable to be true or false, got 1"),

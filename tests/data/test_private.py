@@ -152,6 +152,10 @@ def test_images_need_the_declared_shape():
         PrivateData(open_source(stack), Schema(columns={"x": Image(shape=(5, 4))}, rows=3))
     with pytest.raises(SchemaError, match="images"):
         PrivateData(open_source(pd.DataFrame({"x": [1]})), fitting)
+    shares = open_source(np.zeros((3, 4, 4), dtype=np.float32))
+    with pytest.raises(SchemaError, match=r"Declare `dtype: float32` and the bounds"):
+        PrivateData(shares, fitting)
+    PrivateData(shares, Schema(columns={"x": Image(shape=(4, 4), dtype="float64", upper=1)}, rows=3))
 
 
 def test_units_that_python_cannot_read_are_left_out_or_kept_and_never_raise():

@@ -421,3 +421,22 @@ def test_what_gives_an_array_is_read_by_its_type():
     for rows in (["1"], ["x"]):
         with pytest.raises(DataError, match="real numbers, got dtype object"):
             open_rows(Wrapped(np.array([rows], dtype=object)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "hint"),
+    [
+        (np.array([0.1234567, 0.7]), "Reshape"),
+        ([["secret", "b"]], "convert"),
+        ([[0.1234567, 2], [3]], "convert"),
+        ([[np.nan, 0.1234567]], "contains NaN"),
+        (np.array([[0.1234567]]), "X has 1 features"),
+        (None, "Reshape"),
+    ],
+)
+def test_methods_for_rows_of_ones_own_show_no_cell(rows, hint):
+    model = DPKMeans(2, epsilon=1.0, n_public=2000, bounds=(0.0, 1.0)).fit(np.ones((9, 2)) / 2)
+    with pytest.raises(DataError, match=hint) as caught:
+        model.predict(rows)
+    assert not any(cell in str(caught.value) for cell in ("0.12", "secret"))
+    assert caught.value.__context__ is None

@@ -81,3 +81,5 @@ def test_other_models_have_no_density() -> None:
     release = ConditionalGaussian(epsilon=NonPrivate()).fit(_frame(1, n=200), schema=SCHEMA)
     with pytest.raises(ConfigError, match="mixture of Gaussians"):
         release_log_likelihood(release, _frame(2))
+    with pytest.raises(ConfigError, match="release to be a release, got a DataFrame"):
+        release_log_likelihood(_frame(2), release)  # type: ignore[arg-type]

@@ -279,3 +279,16 @@ def test_counts_are_not_summed_up_over_runs():
     assert found["fidelity"]["columns"] == 5
     assert found["neighbours"]["coverage"]["mean"] == 0.25
     assert found["neighbours"]["caveat"] == "none"
+
+
+@pytest.mark.parametrize("k", [0, 4, 1.0, True + 3, "1"])
+def test_sets_of_columns_are_whole_numbers(k: object) -> None:
+    frame = pd.DataFrame({"a": [True], "b": [True], "c": [True]})
+    schema = Schema.from_dict({"rows": 1, "columns": dict.fromkeys(frame.columns, "boolean")})
+    with pytest.raises(ConfigError, match="whole number from 1 to 3"):
+        total_variation(frame, frame, schema=schema, k=k)  # type: ignore[arg-type]
+
+
+def test_scores_come_from_a_function() -> None:
+    with pytest.raises(ConfigError, match="score to be a function"):
+        over_runs(3, runs=2)  # type: ignore[arg-type]

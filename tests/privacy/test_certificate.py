@@ -76,6 +76,8 @@ def test_without_noise_there_is_no_epsilon_and_no_privacy():
     assert "NOT PRIVATE" in repr(found)
     with pytest.raises(ReleaseError, match="no epsilon"):
         found.recompute()
+    with pytest.raises(ReleaseError, match="no epsilon"):
+        found.verify()
 
 
 def test_a_seed_is_never_private():

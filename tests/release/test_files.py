@@ -204,3 +204,9 @@ def test_a_release_without_polars_can_still_be_loaded_and_written(tmp_path, monk
     loaded.write_sample(tmp_path / "rows.csv", 10)
     with pytest.raises(ConfigError, match=r"sfumato\[polars\]"):
         loaded.sample(10)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"r.sfm"])
+def test_a_path_is_text(small, path):
+    with pytest.raises(ConfigError, match="path to be a path"):
+        save(small, path)

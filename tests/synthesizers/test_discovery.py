@@ -169,6 +169,9 @@ def test_bad_calls_end_before_anything_is_charged():
         DPVAE(epsilon=1).fit(source, schema=opened)
     with pytest.raises(ConfigError, match="delta"):
         ConditionalGaussian(epsilon=1).fit(source, schema=opened, n_public=BuyCount())
+    assert OpenSchema.of(frame, rows=2_000) == opened
+    with pytest.raises(ConfigError, match="type int"):
+        OpenSchema.of(3)
     with pytest.raises(SchemaError, match="no column 'y'"):
         OpenSchema.of(source, {"y": "integer"})
     with pytest.raises(SchemaError, match="kind to be one of"):

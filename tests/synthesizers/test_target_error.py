@@ -17,6 +17,14 @@ def forecast(schema, epsilon, target, rows):
     return method.one_way_error(plan, schema, target=target, n_public=rows)
 
 
+def test_the_schema_may_be_a_path(tmp_path):
+    tables.schema().save(tmp_path / "s.yaml")
+    found, expected = (METHOD.epsilon_for(s, target_error=0.01) for s in (tmp_path / "s.yaml", tables.schema()))
+    assert found == expected
+    with pytest.raises(ConfigError, match="schema"):
+        METHOD.epsilon_for(tables.schema().to_dict(), target_error=0.01)
+
+
 @pytest.mark.parametrize("error", [0.02, 0.001])
 @pytest.mark.parametrize("target", [None, "income"])
 def test_the_forecast_at_that_epsilon_is_the_error(error, target):

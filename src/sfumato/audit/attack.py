@@ -16,8 +16,8 @@ from sfumato.audit.bounds import (
     shift_above,
 )
 from sfumato.audit.shadow import Attacker, Shadow, corners
-from sfumato.data.schema import Schema
-from sfumato.errors import ConfigError, require_integer, require_open_unit
+from sfumato.data.schema import Schema, SchemaLike, read_schema
+from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.privacy.plan import Neighbours, Plan
 from sfumato.synthesizers.base import Synthesizer
@@ -33,7 +33,7 @@ _Test = tuple[int, float]  # which likelihood ratio, and above what it is taken 
 
 def audit(
     synthesizer: Synthesizer,
-    schema: Schema,
+    schema: SchemaLike,
     *,
     target: str | None = None,
     n_public: int | None = None,
@@ -54,7 +54,7 @@ def audit(
 
     Args:
         synthesizer: the method with its ε, whose fits read all records, or Poisson samples of them.
-        schema: public description of the records.
+        schema: public description of the records, or the path of one.
         target: as of a fit.
         n_public: the public number of rows; by default the schema's `rows`.
         fits: shadow fits, at least 20.
@@ -77,6 +77,8 @@ def audit(
         refute, and does not confirm. Least so where few samples hold the canary, as in short fits of networks.
     Reference: Jagielski et al. 2020, https://arxiv.org/abs/2006.07709; Nasr et al. 2023.
     """
+    require_instance(Synthesizer, "a method, such as ConditionalGaussian(epsilon=1.0)", synthesizer=synthesizer)
+    schema = read_schema(schema)
     require_integer(at_least=_FEWEST_FITS, fits=fits)
     require_open_unit(confidence=confidence)
     if not isinstance(schema.rows if n_public is None else n_public, int):

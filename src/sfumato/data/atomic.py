@@ -64,7 +64,7 @@ def refuse_existing(path: Path, *, overwrite: bool, marker: Marker | None = None
         rule = f"Expected a free name for the output, got the directory {path}"
         raise OutputError(f"{rule}, which holds what Sfumato did not write. Choose another name.")
     if not overwrite:
-        raise OutputError(f"Expected no output yet, got {path}, which exists. Pass --overwrite.")
+        raise OutputError(f"Expected no output yet, got {path}, which exists. Pass --overwrite (overwrite=True).")
 
 
 def _is_ours(path: Path, marker: Marker) -> bool:

@@ -7,9 +7,12 @@ to `faults`; what is returned then is never used.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Set
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+
+import numpy as np
 
 _INT64 = range(-(2**63), 2**63)
 EPOCH = datetime(1970, 1, 1)
@@ -25,6 +28,10 @@ def shown(value: object) -> str:
 
 def label_text(name: str, value: object, faults: list[str]) -> str:
     """Return the canonical text of a label written by hand, noting a fault if it has none."""
+    value = plain_value(value)
+    if isinstance(value, float) and math.isnan(value):
+        faults.append(f"Expected {name} to be a label, got a missing one. Leave it out, and declare `nullable: true`.")
+        return ""
     if isinstance(value, str):
         text = value.strip()
     elif isinstance(value, bool):
@@ -39,6 +46,35 @@ def label_text(name: str, value: object, faults: list[str]) -> str:
     if not text.isascii() and text != text.encode("utf-8", "replace").decode():
         faults.append(f"Expected {name} to be valid Unicode, got {text!a}.")
     return text
+
+
+def labels_text(name: str, each: str, values: object, faults: list[str], *, hint: str = "") -> tuple[str, ...]:
+    """Return the canonical texts of a list of different labels, noting what is wrong with it.
+
+    Args:
+        name: what the list is called.
+        each: what one of them is called, with its article.
+        values: the labels.
+        faults: gets a sentence for every fault.
+        hint: what else to do, if it is no list.
+    """
+    if isinstance(values, str | bytes | Set) or not isinstance(values, Iterable):
+        what = "a set, which has no order" if isinstance(values, Set) else shown(values)
+        faults.append(f"Expected {name} to be a list, got {what}. {hint}".rstrip())
+        return ()
+    labels = tuple(label_text(each, label, faults) for label in values)
+    if len(set(labels)) < len(labels) and not faults:
+        seen: set[str] = set()
+        twice = next(label for label in labels if label in seen or seen.add(label))
+        faults.append(f"Expected each {each.split()[-1]} once, got {twice!r} twice. Remove one.")
+    return labels
+
+
+def plain_value(value: object) -> object:
+    """Return the Python value of a numpy scalar, and anything else as it is."""
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]").item() if np.datetime_data(value)[0] != "D" else value.item()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def canonical_number(value: float) -> str:
@@ -78,6 +114,7 @@ def real_number(name: str, value: object, faults: list[str]) -> float:
 
 def moment_text(name: str, value: object, faults: list[str]) -> str:
     """Return a bound as ISO text; a bare date stays a bare date."""
+    value = plain_value(value)
     text = value.isoformat() if isinstance(value, date) else value
     moment = None
     if isinstance(text, str):
@@ -119,7 +156,9 @@ def check_order(lower: float, upper: float, faults: list[str]) -> None:
         faults.append(f"Expected lower <= upper, got lower={lower!r}, upper={upper!r}. Swap them.")
 
 
-def check_flag(value: object, faults: list[str]) -> None:
-    """Note a fault unless `nullable` is true or false."""
+def flag(value: object, faults: list[str]) -> bool:
+    """Return `nullable`, noting a fault unless it is true or false."""
+    value = plain_value(value)
     if not isinstance(value, bool):
         faults.append(f"Expected nullable to be true or false, got {shown(value)}.")
+    return value is True

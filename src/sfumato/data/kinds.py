@@ -16,10 +16,11 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from sfumato.data.facts import (
     EPOCH,
     as_fraction,
-    check_flag,
     check_order,
+    flag,
     is_bare_date,
     label_text,
+    labels_text,
     microseconds_since_epoch,
     moment_text,
     real_number,
@@ -97,8 +98,9 @@ class Boolean:
 
     def __post_init__(self) -> None:
         faults: list[str] = []
-        check_flag(self.nullable, faults)
+        nullable = flag(self.nullable, faults)
         _refuse(faults)
+        _settle(self, nullable=nullable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +121,13 @@ class Integer:
         faults: list[str] = []
         lower = whole_number("lower", self.lower, faults)
         upper = whole_number("upper", self.upper, faults)
-        check_flag(self.nullable, faults)
+        nullable = flag(self.nullable, faults)
         if not faults:
             check_order(lower, upper, faults)
         if not faults and upper - lower > _WIDEST_INTEGER:
             faults.append("Expected upper - lower of at most 2^62. Narrow the bounds, or declare continuous.")
         _refuse(faults)
-        _settle(self, lower=lower, upper=upper)
+        _settle(self, lower=lower, upper=upper, nullable=nullable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,7 @@ class Continuous:
         resolution = None
         if self.resolution is not None:
             resolution = real_number("resolution", self.resolution, faults)
-        check_flag(self.nullable, faults)
+        nullable = flag(self.nullable, faults)
         if not faults:
             check_order(lower, upper, faults)
         if not faults and not math.isfinite(upper - lower):
@@ -159,7 +161,7 @@ class Continuous:
         if not faults and resolution is not None:
             _check_grid(lower, upper, resolution, faults)
         _refuse(faults)
-        _settle(self, lower=lower, upper=upper, resolution=resolution)
+        _settle(self, lower=lower, upper=upper, resolution=resolution, nullable=nullable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,9 +191,9 @@ class DateTime:
             faults.append(f"Expected resolution to be one of {known}, got {shown(self.resolution)}.")
         if self.format is not None:
             label_text("format", self.format, faults)
-        check_flag(self.nullable, faults)
+        nullable = flag(self.nullable, faults)
         _refuse(faults)
-        _settle(self, lower=lower, upper=upper)
+        _settle(self, lower=lower, upper=upper, nullable=nullable)
         first, last = tick_range(self)
         if first > last:
             faults.append(f"Expected lower <= upper, got lower={lower}, upper={upper}. Swap them.")
@@ -302,21 +304,13 @@ def tick_range(kind: DateTime) -> tuple[int, int]:
 
 def _check_levels(kind: Categorical | Ordinal) -> None:
     faults: list[str] = []
-    categories: tuple[str, ...] = ()
-    if isinstance(kind.categories, (str, bytes)) or not isinstance(kind.categories, Iterable):
-        faults.append(f"Expected categories to be a list, got {shown(kind.categories)}.")
-    else:
-        categories = tuple(label_text("a category", label, faults) for label in kind.categories)
-        if not categories:
-            faults.append("Expected at least one category, got an empty list.")
-        if len(set(categories)) < len(categories) and not faults:
-            seen: set[str] = set()
-            twice = next(c for c in categories if c in seen or seen.add(c))
-            faults.append(f"Expected each category once, got {twice!r} twice. Remove one.")
+    categories = labels_text("categories", "a category", kind.categories, faults)
+    if not (categories or faults):
+        faults.append("Expected at least one category, got an empty list.")
     other = None if kind.other is None else label_text("other", kind.other, faults)
-    check_flag(kind.nullable, faults)
+    nullable = flag(kind.nullable, faults)
     _refuse(faults)
-    _settle(kind, categories=categories, other=other)
+    _settle(kind, categories=categories, other=other, nullable=nullable)
 
 
 def _check_grid(lower: float, upper: float, resolution: float, faults: list[str]) -> None:

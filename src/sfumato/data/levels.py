@@ -28,6 +28,8 @@ from sfumato.errors import SchemaError
 UNKNOWN, MISSING = -1, -2
 """Marks of `find_levels` for a value that is no label, and for no value at all."""
 
+_WHOLE = r"^(0|-?[1-9][0-9]*)\.0+$"
+
 _TRUE = ("true", "yes", "y", "t", "1")
 _FALSE = ("false", "no", "n", "f", "0")
 
@@ -60,7 +62,7 @@ def find_levels(kind: LevelKind, cells: pa.Array, missing: Sequence[str]) -> np.
         found = find_levels(kind, cells.dictionary, missing)
         return np.append(found, np.int32(MISSING))[dictionary_indices(cells)]
     if is_text(storage):
-        return _find_text(kind, read_text(cells), missing)
+        return _find_written(kind, read_text(cells), missing)
     if not has_canonical_text(storage):
         return np.where(valid_mask(cells), UNKNOWN, MISSING).astype(np.int32)
     coded = cells.dictionary_encode()
@@ -154,6 +156,15 @@ def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.nd
         is_token = pc.is_in(text, value_set=pa.array(tokens, text.type))
         absent |= is_token.to_numpy(zero_copy_only=False) & (found == UNKNOWN)
     found[absent] = MISSING
+    return found
+
+
+def _find_written(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.ndarray:
+    """Return label codes of text as it was written, where what is no label may be a whole number written as `1.0`."""
+    found = _find_text(kind, text, missing)
+    if (found == UNKNOWN).any():  # pandas writes numbers so where a cell of the column is missing
+        whole = pc.replace_substring_regex(text, pattern=_WHOLE, replacement=r"\1")
+        found = np.where(found == UNKNOWN, _find_text(kind, whole, ()), found)
     return found
 
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.data.cells import is_text
-from sfumato.data.chunks import Source
 from sfumato.data.documents import read_document
 from sfumato.data.kinds import Boolean, Categorical, ColumnKind, Continuous, Identifier, Integer
 from sfumato.data.schema import Schema
+from sfumato.data.sources import open_source
 from sfumato.errors import SchemaError
 
 OpenKind: TypeAlias = Literal["integer", "continuous", "categorical", "boolean", "unknown"]
@@ -54,16 +54,17 @@ class OpenSchema:
     @classmethod
     def of(
         cls,
-        source: Source,
+        data: object,
         kinds: Mapping[str, str] | None = None,
         *,
         rows: int | None = None,
         target: str | None = None,
     ) -> OpenSchema:
-        """Return what a source's column names and storage types say, and nothing that its records say.
+        """Return what a table's column names and storage types say, and nothing that its records say.
 
         Args:
-            source: where the records lie. The types of Parquet, Arrow and frames are taken as public; a CSV has none.
+            data: the table, as for `fit`. Its column names are taken as public, and so are the types of Parquet, Arrow
+                and frames; a CSV has none.
             kinds: the kind of some columns: integer, continuous, categorical, boolean, or identifier to leave it out.
             rows: the public number of rows, if there is one.
             target: a column whose classes are modelled apart is categorical unless `kinds` says otherwise.
@@ -71,6 +72,7 @@ class OpenSchema:
         Raises:
             SchemaError: `kinds` names a column that is not there, or an unknown kind; there are images.
         """
+        source = open_source(data)
         kinds = dict(kinds or {})
         images = [name for name, storage in source.storage.items() if isinstance(storage, pa.FixedShapeTensorType)]
         if images:

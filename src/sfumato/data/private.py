@@ -163,6 +163,11 @@ def _check_image(name: str, kind: Image, storage: pa.DataType) -> None:
             f"Expected images of shape {list(kind.shape)} in column {name!r}, got shape {list(storage.shape)}. "
             "Correct the schema's `shape`."
         )
+    if pa.types.is_floating(storage.value_type) and not kind.dtype.startswith("float"):
+        raise SchemaError(
+            f"Expected images of whole numbers in column {name!r}, whose dtype is {kind.dtype}, got cells of type "
+            f"{storage.value_type}. Declare `dtype: float32` and the bounds of a pixel, such as `lower: 0, upper: 1`."
+        )
 
 
 def _resembles(name: str, absent: Sequence[str]) -> bool:

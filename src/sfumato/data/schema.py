@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from sfumato.data.documents import json_text, read_document, write_text, yaml_text
-from sfumato.data.facts import label_text, shown
+from sfumato.data.facts import label_text, plain_value, shown
 from sfumato.data.kinds import KINDS, ColumnKind, Identifier, kind_name
 from sfumato.data.set_kind import ItemSet
 from sfumato.errors import ConfigError, SchemaError
@@ -47,7 +47,7 @@ class Unit:
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
             raise SchemaError(f"Expected unit to name a column, got column={shown(self.column)}.")
-        _require_count(self.max_rows, "max_rows of unit")
+        object.__setattr__(self, "max_rows", _count(self.max_rows, "max_rows of unit"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,7 @@ class Schema:
         _refuse(faults)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "rows", plain_value(self.rows))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing)
@@ -292,7 +293,7 @@ def _long_faults(schema: Schema) -> list[str]:
 def _rows_faults(rows: object) -> list[str]:
     try:
         if rows is not None:
-            _require_count(rows, "rows")
+            _count(rows, "rows")
     except SchemaError as error:
         return [str(error)]
     return []
@@ -313,9 +314,11 @@ def _unknown_keys(entry: Mapping[Any, Any], known: tuple[str, ...], where: str) 
     ]
 
 
-def _require_count(value: object, name: str) -> None:
+def _count(value: object, name: str) -> int:
+    value = plain_value(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise SchemaError(f"Expected {name} to be a whole number of at least 1, got {shown(value)}.")
+    return value
 
 
 def _is_unicode(text: str) -> bool:

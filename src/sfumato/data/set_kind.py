@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sfumato.data.facts import label_text, shown, whole_number
+from sfumato.data.facts import label_text, labels_text, shown, whole_number
 from sfumato.errors import SchemaError
 
 
@@ -70,16 +69,9 @@ class ItemSet:
 
 
 def _labels(items: object, faults: list[str]) -> tuple[str, ...]:
-    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
-        faults.append(f"Expected items to be a list, got {shown(items)}. For 0 to n - 1 declare n_items.")
-        return ()
-    labels = tuple(label_text("an item", label, faults) for label in items)
-    if not 1 <= len(labels) <= ItemSet.MOST_ITEMS:
+    labels = labels_text("items", "an item", items, faults, hint="For 0 to n - 1 declare n_items.")
+    if not faults and not 1 <= len(labels) <= ItemSet.MOST_ITEMS:
         faults.append("Expected 1 to 2^24 items.")
-    if len(set(labels)) < len(labels) and not faults:
-        seen: set[str] = set()
-        twice = next(label for label in labels if label in seen or seen.add(label))
-        faults.append(f"Expected each item once, got {twice!r} twice. Remove one.")
     return labels
 
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.data.kinds import Continuous
 from sfumato.data.schema import Schema
-from sfumato.errors import ConfigError, require_integer
+from sfumato.errors import ConfigError, DataError, require_integer
 from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy
@@ -32,6 +32,13 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.release.model import Measurement, Release, SourceForm
 
+_TELL_NO_CELL = (  # beginnings of scikit-learn's messages
+    "X has ",
+    "The feature names should match",
+    "Found array with",
+    "Input X contains",
+    "Complex data not supported",
+)
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
@@ -196,7 +203,15 @@ class PrivateEstimator(BaseEstimator, ABC):
     def _points(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the caller's own rows, checked as scikit-learn checks them, as vectors of the ball."""
         check_is_fitted(self)
-        return self._ball.inside(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
+        problem = ""
+        try:
+            return self._ball.inside(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
+        except ValueError as error:
+            said = str(error)
+            problem = said if said.startswith(_TELL_NO_CELL) else "Reshape your data, or convert it."
+        except TypeError:
+            problem = "Convert it to an array."
+        raise DataError(f"Expected finite numbers of shape (n, {self.n_features_in_}), as in the fit. {problem}")
 
     def _stream(self, seed: int | None) -> np.random.Generator:
         return public_stream(fresh_seed() if seed is None else seed, 1)

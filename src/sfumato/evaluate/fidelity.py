@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def column_sets(d: int, k: int) -> Iterable[tuple[int, ...]]:
 
 def _check_order(k: int, schema: Schema) -> None:
     most = min(3, len(schema.released))
-    if k not in range(1, most + 1):
+    if not isinstance(k, Integral) or not 1 <= k <= most:
         raise ConfigError(f"Expected k to be a whole number from 1 to {most}, got k={k!r}.")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.data.kinds import LevelKind
 from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.sources import open_source
-from sfumato.errors import ConfigError, require_integer
+from sfumato.errors import ConfigError, require_instance, require_integer
 from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
 from sfumato.models.streams import public_stream
 from sfumato.release import Release
@@ -104,12 +104,14 @@ def release_log_likelihood(release: Release, test: object) -> float:
 
     Args:
         release: of `sfumato.estimators.DPGaussianMixture`.
-        test: real rows that were not released.
+        test: real rows that were not released, with the columns of the release: of an estimator that was fitted to an
+            array, a frame of the columns x0, x1, …
 
     Raises:
-        ConfigError: the release has no such density.
+        ConfigError: no release, or one that has no such density.
         SchemaError, DataError: the rows cannot be read under the release's schema.
     """
+    require_instance(Release, "a release", release=release)
     sampler = build_sampler(release.schema, release.sampler, release.parameters)
     if not isinstance(sampler, MixturePoints):
         raise ConfigError(

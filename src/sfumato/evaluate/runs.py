@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from sfumato.errors import require_integer, require_open_unit
+from sfumato.errors import require_instance, require_integer, require_open_unit
 
 
 def over_runs(score: Callable[[int], dict[str, Any]], *, runs: int, confidence: float = 0.95) -> dict[str, Any]:
@@ -30,6 +30,7 @@ def over_runs(score: Callable[[int], dict[str, Any]], *, runs: int, confidence: 
     Raises:
         ConfigError: an argument is outside its domain.
     """
+    require_instance(Callable, "a function from a seed to scores", score=score)  # type: ignore[arg-type]
     require_integer(at_least=2, runs=runs)
     require_open_unit(confidence=confidence)
     scores = [score(seed) for seed in range(runs)]

@@ -239,7 +239,9 @@ class Certificate:
         Raises:
             ReleaseError: the events cost more than is stated, are shared out otherwise, or there was no noise.
         """
-        stated = {self.neighbours: self.epsilon or 0.0}
+        if self.epsilon is None:
+            raise ReleaseError("Expected a release with noise: this one has none, so there is no epsilon to verify.")
+        stated = {self.neighbours: self.epsilon}
         stated.setdefault(Neighbours.REPLACE_ONE, self.content["replace_one"]["epsilon"])
         for neighbours, epsilon in stated.items():
             found = self._recompute(neighbours, elsewhere=True)

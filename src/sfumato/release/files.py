@@ -24,7 +24,7 @@ from sfumato.data.atomic import atomic_path, reason_of
 from sfumato.data.basket_sources import SET_KEYS
 from sfumato.data.facts import shown
 from sfumato.data.schema import Schema
-from sfumato.errors import OutputError, ReleaseError, SfumatoError
+from sfumato.errors import OutputError, ReleaseError, SfumatoError, require_instance
 from sfumato.privacy.certificate import Certificate
 from sfumato.release.arrow_types import read_type, write_type
 from sfumato.release.model import Measurement, Release, SourceForm
@@ -51,6 +51,7 @@ def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = Fa
     Raises:
         OutputError: the path exists and may not be replaced, or cannot be written.
     """
+    require_instance((str, os.PathLike), "a path", path=path)
     path = Path(path)
     arrays = {f"parameters.{name}": value for name, value in release.parameters.items()}
     names = _measurement_names(release)

@@ -15,7 +15,7 @@ from sfumato.data.kinds import Image
 from sfumato.data.open_data import OpenData
 from sfumato.data.open_schema import OpenSchema
 from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
@@ -128,14 +128,14 @@ class Synthesizer(ABC):
 
     @final
     def epsilon_for(
-        self, schema: Schema, *, target_error: float, target: str | None = None, n_public: int | None = None
+        self, schema: SchemaLike, *, target_error: float, target: str | None = None, n_public: int | None = None
     ) -> float:
         """Return the ε at which the forecast standard error of a 1-way share is `target_error`. Reads no record.
 
         This method's own ε is not used, its δ is. Of images, the share is that of a class.
 
         Args:
-            schema: public description of the data.
+            schema: public description of the data, or the path of one.
             target_error: a share, in (0, 1).
             target: column whose classes are modelled apart.
             n_public: the public number of rows; by default the schema's `rows`.
@@ -148,6 +148,7 @@ class Synthesizer(ABC):
             SchemaError: as `plan`.
         """
         require_open_unit(target_error=target_error)
+        schema = read_schema(schema)
         rows = row_count(schema, n_public)
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")

@@ -25,7 +25,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
 
 from sfumato.data.atomic import atomic_path, refuse_existing
-from sfumato.errors import BudgetExceededError, ConfigError, OutputError, PrivacyWarning, ReleaseError
+from sfumato.errors import (
+    BudgetExceededError,
+    ConfigError,
+    OutputError,
+    PrivacyWarning,
+    ReleaseError,
+    require_instance,
+)
 from sfumato.privacy.across_fits import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_events import event_to_dict, stage_from_dict
@@ -165,6 +172,7 @@ def read_ledger(path: str | os.PathLike[str]) -> LedgerState:
     Raises:
         ConfigError: it does not exist, or is no ledger.
     """
+    require_instance((str, os.PathLike), "the path of a ledger", path=path)
     return _read(_real(path))
 
 

@@ -23,7 +23,7 @@ from sfumato.data.private import PrivateData
 from sfumato.data.schema import Schema
 from sfumato.data.set_kind import ItemSet
 from sfumato.data.sources import open_source
-from sfumato.errors import ConfigError, require_integer, require_open_unit
+from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
 from sfumato.learners.pair_counts import PairCounts, PairLayout, squared_distance
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy, noisy_histogram
@@ -161,6 +161,7 @@ class Search:
     ) -> Search:
         """Plan a search; arguments and errors as `tune`."""
         require_open_unit(score_share=score_share)
+        require_instance(Sequence, "a list of methods", candidates=candidates)  # type: ignore[type-abstract]
         candidates = tuple(candidates)
         _check(candidates, schema)
         rows = schema.rows if n_public is None else n_public
