@@ -1,3 +1,5 @@
+from datetime import datetime
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,10 @@ def test_numpy_scalars_are_facts_like_others():
     codes = np.array([1, 2])
     kind = Categorical(categories=codes, other=np.str_("x"), nullable=np.True_)
     assert kind == Categorical(categories=(1, 2), other="x", nullable=True)
-    assert Ordinal(categories=[np.float32(0.5), np.datetime64("2020-01-02")]).categories == ("0.5", "2020-01-02")
+    moments = [np.float32(0.1), np.datetime64("2020-01-02"), np.datetime64("2020-01-03", "ns"), datetime(2020, 1, 4)]
+    assert Ordinal(categories=moments).categories == ("0.1", "2020-01-02", "2020-01-03", "2020-01-04")
+    assert Categorical(categories=[datetime(2020, 1, 4, 1)]).categories == ("2020-01-04 01:00:00",)
+    assert Categorical(categories={"a": 1}.keys()).categories == ("a",)
     for unit in ("D", "s", "ns"):
         kind = DateTime(lower=np.datetime64("2020-01-01", unit), upper="2021-01-01")
         assert kind.lower[:10] == "2020-01-01"

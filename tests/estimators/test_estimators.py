@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+from array import array
 from decimal import Decimal
 from fractions import Fraction
 
@@ -380,10 +381,17 @@ class Odd:
         raise RuntimeError("secret")
 
 
+class Unordered:
+    """A number that is too large, and compares with none."""
+
+    def __float__(self) -> float:
+        raise OverflowError("secret")
+
+
 ODD = [
     *(5, 1.5, True, None, "7", " 8.5 ", "n/a", b"9", 10**400, -(10**400), 2j, np.complex128(3), np.ma.masked, pd.NA),
     *(np.datetime64("2020-01-01"), np.timedelta64(3, "D"), pd.Timestamp(2020, 1, 1), pd.NaT, np.float16(0.5), Odd()),
-    *([1.0], np.longdouble("1e400"), float("-inf"), Decimal("sNaN"), Fraction(10**400), object()),
+    *([1.0], Unordered(), np.longdouble("1e400"), float("-inf"), Decimal("sNaN"), Fraction(10**400), object()),
 ]
 
 
@@ -401,6 +409,26 @@ def test_a_cell_of_a_list_is_read_alike_whatever_is_beside_it():
     np.testing.assert_array_equal(read([0.0, *ODD[::-1]])[1:], alone[::-1])
     assert alone[:3].tolist() == [5, 1.5, 1]
     assert np.isnan(alone[[3, 6, 14, 15]]).all()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [[1.0, 2.0], (1.0, 2.0), range(1, 3), pd.Series([1.0, 2.0]), array("d", [1.0, 2.0]), np.array([1, 2])],
+    ids=repr,
+)
+def test_rows_of_a_list_may_be_of_any_kind(row):
+    odd = ["x", None]
+    found = [chunk["x"] for chunk in open_rows([row, odd, pd.Series([3, "4"]), row]).coded()]
+    np.testing.assert_array_equal(np.concatenate(found), [[1, 2], [np.nan, np.nan], [3, 4], [1, 2]])
+
+
+def test_missing_images_are_missing_records():
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(12, dtype=np.int16).reshape(3, 2, 2))
+    values = pa.array([0, 1, None, 3, 4, 5, 6, 7, 8, 9, 10, 11], pa.int16())
+    cells = pa.FixedSizeListArray.from_arrays(values, 4, mask=pa.array([False, True, False]))
+    table = pa.table({"x": pa.ExtensionArray.from_storage(tensors.type, cells)})
+    found = np.concatenate([chunk["x"] for chunk in open_rows(table).coded()])
+    np.testing.assert_array_equal(found, [[0, 1, np.nan, 3], [np.nan] * 4, [8, 9, 10, 11]])
 
 
 @pytest.mark.parametrize("rows", [[1.0, 2.0], [[[1.0]], [[2.0]]], []], ids=["one axis", "three axes", "none"])
@@ -431,6 +459,9 @@ def test_what_gives_an_array_is_read_by_its_type():
         ([[0.1234567, 2], [3]], "convert"),
         ([[np.nan, 0.1234567]], "contains NaN"),
         (np.array([[0.1234567]]), "X has 1 features"),
+        (np.array([[0.1234567 + 1j, 2]]), "Convert|convert"),
+        ([[10**400, 0.1234567]], "Convert"),
+        ([[Odd(), 0.1]], "Convert"),
         (None, "Reshape"),
     ],
 )

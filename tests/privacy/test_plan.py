@@ -11,7 +11,7 @@ from sfumato.privacy.accounting import account, interval_for, least_delta
 from sfumato.privacy.budget import PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.privacy.plan import Plan, Stage, Subset, multiplier_for_share
 
 
 def stage(name="a", multiplier=2.0, **settings):
@@ -182,3 +182,27 @@ def test_a_delta_that_rounding_hides_is_refused(epsilon, extra):
     merged = sum(s.noise_multiplier**-2.0 for s in plan.stages) ** -0.5
     exact = gaussian_mechanism.get_sigma_gaussian(epsilon + math.log1p(-extra), least - extra) / merged
     assert 1 - 1e-9 <= ratio / exact < 1.03
+
+
+@pytest.mark.parametrize(
+    "sampled",
+    [
+        {"subset": Subset(100, 10_000), "count": 100},
+        {"sampling_probability": 0.01, "count": 10_000},
+    ],
+    ids=["subsets", "Poisson samples"],
+)
+def test_at_the_least_delta_many_steps_have_the_noise_they_need(sampled):
+    """Each step of a subset leaves 1e-15 beyond its grid: with that left out of the account no noise was enough."""
+    plan = Plan([Stage(name="steps", noise_multiplier=1.0, **sampled)])
+    least = least_delta(plan)
+    found = calibrate(plan, PrivacyBudget(1.0, least)).stages[0].noise_multiplier
+    smaller = calibrate(plan, PrivacyBudget(1.0, 10 * least)).stages[0].noise_multiplier
+    assert smaller < found < 1.2 * smaller
+    with pytest.raises(ConfigError, match="Use a larger delta"):
+        calibrate(plan, PrivacyBudget(1.0, 0.9 * least))
+
+
+def test_what_is_spent_outside_the_events_is_named_first():
+    with pytest.raises(ConfigError, match="spent outside the events"):
+        calibrate(Plan([stage("words", 1.0, extra_delta=1e-6)]), PrivacyBudget(1.0, 1e-7))

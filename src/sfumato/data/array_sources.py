@@ -140,16 +140,29 @@ def images_of(column: Column | pa.Array, lower: float) -> np.ndarray:
     if isinstance(column, np.ndarray):
         return column
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    cells, size = array.storage, int(np.prod(array.type.shape))
-    values = cells.values.slice(cells.offset * size, len(cells) * size)
-    present = _valid(values) & np.repeat(_valid(cells), size)
-    # what lies under a null is undefined: it is looked at as a number only to be overwritten
-    whole = pa.Array.from_buffers(values.type, len(values), [None, values.buffers()[1]], 0, values.offset)
-    numbers = whole.to_numpy(zero_copy_only=False)
+    numbers, present = _numbers(array)
     with np.errstate(all="ignore"):
         fill = np.asarray(lower).astype(numbers.dtype)
-    filled = pa.FixedSizeListArray.from_arrays(pa.array(np.where(present, numbers, fill), values.type), size)
+    values = pa.array(np.where(present, numbers, fill), array.type.value_type)
+    filled = pa.FixedSizeListArray.from_arrays(values, int(np.prod(array.type.shape)))
     return pa.ExtensionArray.from_storage(array.type, filled).to_numpy_ndarray()
+
+
+def image_numbers(column: Column) -> np.ndarray:
+    """Return an image column as float64, NaN where an image or a value of it is missing; totally, as `images_of`."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float64)
+    numbers, present = _numbers(column.combine_chunks())
+    return np.where(present, numbers.astype(np.float64), np.nan)
+
+
+def _numbers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of `pa.fixed_shape_tensor` cells, and which are there, in the order of storage."""
+    cells, size = array.storage, int(np.prod(array.type.shape))
+    values = cells.values.slice(cells.offset * size, len(cells) * size)
+    # what lies under a null is undefined: it is looked at as a number only to be overwritten
+    whole = pa.Array.from_buffers(values.type, len(values), [None, values.buffers()[1]], 0, values.offset)
+    return whole.to_numpy(zero_copy_only=False), _valid(values) & np.repeat(_valid(cells), size)
 
 
 def _valid(array: pa.Array) -> np.ndarray:

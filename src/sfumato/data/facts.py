@@ -7,7 +7,7 @@ to `faults`; what is returned then is never used.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -39,7 +39,7 @@ def label_text(name: str, value: object, faults: list[str]) -> str:
     elif isinstance(value, (int, float)):
         text = canonical_number(value)
     elif isinstance(value, date):
-        text = value.isoformat(*((" ",) if isinstance(value, datetime) else ()))
+        text = value.isoformat(" ").removesuffix(" 00:00:00") if isinstance(value, datetime) else value.isoformat()
     else:
         faults.append(f"Expected {name} to be text, got {shown(value)}. Put it in quotes.")
         return ""
@@ -58,8 +58,8 @@ def labels_text(name: str, each: str, values: object, faults: list[str], *, hint
         faults: gets a sentence for every fault.
         hint: what else to do, if it is no list.
     """
-    if isinstance(values, str | bytes | Set) or not isinstance(values, Iterable):
-        what = "a set, which has no order" if isinstance(values, Set) else shown(values)
+    if isinstance(values, str | bytes | set | frozenset) or not isinstance(values, Iterable):
+        what = "a set, which has no order" if isinstance(values, set | frozenset) else shown(values)
         faults.append(f"Expected {name} to be a list, got {what}. {hint}".rstrip())
         return ()
     labels = tuple(label_text(each, label, faults) for label in values)
@@ -72,6 +72,8 @@ def labels_text(name: str, each: str, values: object, faults: list[str], *, hint
 
 def plain_value(value: object) -> object:
     """Return the Python value of a numpy scalar, and anything else as it is."""
+    if isinstance(value, np.floating) and value.dtype.itemsize < 8:
+        return float(str(value))  # by the digits of its own width, as cells are read
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item() if np.datetime_data(value)[0] != "D" else value.item()
     return value.item() if isinstance(value, np.generic) else value

@@ -37,7 +37,6 @@ _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "The feature names should match",
     "Found array with",
     "Input X contains",
-    "Complex data not supported",
 )
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
@@ -209,7 +208,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         except ValueError as error:
             said = str(error)
             problem = said if said.startswith(_TELL_NO_CELL) else "Reshape your data, or convert it."
-        except TypeError:
+        except Exception:  # noqa: BLE001 - somebody's cells may raise anything, with themselves in it
             problem = "Convert it to an array."
         raise DataError(f"Expected finite numbers of shape (n, {self.n_features_in_}), as in the fit. {problem}")
 

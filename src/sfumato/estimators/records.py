@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.array_sources import array_of
+from sfumato.data.array_sources import array_of, image_numbers
 from sfumato.data.chunks import Chunk, Source, attempt
 from sfumato.data.engine import Rows
 from sfumato.data.sources import open_source
@@ -68,8 +68,9 @@ class SourceRecords:
             yield {X: attempt(lambda chunk=chunk: self._rows(chunk), f"Cannot read numbers from {self._source.label}.")}
 
     def _rows(self, chunk: Chunk) -> np.ndarray:
-        columns = [np.asarray(array_of(chunk.columns[name]), dtype=np.float64) for name in self._columns]
-        return columns[0].reshape(chunk.n_rows, -1) if self.names is None else np.column_stack(columns)
+        if self.names is None:
+            return image_numbers(chunk.columns[self._columns[0]]).reshape(chunk.n_rows, -1)
+        return np.column_stack([np.asarray(array_of(chunk.columns[n]), dtype=np.float64) for n in self._columns])
 
 
 def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anything with rows
@@ -106,27 +107,30 @@ def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anyt
 
 
 def _listed(rows: list[Any]) -> np.ndarray:
-    """Return a list of rows as an array; a cell that is no number is missing, so that no record stops a fit.
+    """Return a list of rows of one length as an array; a cell that is no number is missing, so that none stops a fit.
 
     Always cell by cell: numpy reads dates and durations as numbers, but gives up on all rows for one odd cell, and a
     record would change how the others are read.
     """
-    if not rows or not _is_sized(rows[0]) or (len(rows[0]) and all(map(_is_sized, rows[0]))):
+    if not rows or not _is_row(rows[0]) or (len(rows[0]) and all(map(_is_row, rows[0]))):
         return np.asarray(rows)  # not of two axes; numpy says how many
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one about a complex or a masked cell would tell of it
         return np.array([[_as_number(cell) for cell in row] for row in rows], dtype=np.float64)
 
 
-def _is_sized(cell: object) -> bool:
-    return isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.ndim > 0)
+def _is_row(cell: object) -> bool:
+    if isinstance(cell, str | bytes | Mapping | Set) or (isinstance(cell, np.ndarray) and cell.ndim == 0):
+        return False
+    return hasattr(cell, "__len__") and hasattr(cell, "__iter__")
 
 
 def _as_number(cell: Any) -> float:  # noqa: ANN401 - anything
     try:
-        return float(cell)
-    except OverflowError:  # a whole number of any length
-        return np.inf if cell > 0 else -np.inf
+        try:
+            return float(cell)
+        except OverflowError:  # a whole number of any length
+            return np.inf if cell > 0 else -np.inf
     except Exception:  # noqa: BLE001 - somebody's __float__ may raise anything, with the cell in it
         return np.nan
 

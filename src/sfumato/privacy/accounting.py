@@ -28,6 +28,7 @@ from sfumato.privacy.pld import (
     TAIL,
     GridPLDAccountant,
 )
+from sfumato.privacy.subsets import NEGLIGIBLE
 
 DEFAULT_INTERVAL = 1e-4
 COARSE_INTERVAL = 1e-3
@@ -99,7 +100,9 @@ def least_delta(plan: Plan) -> float:
 
 def _added(plan: Plan) -> float:
     """Return what the privacy-loss distribution of a plan adds to δ at the most, on this machine."""
-    return STEP_ROUNDING * _sampled_steps(plan) + (COMPOSITION_ROUNDING + 2 * TAIL) * len(plan.stages)
+    subsets = sum(stage.count for stage in plan.stages if stage.subset is not None)
+    stages = (COMPOSITION_ROUNDING + 2 * TAIL) * len(plan.stages)
+    return STEP_ROUNDING * _sampled_steps(plan) + NEGLIGIBLE * subsets + stages
 
 
 def _sampled_steps(plan: Plan) -> int:

@@ -15,6 +15,8 @@ from sfumato.privacy.plan import Plan
 
 _MOST_DOUBLINGS = 40
 _RELATIVE_TOLERANCE = 1e-5
+_MANY_STEPS = 100_000
+_LARGEST = 1e6  # in place of an infinite ε, which no root finder takes
 
 
 @lru_cache(maxsize=64)
@@ -38,12 +40,12 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     """
     if plan.repetitions is not None:
         return _calibrated_search(plan, budget)
-    if budget.delta < least_delta(plan):
+    whole, budget = budget, _for_events(plan, budget)
+    if whole.delta < least_delta(plan):
         raise ConfigError(
             f"Expected delta to be at least {1.1 * least_delta(plan):.1e}, below which rounding hides what this plan "
-            f"costs, got delta={budget.delta!r}. Use a larger delta."
+            f"costs, got delta={whole.delta!r}. Use a larger delta."
         )
-    whole, budget = budget, _for_events(plan, budget)
     start = _unsampled_root(plan, budget)
     if any(stage.inclusion is not None for stage in plan.stages):
         low, high = _bracket(plan, budget, start)
@@ -51,11 +53,11 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     fine = interval_for(plan.scaled(start))
     # a large ε needs no finer steps than its own ten-thousandth: the pessimism of a coarser grid is below 1e-4 of it
     interval = max(fine, min(COARSE_INTERVAL, 1e-4 * budget.epsilon))
+    if sum(stage.count for stage in plan.stages if stage.inclusion is not None) >= _MANY_STEPS:
+        interval = fine  # of so many steps the pessimism adds up
     low, high = _widen(plan, budget, start, interval)
     factor = _root(plan, budget, low, high, interval, tolerance=_RELATIVE_TOLERANCE)
-    while account(plan.scaled(factor), whole.delta).epsilon > whole.epsilon:
-        factor *= 1 + _RELATIVE_TOLERANCE  # the grid step follows the factor: verify on the final plan
-    return plan.scaled(factor)
+    return _verified(plan, whole, factor)  # the grid step follows the factor
 
 
 def _calibrated_search(plan: Plan, budget: PrivacyBudget) -> Plan:
@@ -80,9 +82,17 @@ def _calibrated_search(plan: Plan, budget: PrivacyBudget) -> Plan:
         if excess(low) > 0:
             break
     factor = math.exp(float(root_scalar(excess, bracket=(low, high), method="brentq", xtol=1e-7).root))
-    while account(plan.scaled(factor), budget.delta).epsilon > budget.epsilon:
-        factor *= 1 + _RELATIVE_TOLERANCE
-    return plan.scaled(factor)
+    return _verified(plan, budget, factor)
+
+
+def _verified(plan: Plan, budget: PrivacyBudget, factor: float) -> Plan:
+    """Return the plan at a factor, or hardly above it, whose account meets the budget."""
+    step = _RELATIVE_TOLERANCE
+    for _ in range(_MOST_DOUBLINGS):
+        if account(plan.scaled(factor), budget.delta).epsilon <= budget.epsilon:
+            return plan.scaled(factor)
+        factor, step = factor * (1 + step), min(2 * step, 1.0)
+    raise _unmet(budget)
 
 
 def _for_events(plan: Plan, budget: PrivacyBudget) -> PrivacyBudget:
@@ -124,10 +134,7 @@ def _bracket(plan: Plan, budget: PrivacyBudget, start: float) -> tuple[float, fl
             break
         factor *= 2
     else:
-        raise ConfigError(
-            f"Expected a budget that some noise level meets, got epsilon={budget.epsilon!r}, "
-            f"delta={budget.delta!r}. Use a larger epsilon or delta."
-        )
+        raise _unmet(budget)
     low = high = factor
     step = 0.97
     for _ in range(_MOST_DOUBLINGS):
@@ -140,19 +147,32 @@ def _bracket(plan: Plan, budget: PrivacyBudget, start: float) -> tuple[float, fl
 
 def _widen(plan: Plan, budget: PrivacyBudget, factor: float, interval: float) -> tuple[float, float]:
     """Return (low, high) that bracket the root on the fine grid, near the coarse or unsampled root."""
-    high = factor * (1 + 1e-4)
-    while _epsilon(plan, high, budget.delta, interval) > budget.epsilon:
-        high *= 1.002
+    high, step = factor * (1 + 1e-4), 1.002
+    for _ in range(_MOST_DOUBLINGS):
+        if _epsilon(plan, high, budget.delta, interval) <= budget.epsilon:
+            break
+        high, step = high * step, min(step**2, 2.0)
+    else:
+        raise _unmet(budget)
     low, step = factor * (1 - 1e-4), 0.998
-    while _epsilon(plan, low, budget.delta, interval) <= budget.epsilon:
+    for _ in range(_MOST_DOUBLINGS):
+        if _epsilon(plan, low, budget.delta, interval) > budget.epsilon:
+            break
         low, step = low * step, max(step**2, 0.5)
     return low, high
+
+
+def _unmet(budget: PrivacyBudget) -> ConfigError:
+    return ConfigError(
+        f"Expected a budget that some noise level meets, got epsilon={budget.epsilon!r}, delta={budget.delta!r}. "
+        "Use a larger epsilon or delta."
+    )
 
 
 def _root(plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: float, *, tolerance: float) -> float:
     """Return a factor in [low, high], far closer to the root than `tolerance`; a step of this makes it safe."""
 
     def excess(factor: float) -> float:
-        return _epsilon(plan, factor, budget.delta, interval) - budget.epsilon
+        return min(_epsilon(plan, factor, budget.delta, interval), _LARGEST) - budget.epsilon
 
     return float(root_scalar(excess, bracket=(low, high), method="brentq", xtol=tolerance * low * 1e-2).root)

@@ -33,8 +33,8 @@ STEP_ROUNDING = 2 * float(np.finfo(np.longdouble).eps)
 """What a sampled step adds to δ for rounding: twice the most that was found, which is at δ near 1."""
 LARGEST_STEP_ROUNDING = 2 * float(np.finfo(np.float64).eps)
 """The same on a machine without extended precision."""
-COMPOSITION_ROUNDING = 2 * float(np.finfo(np.float64).eps)
-"""What composing one stage with the others adds to δ for rounding: more than three times the most that was found."""
+COMPOSITION_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+"""What composing one stage with the others adds to δ for rounding: twice the most that was found, at δ near 1."""
 
 
 def gaussian_distribution(

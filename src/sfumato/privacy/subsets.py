@@ -16,7 +16,8 @@ from dp_accounting.pld.pld_pmf import DensePLDPmf
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy.special import log_ndtr, ndtr
 
-_NEGLIGIBLE = 1e-15
+NEGLIGIBLE = 1e-15
+"""Mass beyond the last point of the grid of one step."""
 _MOST_POINTS = 10_000_000
 
 
@@ -64,10 +65,10 @@ def subset_distribution(share: float, distance: float, interval: float) -> Priva
 def _last_point(share: float, distance: float, interval: float) -> int:
     """Return the first point of the grid at which δ is negligible."""
     low, high = 0, 1
-    while high < _MOST_POINTS and subset_delta(share, distance, np.array([high * interval]))[0] >= _NEGLIGIBLE:
+    while high < _MOST_POINTS and subset_delta(share, distance, np.array([high * interval]))[0] >= NEGLIGIBLE:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        negligible = subset_delta(share, distance, np.array([middle * interval]))[0] < _NEGLIGIBLE
+        negligible = subset_delta(share, distance, np.array([middle * interval]))[0] < NEGLIGIBLE
         low, high = (low, middle) if negligible else (middle, high)
     return high
