@@ -154,6 +154,7 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
         text += [
             "### Figure 6: AUROC against the number of numeric columns, two Gaussians",
             table(["columns", *sizes], rows),
+            "![AUROC against the number of numeric columns](pictures/p3gm_figure_6.png)",
         ]
     if "figure_9" in found:
         lines = dict(found["figure_9"])
