@@ -1,6 +1,7 @@
 from datetime import datetime
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sfumato.data.kinds import (
@@ -73,6 +74,7 @@ def test_boolean_levels():
         (lambda: Categorical(categories=(None,)), "text, got None"),
         (lambda: Categorical(categories=("a", float("nan"))), "declare `nullable: true`"),
         (lambda: Categorical(categories=np.array([1, np.nan])), "declare `nullable: true`"),
+        (lambda: Categorical(categories=("a", pd.NaT)), "declare `nullable: true`"),
         (lambda: Ordinal(categories={"low", "high"}), "a set, which has no order"),
         (lambda: Categorical(categories=frozenset("ab")), "a set, which has no order"),
         (lambda: Categorical(categories=(np.complex64(1),)), "to be text, got a complex"),

@@ -414,7 +414,7 @@ def test_a_cell_of_a_list_is_read_alike_whatever_is_beside_it():
 @pytest.mark.parametrize(
     "row",
     [[1.0, 2.0], (1.0, 2.0), range(1, 3), pd.Series([1.0, 2.0]), array("d", [1.0, 2.0]), np.array([1, 2])],
-    ids=repr,
+    ids=lambda row: type(row).__name__,
 )
 def test_rows_of_a_list_may_be_of_any_kind(row):
     odd = ["x", None]

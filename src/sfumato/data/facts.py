@@ -29,7 +29,7 @@ def shown(value: object) -> str:
 def label_text(name: str, value: object, faults: list[str]) -> str:
     """Return the canonical text of a label written by hand, noting a fault if it has none."""
     value = plain_value(value)
-    if isinstance(value, float) and math.isnan(value):
+    if isinstance(value, float | date) and value != value:  # NaN, and the NaT of pandas, which is a date
         faults.append(f"Expected {name} to be a label, got a missing one. Leave it out, and declare `nullable: true`.")
         return ""
     if isinstance(value, str):

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.data.kinds import Continuous
 from sfumato.data.schema import Schema
-from sfumato.errors import ConfigError, DataError, require_integer
+from sfumato.errors import DataError, require_integer
 from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy
@@ -240,9 +240,3 @@ def _described(method: str, plan: Plan, budget: PrivacyBudget | None, n_public: 
         n_public=n_public,
         n_public_source="declared",
     )
-
-
-def require_type(value: object, kind: type | tuple[type, ...], name: str, choices: str) -> None:
-    """Raise ConfigError unless a choice is of its type."""
-    if not isinstance(value, kind):
-        raise ConfigError(f"Expected {name} to be {choices}, got {name}={value!r}.")

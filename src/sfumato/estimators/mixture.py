@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.errors import ConfigError, require_integer
-from sfumato.estimators.base import PrivateEstimator, Session, require_type
+from sfumato.errors import ConfigError, require_instance, require_integer
+from sfumato.estimators.base import PrivateEstimator, Session
 from sfumato.learners.em import em_stages, fit_mixture
 from sfumato.learners.em_moments import EmMoments
 from sfumato.mechanisms.queries import Noisy
@@ -99,8 +99,8 @@ class DPGaussianMixture(PrivateEstimator):
 
     def _stages(self, dimension: int) -> tuple[Stage, ...]:
         require_integer(at_least=1, n_components=self.n_components)
-        require_type(self.covariance, CovarianceForm, "covariance", "FullCovariance() or another form")
-        require_type(self.estimate, (MLE, MAP), "estimate", "MLE() or MAP(...)")
+        require_instance(CovarianceForm, "FullCovariance() or another form", covariance=self.covariance)
+        require_instance((MLE, MAP), "MLE() or MAP(...)", estimate=self.estimate)
         bought = isinstance(self.start, str) and self.start == "moments"
         require_integer(at_least=2 if bought else 1, iterations=self.iterations)
         if self.average_last is not None:

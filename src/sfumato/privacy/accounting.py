@@ -81,13 +81,13 @@ def with_rounding(plan: Plan, delta: float, *, extra_delta: float) -> float:
     stranger's certificate buys room.
     """
     free = delta - extra_delta
-    rounding = LARGEST_STEP_ROUNDING * _sampled_steps(plan) + COMPOSITION_ROUNDING * len(plan.stages)
+    rounding = LARGEST_STEP_ROUNDING * sampled_steps(plan) + COMPOSITION_ROUNDING * len(plan.stages)
     return delta + min(2 * rounding, free / 10) if free > 0 else delta
 
 
 def is_resolved(plan: Plan, delta: float, *, extra_delta: float) -> bool:
-    """Whether what this machine adds for rounding is small beside what the events may cost of δ."""
-    return _added(plan) <= (delta - extra_delta) / 20
+    """Whether what this machine adds for sampled steps, and another may not, is small beside the δ of the events."""
+    return STEP_ROUNDING * sampled_steps(plan) <= (delta - extra_delta) / 20
 
 
 def least_delta(plan: Plan) -> float:
@@ -102,10 +102,11 @@ def _added(plan: Plan) -> float:
     """Return what the privacy-loss distribution of a plan adds to δ at the most, on this machine."""
     subsets = sum(stage.count for stage in plan.stages if stage.subset is not None)
     stages = (COMPOSITION_ROUNDING + 2 * TAIL) * len(plan.stages)
-    return STEP_ROUNDING * _sampled_steps(plan) + NEGLIGIBLE * subsets + stages
+    return STEP_ROUNDING * sampled_steps(plan) + NEGLIGIBLE * subsets + stages
 
 
-def _sampled_steps(plan: Plan) -> int:
+def sampled_steps(plan: Plan) -> int:
+    """Return how many steps of a plan draw samples."""
     return sum(stage.count for stage in plan.stages if stage.inclusion is not None)
 
 

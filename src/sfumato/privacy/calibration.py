@@ -9,7 +9,14 @@ from dp_accounting import dp_event, gaussian_mechanism
 from scipy.optimize import root_scalar
 
 from sfumato.errors import ConfigError
-from sfumato.privacy.accounting import COARSE_INTERVAL, account, fresh_accountant, interval_for, least_delta
+from sfumato.privacy.accounting import (
+    COARSE_INTERVAL,
+    account,
+    fresh_accountant,
+    interval_for,
+    least_delta,
+    sampled_steps,
+)
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Plan
 
@@ -54,7 +61,7 @@ def calibrate(plan: Plan, budget: PrivacyBudget) -> Plan:
     fine = interval_for(plan.scaled(start))
     # a large ε needs no finer steps than its own ten-thousandth: the pessimism of a coarser grid is below 1e-4 of it
     interval = max(fine, min(COARSE_INTERVAL, 1e-4 * budget.epsilon))
-    if sum(stage.count for stage in plan.stages if stage.inclusion is not None) >= _MANY_STEPS:
+    if sampled_steps(plan) >= _MANY_STEPS:
         interval = fine  # of so many steps the pessimism adds up
     low, high = _widen(plan, budget, start, interval)
     factor = _root(plan, budget, low, high, interval, tolerance=_RELATIVE_TOLERANCE)
