@@ -69,9 +69,9 @@ BUGS = [
     ),
     PlantedBug(
         "no clipping of a table's vectors",
-        "learners/moments.py",
-        "whole_rows(self.vectors(k, [column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)",
-        "np.rint(self.vectors(k, [column[some] for column in cells]) * 2.0**PRODUCT_BITS / self.clip_norm)",
+        "learners/table_moments.py",
+        "whole_rows(self.of([column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)",
+        "np.rint(self.of([column[some] for column in cells]) * 2.0**PRODUCT_BITS / self.clip_norm)",
         "tests/mechanisms/test_queries.py -k second",
     ),
     PlantedBug(
@@ -155,20 +155,32 @@ BUGS = [
     ),
     PlantedBug(
         "the label ratio leaked",
-        "synthesizers/gaussian.py",
-        "            parameters=model.to_arrays(),\n            measurements=((ClassCellCounts.name, counts)",
-        "            parameters={**model.to_arrays()} | _leaked(reduce(ClassCellCounts(layout), fit.data))"
-        ",\n"
-        "            measurements=((ClassCellCounts.name, counts)",
+        "synthesizers/tables.py",
+        "        parameters=chain.to_arrays(),\n",
+        "        parameters={**chain.to_arrays()} | _leaked(reduce(TwoResolutionCounts(layout), fit.data)),\n",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
         "a clip norm read off the records",
-        "synthesizers/gaussian.py",
-        "        norm = max(expected_norm(columns), _LEAST_NORM)\n",
-        "        norm = max(expected_norm(columns), _LEAST_NORM)\n"
-        "        norm += 1e-6 * float(reduce(ClassCellCounts(layout), fit.data).open_in_mechanism().sum())\n",
+        "synthesizers/tables.py",
+        "    moments = TableMoments(layout,",
+        "    clip_norm += 1e-6 * float(reduce(TwoResolutionCounts(layout), fit.data).open_in_mechanism().sum())\n"
+        "    moments = TableMoments(layout,",
         f"{RECIPES} -k gaussian",
+    ),
+    PlantedBug(
+        "a record's cell counted for nothing in the norm",
+        "learners/two_resolutions.py",
+        "len(self.layout.features) * SQUARES))",
+        "len(self.layout.features) * RUN_STEP**2))",
+        "tests/mechanisms/test_queries.py -k resolutions",
+    ),
+    PlantedBug(
+        "pooled and class moments charged as one of them",
+        "learners/table_moments.py",
+        "np.array([1 - self.by_class] + [self.by_class] * self.layout.n_classes)",
+        "np.array([1.0] + [self.by_class] * self.layout.n_classes)",
+        "tests/mechanisms/test_queries.py -k second",
     ),
     PlantedBug(
         "seed reused: every process draws the same noise",

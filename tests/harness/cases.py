@@ -27,18 +27,19 @@ from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profi
 from sfumato.learners.item_counts import ItemCounts
 from sfumato.learners.kmeans import ClusterSums, GridCounts
 from sfumato.learners.marginals import ClassCellCounts, TableLayout
-from sfumato.learners.moments import ClassSecondMoments
 from sfumato.learners.pair_counts import PairCounts, PairLayout
 from sfumato.learners.priors import ClassLatents, unit_mixture
 from sfumato.learners.profiles import ClusterProfiles
 from sfumato.learners.set_lengths import TotalLength
+from sfumato.learners.table_moments import TableMoments
 from sfumato.learners.teacher import Standardised, TeacherGradient
+from sfumato.learners.two_resolutions import TwoResolutionCounts
 from sfumato.mechanisms.clip import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.models.centres import CentreGrid
-from sfumato.models.columns import uncalibrated_column
 from sfumato.models.covariances import DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
+from sfumato.models.features import level_features, number_features
 from sfumato.models.mixtures import GaussianMixture
 
 TABLE = Schema(
@@ -178,19 +179,16 @@ def table_layout() -> TableLayout:
     return TableLayout(Grid.of(TABLE, numeric_cells=8), target=3)
 
 
-def chain_columns(*, scored: bool):
-    """Column models as a fit would release them, with uneven probabilities, so that rare cells have long vectors."""
+def table_moments(clip_norm: float, by_class: float) -> TableMoments:
+    """Features as a fit would release them, of uneven shares, so that rare cells have long vectors."""
     rng = np.random.default_rng(1)
-    columns = []
+    vectors = []
     for column in table_layout().features:
-        probabilities = rng.dirichlet(np.full(column.n_cells, 0.3), size=2)
-        groups = np.arange(column.n_cells)
-        if column.numeric and scored:
-            groups = np.zeros(column.n_cells, dtype=int)
-            if column.kind.nullable:
-                groups[-1] = 1
-        columns.append(uncalibrated_column(probabilities, groups, scored=scored and column.numeric))
-    return tuple(columns)
+        shares = rng.dirichlet(np.full(column.n_cells, 0.3))
+        features = number_features(shares, column.kind.nullable, 6) if column.numeric else level_features(shares)
+        vectors.append(features.values * np.sqrt(features.weights))
+    vectors.append(0.7 * np.eye(2))
+    return TableMoments(table_layout(), tuple(vectors), clip_norm, by_class)
 
 
 def encoder_of(*shape: int, pose: bool) -> ImageEncoder:
@@ -381,11 +379,11 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("row count", RowCount(), table, attained=0.0),
         StatisticCase("class cell counts", ClassCellCounts(layout), table),
         StatisticCase("counts of pairs of cells", PairCounts(PairLayout.of(TABLE, "member")), table),
-        StatisticCase("second moments", ClassSecondMoments(layout, chain_columns(scored=False), 1.0), table),
-        StatisticCase("second moments, scores", ClassSecondMoments(layout, chain_columns(scored=True), 1.0), table),
-        StatisticCase(
-            "second moments, constant", ClassSecondMoments(layout, chain_columns(scored=True), 1.0, 0.5), table
-        ),
+        StatisticCase("counts at two resolutions", TwoResolutionCounts(layout), table),
+        StatisticCase("second moments", table_moments(1.0, 0.0), table),
+        StatisticCase("second moments, by class", table_moments(1.0, 0.25), table),
+        StatisticCase("second moments, by class alone", table_moments(1.0, 1.0), table),
+        StatisticCase("second moments, loose", table_moments(40.0, 0.25), table, attained=0.0),
         StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
         StatisticCase("items in all sets", TotalLength(BASKETS), set_rows(30)),
         StatisticCase("profiles of clusters", ClusterProfiles(BASKETS, first_item, 3, 2.0), set_rows(30)),
@@ -432,7 +430,14 @@ MECHANISMS = {
         MechanismCase("noisy_sum, mixture moments", noisy_sum, STATISTICS["mixture moments, full, default"]),
         MechanismCase("noisy_sum, cluster sums", noisy_sum, STATISTICS["cluster sums, (2.0, 1.0)"]),
         MechanismCase("noisy_second_moment, pooled", noisy_second_moment, STATISTICS["pooled squares"], symmetric=True),
+        MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
+        MechanismCase(
+            "noisy_second_moment, by class",
+            noisy_second_moment,
+            STATISTICS["second moments, by class"],
+            symmetric=True,
+        ),
         MechanismCase(
             "noisy_second_moment, images",
             noisy_second_moment,

@@ -135,7 +135,7 @@ def test_samples_are_written_as_they_are_drawn(people, tmp_path, suffix):
 
 def test_a_release_says_what_it_is_and_nothing_more(people):
     text = repr(people)
-    assert "table_chain" in text
+    assert "table_softmax" in text
     assert "NOT PRIVATE" in text
     assert "240" not in text
 

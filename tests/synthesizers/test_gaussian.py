@@ -8,7 +8,7 @@ from fixtures import tables
 from sfumato import ConditionalGaussian, Fidelity, NonPrivate, Schema, Training, load
 from sfumato.data.kinds import Boolean, Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
-from sfumato.synthesizers import gaussian
+from sfumato.synthesizers import tables as table_model
 
 N = 4_000
 
@@ -84,19 +84,18 @@ class TestSettings:
 
 
 class TestSizes:
-    facts = gaussian._Facts(n_classes=2, n_features=10, n_level_cells=30)
+    facts = table_model.TableFacts(n_classes=2, n_features=10, n_level_cells=30)
 
-    def test_cells_grow_with_the_public_number_of_rows(self):
-        cells = [gaussian.numeric_cells(10.0, self.facts, n) for n in (10, 10_000, 10**9)]
-        assert cells[0] == 8
-        assert cells == sorted(cells)
-        assert cells[-1] == 128
+    def test_less_noise_buys_more_orders_and_class_terms(self):
+        """Entries of a second moment are told apart from noise sooner with more rows; all from public facts."""
+        noise = [table_model.entry_noise(10.0, self.facts, n) for n in (10, 10_000, 10**9)]
+        assert noise == sorted(noise, reverse=True)
+        parts = [table_model._by_class(self.facts, entry) for entry in noise]
+        assert parts[0] == 0
+        assert 0 < parts[-1] <= 1
 
-    def test_groups_grow_with_the_public_number_of_rows(self):
-        groups = [gaussian.numeric_groups(10.0, self.facts, n) for n in (10, 30_000, 10**9)]
-        assert groups[0] == 1
-        assert groups == sorted(groups)
-        assert groups[-1] == 10
+    def test_many_classes_are_not_told_apart_pair_by_pair(self):
+        assert table_model._by_class(table_model.TableFacts(n_classes=7, n_features=10, n_level_cells=30), 0.0) == 0
 
     def test_a_target_alone_is_one_class(self):
         schema = Schema(columns={"a": Boolean()}, rows=100)

@@ -145,7 +145,7 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
         outer products have a non-negative inner product). Proof: docs/proofs/second_moment.md.
 
     Args:
-        exact: sums of outer products, shape (..., d, d), symmetric; whole numbers of one step.
+        exact: sums of outer products, shape (..., d, d), symmetric; whole numbers of one step, or of one a matrix.
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
         noise: the door of randomness.
@@ -162,12 +162,14 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
     value = exact.whole_in_mechanism()
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         raise ConfigError(f"Expected square matrices in {exact!r}, got shape {value.shape}.")
-    if exact.step is None or np.ndim(exact.step):
-        raise ConfigError(f"Expected whole numbers of one step in {exact!r}.")
+    steps = None if exact.step is None else np.asarray(exact.step, dtype=np.float64)
+    if steps is None or (steps.ndim and steps.shape != (*value.shape[:-2], 1, 1)):
+        raise ConfigError(f"Expected whole numbers of one step a matrix in {exact!r}.")
+    steps = np.broadcast_to(steps, (*value.shape[:-2], 1, 1))
     noise_std = charge_stage(exact, stage, ledger, noise)
     result = np.empty(value.shape)
     for index in np.ndindex(*value.shape[:-2]):
-        _noisy_matrix(value[index], float(exact.step), noise_std, noise, result[index])
+        _noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])
     return Noisy(result, noise_std, symmetric=True)
 
 

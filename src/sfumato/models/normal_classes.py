@@ -91,3 +91,14 @@ def locate_classes(
             noise_std, _LEAST_NOISE
         ) ** 2
     return Locations.of(evidence)
+
+
+def grid_tables(cuts: np.ndarray) -> np.ndarray:
+    """Return the mass between cuts at every point of the grid of locations and scales, shape (grid, cells)."""
+    return normal_table(_GRID_MEANS, _GRID_SCALES, cuts)
+
+
+def locate(expected: np.ndarray, counts: np.ndarray, noise_std: float) -> np.ndarray:
+    """Return the log-likelihood of noisy counts, shape (c,), where these are expected, shape (grid, c)."""
+    inner = expected @ counts - np.einsum("ij,ij->i", expected, expected) / 2
+    return inner / max(noise_std, _LEAST_NOISE) ** 2

@@ -12,6 +12,8 @@ from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.models.chain import ChainModel
 from sfumato.models.conditional import ConditionalChain, given_first
+from sfumato.models.softmax_chain import SoftmaxChain
+from sfumato.models.softmax_given import SoftmaxGiven
 from sfumato.release.decoder_sampler import LatentDecoder
 from sfumato.release.image_sampler import ImagePortrait
 from sfumato.release.mixture_sampler import NetworkMixture
@@ -52,17 +54,8 @@ class TableChain:
     name = "table_chain"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        cells, target = settings.get("numeric_cells"), settings.get("target")
-        if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
-            raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
-        if target is not None and target not in schema.released:
-            raise ReleaseError("Expected the release's target to be one of its columns.")
-        widening = settings.get("widening", False)  # releases of before the setting have cells of equal width
-        if not isinstance(widening, bool):
-            raise ReleaseError("Expected widening to be true or false in the release.")
-        self._grid = Grid.of(schema, numeric_cells=cells, widening=widening)
-        self.class_column: str | None = target
-        self._target = None if target is None else schema.released.index(target)
+        self._grid, self._target = _table_grid(schema, settings)
+        self.class_column: str | None = settings.get("target")
         self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = ChainModel.from_arrays(parameters, tuple(c.n_cells for c in self._features))
         n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
@@ -90,18 +83,17 @@ class TableChain:
             self._orders[columns] = given_first(self._chain, columns)
         chain = ConditionalChain.of(*self._orders[columns], cells)
         shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
-        return GivenChain(self, chain, chain.posterior(shares), ", ".join(map(repr, codes)))
+        return GivenChain(self, chain, chain.posterior(shares), codes)
 
 
 class GivenChain:
     """Samples of a chain model given the cells of some columns, as coded rows of a table."""
 
-    def __init__(self, plain: TableChain, chain: ConditionalChain, shares: np.ndarray | None, names: str) -> None:
+    def __init__(
+        self, plain: TableChain, chain: ConditionalChain, shares: np.ndarray | None, codes: Mapping[str, float]
+    ) -> None:
         if shares is None:
-            raise ConfigError(
-                f"Expected given values that this release's rows can have together, got {names} with values of "
-                "probability 0. Give fewer columns or other values."
-            )
+            raise _impossible(codes)
         self._plain, self._chain, self._shares = plain, chain, shares
         self.width, self.class_column = plain.width, plain.class_column
         self.possible = chain.probabilities > 0
@@ -115,6 +107,82 @@ class GivenChain:
         return self._plain.given(codes)
 
 
+class TableSoftmax:
+    """Samples of a chain of softmaxes (`sfumato.models.softmax_chain`), as coded rows of a table."""
+
+    name = "table_softmax"
+
+    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
+        self._grid, self._target = _table_grid(schema, settings)
+        self.class_column: str | None = settings.get("target")
+        self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
+        self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._features))
+        n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
+        if self._chain.class_shares.size != n_classes:
+            raise ReleaseError("Expected one class share per level of the target in the release.")
+        runs = max((column.tilts.shape[1] for column in self._chain.columns), default=1)
+        self.width = self._chain.weights.shape[1] + 2 * runs + len(self._grid.columns)
+        self.possible = np.ones(n_classes, dtype=bool)
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows."""
+        return self.coded(*self._chain.sample(n, rng, classes), rng)
+
+    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return coded rows for classes and the cells of the other columns."""
+        if self._target is not None:
+            cells = np.insert(cells, self._target, classes, axis=1)
+        return self._grid.rows(cells, rng)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler of the conditional law."""
+        cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in enumerate(self._features) if c.name in codes}
+        shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
+        chain = SoftmaxGiven(self._chain, cells, shares)
+        if not chain.possible or not shares.sum() > 0:
+            raise _impossible(codes)
+        return GivenSoftmax(self, chain)
+
+
+class GivenSoftmax:
+    """Samples of a chain of softmaxes given the cells of some columns, as coded rows of a table."""
+
+    def __init__(self, plain: TableSoftmax, chain: SoftmaxGiven) -> None:
+        self._plain, self._chain = plain, chain
+        self.width, self.class_column = plain.width, plain.class_column
+        self.possible = chain.class_shares > 0
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows; a given number is the code of some value in its cell."""
+        return self._plain.coded(*self._chain.sample(n, rng, classes), rng)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler given these codes instead."""
+        return self._plain.given(codes)
+
+
+def _table_grid(schema: Schema, settings: Mapping[str, Any]) -> tuple[Grid, int | None]:
+    """Return the grid that a release's settings name, and the place of its target."""
+    cells, target = settings.get("numeric_cells"), settings.get("target")
+    if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
+        raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
+    if target is not None and target not in schema.released:
+        raise ReleaseError("Expected the release's target to be one of its columns.")
+    widening = settings.get("widening", False)  # releases of before the setting have cells of equal width
+    if not isinstance(widening, bool):
+        raise ReleaseError("Expected widening to be true or false in the release.")
+    grid = Grid.of(schema, numeric_cells=cells, widening=widening)
+    return grid, None if target is None else schema.released.index(target)
+
+
+def _impossible(codes: Mapping[str, float]) -> ConfigError:
+    names = ", ".join(map(repr, codes))
+    return ConfigError(
+        f"Expected given values that this release's rows can have together, got {names} with values of "
+        "probability 0. Give fewer columns or other values."
+    )
+
+
 def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, float]) -> np.ndarray:
     """Return the shares of the classes, or all of them for the class that is given."""
     if column is None or column not in codes:
@@ -124,6 +192,7 @@ def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, flo
 
 SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
     TableChain.name: TableChain,
+    TableSoftmax.name: TableSoftmax,
     ImagePortrait.name: ImagePortrait,
     LatentDecoder.name: LatentDecoder,
     IndependentItems.name: IndependentItems,

@@ -1,0 +1,149 @@
+"""Every column's law in every class, from noisy counts of runs by class and from noisy means of features.
+
+First a class shifts and stretches a number's normal scores (`sfumato.models.normal_classes`), whose location and scale
+all columns tell together; labels start at their pooled law. What that does not explain is added as far as it stands
+above its noise. Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from sfumato.models.normal_classes import Locations, grid_tables, locate, normal_cuts, normal_table
+
+_SCALES = np.concatenate([[0.0], 4.0 ** np.arange(-8.0, 2.0)])
+_ROUGH = 0.1  # of what features cannot say, beside what they can
+_DECAY, _LEAST_DECAY = 0.7, 0.05
+_RAKING_ROUNDS = 30
+_LEAST_PART = 1e-3  # of what a class was expected to have
+
+
+@dataclass(frozen=True, slots=True)
+class ClassEvidence:
+    """What was released of one column by class.
+
+    Attributes:
+        counts: of public runs, shape (k, c).
+        counts_std: of their noise.
+        means: of the features, shape (k, q).
+        variances: of their noise, shape (k, q).
+        shares: P(cell), shape (cells,).
+        counted: public run of each cell, in which counts were taken.
+        drawn: run of each cell, in which the column is drawn.
+        values: features of these runs, shape (r, q).
+        ordered: number of runs that are drawn in order; 0 for labels.
+    """
+
+    counts: np.ndarray
+    counts_std: float
+    means: np.ndarray
+    variances: np.ndarray
+    shares: np.ndarray
+    counted: np.ndarray
+    drawn: np.ndarray
+    values: np.ndarray
+    ordered: int
+
+    def pooled(self) -> np.ndarray:
+        """Return P(run), shape (r,)."""
+        return np.bincount(self.drawn, self.shares, len(self.values))
+
+
+def class_tables(columns: Sequence[ClassEvidence], class_counts: np.ndarray) -> list[np.ndarray]:
+    """Return P(run | class) of every column, shape (k, r); their mean over classes is the pooled law."""
+    bases = [np.tile(column.pooled(), (class_counts.size, 1)) for column in columns]
+    numeric = [j for j, column in enumerate(columns) if column.ordered > 1]
+    for k, count in enumerate(class_counts):
+        found = Locations.of(np.array([_evidence(columns[j], k, count) for j in numeric])) if numeric else None
+        for place, j in enumerate(numeric):
+            pooled = columns[j].pooled()[: columns[j].ordered]
+            moved = normal_table(found.means[place], found.scales[place], normal_cuts(_positive(pooled)))  # type: ignore[union-attr]
+            bases[j][k, : columns[j].ordered] = pooled.sum() * moved
+    return [_column_table(column, base, class_counts) for column, base in zip(columns, bases, strict=True)]
+
+
+def _positive(shares: np.ndarray) -> np.ndarray:
+    return shares if shares.sum() > 0 else np.ones_like(shares)
+
+
+def _evidence(column: ClassEvidence, k: int, count: float) -> np.ndarray:
+    """Return the log-likelihood of every location and scale of a class's scores, shape (grid,)."""
+    pooled = column.pooled()[: column.ordered]
+    tables = grid_tables(normal_cuts(_positive(pooled)))
+    expected = pooled.sum() * tables @ column.values[: column.ordered]
+    if column.ordered < len(column.values):
+        expected += column.pooled()[column.ordered :] @ column.values[column.ordered :]
+    errors = (column.means[k] - expected) ** 2 / np.maximum(column.variances[k], 1e-6)
+    by_count = np.zeros((column.ordered, column.counts.shape[1]))
+    inside = column.drawn < column.ordered
+    np.add.at(by_count, (column.drawn[inside], column.counted[inside]), column.shares[inside])
+    within = by_count / np.maximum(pooled, 1e-300)[:, None]
+    return locate(tables @ within * pooled.sum() * count, column.counts[k], column.counts_std) - errors.sum(axis=1) / 2
+
+
+def _column_table(column: ClassEvidence, base: np.ndarray, class_counts: np.ndarray) -> np.ndarray:
+    """Return the posterior mean law in every class, raked to the pooled one."""
+    width = int(column.counted.max()) + 1
+    pieces, place = np.unique(column.drawn * width + column.counted, return_inverse=True)
+    of_run, of_count = pieces // width, pieces % width
+    pooled = column.pooled()
+    within = np.bincount(place, column.shares, pieces.size) / np.maximum(pooled[of_run], 1e-300)
+    features = column.values[of_run]
+    counting = (np.arange(column.counts.shape[1])[:, None] == of_count).astype(np.float64)
+    design = np.concatenate([counting, features.T])
+    observed = np.concatenate([column.counts / class_counts[:, None], column.means], axis=1)
+    counts_variance = np.broadcast_to(((column.counts_std / class_counts) ** 2)[:, None], column.counts.shape)
+    noise = np.maximum(np.concatenate([counts_variance, column.variances], axis=1), 1e-12)
+    parts = [_Posterior.of(row[of_run] * within, features, design) for row in base]
+    scale = max(_SCALES, key=lambda s: sum(p.evidence(s, y, v) for p, y, v in zip(parts, observed, noise, strict=True)))
+    found = [part.mean(scale, y, v) for part, y, v in zip(parts, observed, noise, strict=True)]
+    by_run = np.stack([np.bincount(of_run, row, len(pooled)) for row in found])
+    return _raked(by_run, pooled, class_counts / class_counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Posterior:
+    """A class's law about its base: deviations N(0, scale · (features' part + a rough one))."""
+
+    base: np.ndarray
+    design: np.ndarray
+    cross: np.ndarray
+    shape: np.ndarray
+
+    @classmethod
+    def of(cls, base: np.ndarray, features: np.ndarray, design: np.ndarray) -> _Posterior:
+        directions = base[:, None] * features
+        weights = np.maximum(_DECAY ** np.arange(features.shape[1]), _LEAST_DECAY)
+        prior_cross = (_ROUGH * base[:, None]) * design.T + (directions * weights) @ (directions.T @ design.T)
+        return cls(base, design, prior_cross, design @ prior_cross)
+
+    def _solved(self, scale: float, y: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        error = y - self.design @ self.base
+        covariance = scale * self.shape
+        covariance[np.arange(y.size), np.arange(y.size)] += variance
+        factor = linalg.cho_factor(covariance, check_finite=False)
+        return linalg.cho_solve(factor, error, check_finite=False), error, float(np.log(np.diagonal(factor[0])).sum())
+
+    def evidence(self, scale: float, y: np.ndarray, variance: np.ndarray) -> float:
+        """Return the log-likelihood of a scale."""
+        solved, error, log_root = self._solved(scale, y, variance)
+        return -0.5 * float(error @ solved) - log_root
+
+    def mean(self, scale: float, y: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Return the posterior mean, kept positive."""
+        found = self.base + scale * (self.cross @ self._solved(scale, y, variance)[0])
+        return np.maximum(found, _LEAST_PART * self.base)
+
+
+def _raked(tables: np.ndarray, pooled: np.ndarray, class_shares: np.ndarray) -> np.ndarray:
+    """Return tables whose rows sum to 1 and whose mean over classes is the pooled law."""
+    pooled = pooled / pooled.sum()
+    for _ in range(_RAKING_ROUNDS):
+        tables = tables / np.maximum(tables.sum(axis=1, keepdims=True), 1e-300)
+        mean = class_shares @ tables
+        tables = tables * np.where(mean > 0, pooled / np.maximum(mean, 1e-300), 0.0)
+    return tables / np.maximum(tables.sum(axis=1, keepdims=True), 1e-300)

@@ -1,0 +1,240 @@
+"""Second moments of features from a noisy release: shrunk block by block, with what a Gaussian copula says as prior.
+
+Two numbers' moments of higher order are first what a Gaussian copula with the noisy correlation of their scores says
+they are, so that a near-copy is one; blocks of deviations from that are shrunk by empirical Bayes with the known noise.
+Where columns are so many that single entries drown, what all of them share (low rank) is kept before.
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.mechanisms.queries import Noisy
+from sfumato.models.features import HERMITE_TERMS, SCORE, Features
+from sfumato.models.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
+from sfumato.models.shrinkage import shrunk
+
+_KINDS = 4
+_LEAST_VARIANCE = 0.05  # of the noise that is left of an entry, as a share of the noise
+_MOST_CORRELATION = 0.995
+_LEAST_KEPT = 0.5
+_LEAST_WEIGHT = 0.25  # of a class's clipped records, as a share of its count
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What the entries of a record's vector are.
+
+    Attributes:
+        roots: of their weights, shape (d,).
+        owner: column of each, shape (d,).
+        kinds: kind of feature of each, shape (d,).
+        hermite: per column, `hermite_coefficients`; None for labels.
+    """
+
+    roots: np.ndarray
+    owner: np.ndarray
+    kinds: np.ndarray
+    hermite: tuple[np.ndarray | None, ...]
+
+    @classmethod
+    def of(cls, features: Sequence[Features], hermite: Sequence[np.ndarray | None]) -> Entries:
+        """Lay out the features of columns."""
+        return cls(
+            np.sqrt(np.concatenate([f.weights for f in features])),
+            np.repeat(np.arange(len(features)), [f.size for f in features]),
+            np.concatenate([f.kinds for f in features]),
+            tuple(hermite),
+        )
+
+    @property
+    def groups(self) -> np.ndarray:
+        """Block of each pair of entries: two columns and two kinds, shape (d, d)."""
+        pairs = self.owner[:, None] * len(self.hermite) + self.owner
+        return (pairs * _KINDS + self.kinds[:, None]) * _KINDS + self.kinds
+
+    @property
+    def scores(self) -> dict[int, int]:
+        """Place of the score of each column that has one."""
+        return {int(self.owner[place]): int(place) for place in np.flatnonzero(self.kinds == SCORE)}
+
+
+@dataclass(frozen=True, slots=True)
+class CrossMoments:
+    """E[φ φᵀ] of all features.
+
+    Attributes:
+        noisy: as released, shape (d, d).
+        variances: of its noise, shape (d, d).
+        means: shrunk, shape (d, d).
+        spreads: variances of what noise is left, shape (d, d).
+        class_means: E[φ | class], as released, shape (k, d); (0, d) without a target.
+        class_mean_variances: of their noise, shape (k, d).
+        by_class: as released, shape (k, d, d); (0, d, d) where classes were not told apart.
+        class_variances: of their noise.
+        groups: block of each entry, shape (d, d).
+        kinds: of the features, shape (d,).
+    """
+
+    noisy: np.ndarray
+    variances: np.ndarray
+    means: np.ndarray
+    spreads: np.ndarray
+    class_means: np.ndarray
+    class_mean_variances: np.ndarray
+    by_class: np.ndarray
+    class_variances: np.ndarray
+    groups: np.ndarray
+    kinds: np.ndarray
+
+
+def cross_moments(
+    noisy: Noisy,
+    weights: np.ndarray,
+    entries: Entries,
+    class_counts: np.ndarray,
+    class_weight: float,
+    *,
+    low_rank: bool,
+) -> CrossMoments:
+    """Return the moments of features.
+
+    Args:
+        noisy: the release of `TableMoments`: of features, and after them of an indicator for each class.
+        weights: its α, and β of each class.
+        entries: of the features.
+        class_counts: estimated, shape (k,).
+        class_weight: squared length of a class's indicator; 0 without a target.
+        low_rank: whether what all columns share is kept before blocks are shrunk.
+    """
+    d, n = entries.owner.size, class_counts.sum()
+    whole, variance = _pooled(noisy, weights)
+    pooled = whole[:d, :d]
+    scale = np.outer(entries.roots, entries.roots) * _kept(pooled, variance, entries, n)
+    across = entries.owner[:, None] != entries.owner
+    released = np.where(across, pooled / n / scale, 0.0)
+    variances = variance / n**2 / scale**2
+    prior = np.zeros_like(released)
+    if variance:
+        if low_rank:
+            edge = noise_reach(np.sqrt(2 * variance) / n, d)
+            prior = np.where(across, shrink_spectrum(released * scale, edge) / scale, 0.0)
+        prior = _copula_moments(prior if low_rank else released, entries, prior)
+    means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
+    by_class, class_variances = np.zeros((0, d, d)), np.zeros((0, d, d))
+    if weights.size > 1:
+        by_class = noisy.value[1:, :d, :d] / weights[1:, None, None] / class_counts[:, None, None] / scale
+        noise = noisy.noise_std / np.sqrt(2) / weights[1:] / class_counts
+        class_variances = noise[:, None, None] ** 2 / scale**2
+        if low_rank:
+            by_class = _low_rank_classes(by_class - means, noise, scale, across) + means
+            class_variances = class_variances * _LEAST_VARIANCE
+    left = np.maximum(spreads, _LEAST_VARIANCE * variances)
+    class_means, mean_variances = _class_means(whole, variance, entries, class_counts, class_weight)
+    return CrossMoments(
+        released,
+        variances,
+        means,
+        left,
+        class_means,
+        mean_variances,
+        by_class,
+        class_variances,
+        entries.groups,
+        entries.kinds,
+    )
+
+
+def _class_means(
+    whole: np.ndarray, variance: float, entries: Entries, class_counts: np.ndarray, class_weight: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means of features in each class and the variances of their noise, shapes (k, d)."""
+    d = entries.owner.size
+    if not class_weight:
+        return np.zeros((0, d)), np.zeros((0, d))
+    # clipping weighs long records down; the indicator's own moment says by how much
+    counts = np.clip(np.diagonal(whole)[d:] / class_weight, _LEAST_WEIGHT * class_counts, class_counts)
+    scale = np.sqrt(class_weight) * counts[:, None] * entries.roots
+    return whole[d:, :d] / scale, variance / scale**2
+
+
+def _low_rank_classes(deviations: np.ndarray, noise: np.ndarray, scale: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """Return what of the classes' deviations stands above the edge of their noise's spectrum."""
+    kept = np.zeros_like(deviations)
+    for k, std in enumerate(noise):
+        edge = noise_reach(np.sqrt(2) * std, len(across))
+        inside = np.where(across, deviations[k] * scale, 0.0)
+        kept[k] = np.where(across, shrink_spectrum(inside, edge) / scale, 0.0)
+    return kept
+
+
+def _kept(pooled: np.ndarray, variance: float, entries: Entries, n: float) -> np.ndarray:
+    """Return which part of each product clipping has left, from the columns' own squares, shape (d, d).
+
+    Clipping weighs long records down; a column's squares have a known mean. Columns differ as far as noise shows.
+    """
+    columns = len(entries.hermite)
+    sizes = np.bincount(entries.owner, minlength=columns)
+    weights = np.maximum(np.bincount(entries.owner, entries.roots**2, columns), 1e-12)
+    own = np.bincount(entries.owner, np.diagonal(pooled), columns) / n / weights
+    noise = 2 * variance * sizes / (n * weights) ** 2
+    precision = weights**2 / np.maximum(sizes, 1)
+    together = float((own * precision).sum() / precision.sum())
+    seen = sizes > 0
+    shrink = shrinkage_weight(float(((own - together) ** 2)[seen].sum()), float(noise[seen].sum()))
+    kept = np.clip(together + shrink * (own - together), _LEAST_KEPT, 1.0)
+    roots = np.sqrt(kept)[entries.owner]
+    return np.outer(roots, roots)
+
+
+def _pooled(noisy: Noisy, weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the sum over all records from both ways it was released, and the noise variance off its diagonal."""
+    noise = noisy.noise_std / np.sqrt(2) / weights
+    pooled, variance = noisy.value[0] / weights[0], float(noise[0] ** 2)
+    if weights.size == 1:
+        return pooled, variance
+    summed, summed_variance = noisy.value[1:].sum(axis=0) / weights[1], float((noise[1:] ** 2).sum())
+    part = variance / (variance + summed_variance) if variance else 0.0
+    return (1 - part) * pooled + part * summed, (1 - part) ** 2 * variance + part**2 * summed_variance
+
+
+def _copula_moments(correlations: np.ndarray, entries: Entries, prior: np.ndarray) -> np.ndarray:
+    """Return the prior with what a Gaussian copula of these correlations says of two numbers' other moments."""
+    made = prior.copy()
+    powers = np.arange(1, HERMITE_TERMS + 1)
+    scores = list(entries.scores.items())
+    ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
+    for a, (i, place) in enumerate(scores):
+        for j, other in scores[a + 1 :]:
+            if ends[i + 1] - ends[i] == 1 == ends[j + 1] - ends[j]:
+                continue  # scores alone have no other moments
+            first, second = entries.hermite[i], entries.hermite[j]
+            if first is None or second is None:
+                continue
+            largest = first[place - ends[i], 0] * second[other - ends[j], 0]
+            rho = float(np.clip(correlations[place, other] / largest, -_MOST_CORRELATION, _MOST_CORRELATION))
+            block = (first * rho**powers) @ second.T
+            # a correlation that noise has taken beyond 1 is brought back; others are what they were released as
+            block[place - ends[i], other - ends[j]] = rho * largest
+            made[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
+            made[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = block.T
+    return made
+
+
+def _shrunk_pairs(
+    released: np.ndarray, variances: np.ndarray, prior: np.ndarray, across: np.ndarray, entries: Entries
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior means and variances: blocks of deviations from the prior, shrunk kind by kind."""
+    upper = np.triu(across)
+    kinds, groups = entries.kinds, entries.groups
+    codes = np.minimum(kinds[:, None], kinds) * _KINDS + np.maximum(kinds[:, None], kinds)
+    means, spreads = np.zeros_like(released), np.zeros_like(released)
+    for code in np.unique(codes[upper]):
+        here = upper & (codes == code)
+        deviations, left = shrunk((released - prior)[here], variances[here], groups[here])
+        means[here], spreads[here] = prior[here] + deviations, left
+    return means + means.T, spreads + spreads.T

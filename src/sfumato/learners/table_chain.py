@@ -1,0 +1,265 @@
+"""From two noisy releases to a table's chain of softmaxes: column after column, on rows simulated from those before.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from sfumato.learners.class_tables import ClassEvidence, class_tables
+from sfumato.learners.cross_moments import CrossMoments
+from sfumato.models.features import SCORE, Features, hermite_coefficients
+from sfumato.models.shrinkage import shrunk
+from sfumato.models.softmax_chain import SoftmaxChain, SoftmaxColumn, choose, probabilities
+from sfumato.models.softmax_fit import Moments, Rows, fit_softmax
+
+_LEAST_VARIANCE = 0.05  # of the noise that is left of an entry, as a share of the noise
+_RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
+_LINKED = 0.02  # squared moment between two features that makes one matter where the other does
+_MOST_RELATED = 300  # features that a column is predicted by
+_FEWEST_ROWS = 20  # of a class, simulated
+_CLASS_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard a chain is fitted.
+
+    Attributes:
+        slack: noise deviations that each block of moments may be missed by.
+        rounds: most steps of a column's fit.
+        rows: that are simulated.
+        low_rank: whether what all columns share is kept before blocks are shrunk.
+    """
+
+    slack: float
+    rounds: int
+    rows: int
+    low_rank: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShares:
+    """What the first release says of one column.
+
+    Attributes:
+        shares: P(cell), shape (c,).
+        counted: public run of each cell, shape (c,).
+        drawn: run of each cell in which it is drawn, shape (c,).
+        features: of these runs.
+        counts: noisy counts of public runs by class, shape (k, runs).
+        counts_std: of their noise.
+        ordered: number of runs that are drawn in order; 0 for labels.
+    """
+
+    shares: np.ndarray
+    counted: np.ndarray
+    drawn: np.ndarray
+    features: Features
+    counts: np.ndarray
+    counts_std: float
+    ordered: int
+
+    def pooled(self) -> np.ndarray:
+        """Return P(run), shape (r,)."""
+        return np.bincount(self.drawn, self.shares, len(self.features.values))
+
+    def vectors(self) -> np.ndarray:
+        """Return the entries of a record's vector for each cell, shape (c, q)."""
+        return (self.features.values * np.sqrt(self.features.weights))[self.drawn]
+
+    def hermite(self) -> np.ndarray | None:
+        """Return the Hermite coefficients of a number's features; None for labels."""
+        if not self.ordered:
+            return None
+        return hermite_coefficients(self.pooled(), self.features.values, self.ordered < len(self.features.values))
+
+
+def fit_table_chain(
+    columns: Sequence[ColumnShares],
+    class_counts: np.ndarray,
+    moments: CrossMoments,
+    effort: Effort,
+    rng: np.random.Generator,
+) -> SoftmaxChain:
+    """Fit column after column, each to rows simulated from those before it."""
+    k = class_counts.size
+    shares = class_counts / class_counts.sum()
+    if not len(moments.class_means):
+        tables = [column.pooled()[None] for column in columns]
+    else:
+        tables = class_tables(_class_evidence(columns, moments), class_counts)
+    ends = np.cumsum([column.features.size for column in columns])
+    blocks = [slice(int(e) - c.features.size, int(e)) for e, c in zip(ends, columns, strict=True)]
+    d = int(ends[-1])
+    classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, _CLASS_ROWS * k)))
+    features = np.zeros((classes.size, d), dtype=np.float32)
+    apart = len(moments.by_class) > 0
+    weights = np.zeros((k if apart else 1, d, d))
+    made: list[SoftmaxColumn | None] = [None] * len(columns)
+    order = drawing_order(moments.means, blocks)
+    known = np.zeros(d, dtype=bool)
+    for j in order:
+        column, block = columns[j], blocks[j]
+        kept = _kept(j, known, block, moments)
+        tilts, found = _fit_column(column, tables[j], block, kept, moments, Rows(features, classes), effort, apart)
+        for c in range(len(found)):
+            weights[c][block, kept] = found[c]
+        made[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts)
+        predictor = _predictor(features[:, kept], found, classes)
+        runs = choose(predictor, column.features.values, tilts, classes, rng)
+        features[:, block] = column.features.values[runs]
+        known[block] = True
+    return SoftmaxChain(shares, tuple(c for c in made if c is not None), order, weights)
+
+
+def _rounded(counts: np.ndarray) -> np.ndarray:
+    return np.maximum(np.rint(counts), _FEWEST_ROWS).astype(np.int64)
+
+
+def _predictor(features: np.ndarray, weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    if len(weights) == 1:
+        return features @ weights[0].T.astype(np.float32)
+    predictor = np.empty((classes.size, weights.shape[1]), dtype=np.float32)
+    for k in range(len(weights)):
+        members = classes == k
+        predictor[members] = features[members] @ weights[k].T.astype(np.float32)
+    return predictor
+
+
+def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> list[ClassEvidence]:
+    """Return what was released of every column by class."""
+    ends = np.cumsum([0, *(column.features.size for column in columns)])
+    return [
+        ClassEvidence(
+            column.counts,
+            column.counts_std,
+            moments.class_means[:, start:stop],
+            moments.class_mean_variances[:, start:stop],
+            column.shares,
+            column.counted,
+            column.drawn,
+            column.features.values,
+            column.ordered,
+        )
+        for column, (start, stop) in zip(columns, pairwise(ends), strict=True)
+    ]
+
+
+def drawing_order(means: np.ndarray, blocks: list[slice]) -> np.ndarray:
+    """Return the columns, each the one that depends most on those before it."""
+    starts = [block.start for block in blocks if block.stop > block.start]
+    places = np.array([j for j, block in enumerate(blocks) if block.stop > block.start], dtype=np.int64)
+    strength = np.zeros((len(blocks), len(blocks)))
+    if starts:
+        squares = np.add.reduceat(np.add.reduceat(means**2, starts, axis=0), starts, axis=1)
+        strength[np.ix_(places, places)] = squares
+    left = list(range(len(blocks)))
+    order = [int(np.argmax(strength.sum(axis=0)))]
+    left.remove(order[0])
+    bound = strength[order[0]].copy()
+    while left:
+        following = max(left, key=lambda j: bound[j])
+        order.append(following)
+        left.remove(following)
+        bound += strength[following]
+    return np.array(order, dtype=np.int64)
+
+
+def _kept(j: int, known: np.ndarray, block: slice, moments: CrossMoments) -> np.ndarray:
+    """Return the earlier features that may say something of a column, or of those that do."""
+    means, variances = moments.means[block], moments.variances[block]
+    related = known & (means**2 > _RELATED * np.maximum(variances, 1e-9)).any(axis=0)
+    linked = known & ((moments.means[related] ** 2) > _LINKED).any(axis=0)
+    kept = np.flatnonzero(related | linked)
+    if kept.size > _MOST_RELATED:
+        strength = (means[:, kept] ** 2).max(axis=0)
+        kept = np.sort(kept[np.argsort(-strength, kind="stable")[:_MOST_RELATED]])
+    return kept
+
+
+def _fit_column(
+    column: ColumnShares,
+    table: np.ndarray,
+    block: slice,
+    kept: np.ndarray,
+    moments: CrossMoments,
+    simulated: Rows,
+    effort: Effort,
+    apart: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return tilts, shape (k, r), and weights, shape (k or 1, q, m)."""
+    values = column.features.values
+    if not kept.size or not values.shape[1]:
+        tilts = np.log(np.maximum(table, 1e-9))
+        return tilts, np.zeros((1, values.shape[1], kept.size))
+    rows = Rows(np.ascontiguousarray(simulated.features[:, kept]), simulated.classes)
+    groups = np.unique(moments.groups[block][:, kept], return_inverse=True)[1].reshape(-1, kept.size)
+    wanted = Moments(moments.means[block][:, kept], moments.spreads[block][:, kept], groups)
+    scores = np.flatnonzero(column.features.kinds == SCORE)
+    score = int(scores[0]) if scores.size else None
+    weights, tilts = fit_softmax(rows, wanted, values, table, slack=effort.slack, rounds=effort.rounds, score=score)
+    if not apart:
+        return tilts, weights[None]
+    return _fit_classes(weights, tilts, table, block, kept, moments, rows, values, groups, effort)
+
+
+def _fit_classes(
+    weights: np.ndarray,
+    tilts: np.ndarray,
+    table: np.ndarray,
+    block: slice,
+    kept: np.ndarray,
+    moments: CrossMoments,
+    rows: Rows,
+    values: np.ndarray,
+    groups: np.ndarray,
+    effort: Effort,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return tilts and weights of every class: those of all classes, and what a class's own moments add."""
+    k = len(table)
+    predictor = rows.features @ weights.T.astype(np.float32)
+    predicted = []
+    for c in range(k):
+        members = rows.classes == c
+        chances = probabilities(predictor[members], values, tilts[c : c + 1], np.zeros(members.sum(), dtype=np.int64))
+        predicted.append((chances @ values.astype(np.float32)).T @ rows.features[members] / max(members.sum(), 1))
+    predicted = np.array(predicted, dtype=np.float64)
+    observed = moments.by_class[:, block][:, :, kept]
+    variances = np.broadcast_to(moments.class_variances[:, block][:, :, kept], observed.shape)
+    deviations = np.zeros_like(observed)
+    spreads = np.zeros_like(observed)
+    kinds = moments.kinds[block][:, None] * 4 + moments.kinds[kept]
+    ids = groups + (int(groups.max()) + 1) * np.arange(k)[:, None, None]
+    for kind in np.unique(kinds):
+        here = np.broadcast_to(kinds == kind, observed.shape)
+        deviations[here], spreads[here] = shrunk((observed - predicted)[here], variances[here], ids[here])
+    shares = np.bincount(rows.classes, minlength=k) / rows.classes.size
+    deviations -= np.einsum("k,kij->ij", shares, deviations)
+    spreads = np.maximum(spreads, _LEAST_VARIANCE * variances)
+    found, new = np.tile(weights, (k, 1, 1)), tilts.copy()
+    for c in range(k):
+        if not (deviations[c] ** 2 > _RELATED * np.maximum(variances[c], 1e-9)).any():
+            continue
+        members = rows.classes == c
+        own = Rows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))
+        wanted = Moments(predicted[c] + deviations[c], spreads[c], groups)
+        added, own_tilts = fit_softmax(
+            own,
+            wanted,
+            values,
+            table[c : c + 1],
+            slack=effort.slack,
+            rounds=effort.rounds // 2,
+            score=None,
+            offset=predictor[members],
+            tilts=tilts[c : c + 1],
+        )
+        found[c] += added
+        new[c] = own_tilts[0]
+    return new, found
