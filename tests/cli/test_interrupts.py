@@ -28,10 +28,10 @@ from pathlib import Path
 from sfumato.cli import app, data_commands, ending, ledger_commands, output, quality_commands, release_commands
 import sfumato.report.write, sfumato.data.sinks
 from sfumato.data import atomic, documents, interrupts
+from sfumato.privacy.across_fits import account_of_fits
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import Release, files, load, model
-from sfumato.synthesizers import base, gaussian
-from sfumato.synthesizers.data_ledger import Charge
+from sfumato.synthesizers import base, data_ledger, gaussian
 from sfumato import ConditionalGaussian, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember
@@ -39,13 +39,17 @@ from fixtures.accounting import remember
 remember(setattr)
 gaussian._CALIBRATION_ROWS, model.SAMPLE_BLOCK = 1000, 128
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
-Ledger(ConditionalGaussian(epsilon=1).plan(tables.schema()), PrivacyBudget(1, 1e-5))
+plan = ConditionalGaussian(epsilon=1, delta=1e-5).plan(tables.schema())
+Ledger(plan, PrivacyBudget(1, 1e-5))
+accounts = [None, account_of_fits([plan], 1e-5, plan.neighbours)]
+data_ledger.account_of_fits = lambda plans, *_: accounts[len(plans)]
 
 PLACES = {
-    "charge": (base, "charge"), "statistic": (Ledger, "charge"), "end": (Charge, "end"), "save": (Release, "save"),
-    "write": (files, "_write"), "flush": (atomic, "_flush"), "publish": (atomic, "_publish"),
-    "rename": (atomic, "_rename"), "remove": (atomic, "_remove"), "cost": (release_commands, "print_cost"),
-    "last words": (release_commands, "tell_written"), "say": (output.results, "print"),
+    "charge": (base, "charge"), "statistic": (Ledger, "charge"), "end": (data_ledger.Charge, "end"),
+    "save": (Release, "save"), "write": (files, "_write"), "flush": (atomic, "_flush"),
+    "publish": (atomic, "_publish"), "rename": (atomic, "_rename"), "remove": (atomic, "_remove"),
+    "cost": (release_commands, "print_cost"), "last words": (release_commands, "tell_written"),
+    "say": (output.results, "print"),
 }
 LINES = {m.__file__ for m in (app, ending, release_commands, atomic, interrupts, contextlib)}
 
