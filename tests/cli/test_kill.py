@@ -15,10 +15,12 @@ from sfumato.release import load
 # One process imports the package and does the accounting; every run is a child of its, killed at the place that the
 # request names. Nothing before the fork may start a thread.
 DRIVER = """
-import json, os, signal, sys, time
+import json, os, signal, sys
 from pathlib import Path
+import pyarrow.parquet as pq
+import sfumato
 from sfumato.cli.app import run
-from sfumato.data import atomic
+from sfumato.data import atomic, folder_sink, sinks
 from sfumato.privacy.ledger import Ledger
 
 from fixtures import tables
@@ -42,25 +44,35 @@ def dying(function, call):
         return function(*arguments, **options)
     return wrapped
 
+def die_at_call(n):
+    package = os.path.dirname(sfumato.__file__)
+    calls = 0
+    def trace(frame, event, _):
+        nonlocal calls
+        calls += frame.f_code.co_filename.startswith(package)  # one call: lines are not traced
+        if calls == n:
+            die()
+    sys.settrace(trace)
+
 def arm(place, call):
+    if place == "any":
+        return die_at_call(call)
     owner, name = {
         "charge": (Ledger, "charge"), "close": (Ledger, "close"), "mkdir": (Path, "mkdir"),
         "write": (Path, "write_bytes"), "flush": (atomic, "_flush"), "rename": (Path, "rename"),
-        "replace": (Path, "replace"), "remove": (atomic, "_remove"),
+        "replace": (Path, "replace"), "remove": (atomic, "_remove"), "csv batch": (sinks, "csv_body"),
+        "parquet batch": (pq.ParquetWriter, "write_table"), "picture": (folder_sink, "png_bytes"),
     }[place]
     setattr(owner, name, dying(getattr(owner, name), call))
 
 for line in sys.stdin:
-    place, call, after, arguments = json.loads(line)
+    place, call, arguments = json.loads(line)
     child = os.fork()
     if child == 0:
         sys.stdout = sys.stderr = open(os.devnull, "w")
         if place:
             arm(place, call)
         os._exit(run(arguments))
-    if after is not None:
-        time.sleep(after)
-        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     print(os.waitstatus_to_exitcode(status), flush=True)
 """
@@ -76,12 +88,12 @@ def driver():
 
 @pytest.fixture
 def kill(driver, tmp_path):
-    """Run a command in a process of its own and kill it; return its exit code, -9 if it was killed in time."""
+    """Run a command in a process of its own that dies at a place; return its exit code, -9 if it got there."""
     tables.write_csv(tmp_path / "people.csv")
     (tmp_path / "schema.yaml").write_text(tables.SCHEMA_TEXT, encoding="utf-8")
 
-    def killing(*arguments: object, place: str = "", call: int = 1, after: float | None = None) -> int:
-        driver.stdin.write(json.dumps([place, call, after, [str(argument) for argument in arguments]]) + "\n")
+    def killing(*arguments: object, place: str = "", call: int = 1) -> int:
+        driver.stdin.write(json.dumps([place, call, [str(argument) for argument in arguments]]) + "\n")
         driver.stdin.flush()
         return int(driver.stdout.readline())
 
@@ -138,16 +150,18 @@ def test_an_overwrite_leaves_the_old_or_the_new_or_none(kill, call, tmp_path, pl
     assert load(tmp_path / "r").certificate.private
 
 
-def test_at_random_moments(kill, call, tmp_path):
+def test_at_any_call(kill, call, tmp_path):
+    """At the 1st, 3rd, 9th, ... call of a function of the package, until a fit gets through."""
     codes = []
-    for i in range(12):
-        out = f"r{i}"
-        codes.append(kill(*fit(tmp_path, out), after=0.01 + 0.015 * i))
+    while not codes or codes[-1] == -signal.SIGKILL:
+        out = f"r{len(codes)}"
+        codes.append(kill(*fit(tmp_path, out), place="any", call=3 ** len(codes)))
         if out in left(tmp_path):
             load(tmp_path / out)
         else:
             assert codes[-1] == -signal.SIGKILL
-    assert -signal.SIGKILL in codes
+    assert codes[-1] == 0
+    assert len(codes) > 5
     assert all(is_partial(name) or name.startswith("r") for name in left(tmp_path))
     assert call(*fit(tmp_path)).code == 0
 
@@ -157,7 +171,7 @@ def test_a_sample(kill, call, tmp_path, name):
     assert call(*fit(tmp_path)).code == 0
     target = tmp_path / name
     endless = ("sample", tmp_path / "r", "-n", 10**9, "--out", target)
-    assert kill(*endless, after=0.4) == -signal.SIGKILL
+    assert kill(*endless, place=f"{target.suffix[1:]} batch", call=3) == -signal.SIGKILL
     assert kill("sample", tmp_path / "r", "-n", 9, "--out", target, place="replace") == -signal.SIGKILL
     assert not target.exists()
     assert all(is_partial(left_over) for left_over in left(tmp_path) - {"r"})
@@ -172,7 +186,7 @@ def test_a_sample_of_pictures(kill, call, tmp_path):
     release, target = tmp_path / "r", tmp_path / "s"
     options = ("--schema", tmp_path / "schema.yaml", "--epsilon", 1, "--out", release)
     assert call("fit", tmp_path / "pictures.npz", *options).code == 0
-    assert kill("sample", release, "-n", 10**9, "--out", target, after=0.4) == -signal.SIGKILL
+    assert kill("sample", release, "-n", 10**9, "--out", target, place="picture", call=100) == -signal.SIGKILL
     assert kill("sample", release, "-n", 9, "--out", target, place="write", call=5) == -signal.SIGKILL
     assert kill("sample", release, "-n", 9, "--out", target, place="replace") == -signal.SIGKILL
     assert not target.exists()

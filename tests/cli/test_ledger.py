@@ -1,4 +1,4 @@
-"""Many fits against one ledger, killed at random: exactly what it can pay for is charged, and nothing is lost."""
+"""Many fits against one ledger, killed here and there: exactly what it can pay for is charged, and nothing is lost."""
 
 import json
 import os
@@ -14,11 +14,14 @@ from sfumato import ConditionalGaussian, create_ledger, load, read_ledger
 from sfumato.privacy.across_fits import account_of_fits
 from sfumato.privacy.plan import Neighbours
 
-# One process imports the package and calibrates; every fit is a child of its.
+# One process imports the package and calibrates; every fit is a child of its, which dies at the place that is named.
 DRIVER = """
-import json, os, signal, sys, time
+import json, os, signal, sys
+from pathlib import Path
 from sfumato.cli.app import run
-from sfumato.synthesizers import gaussian
+from sfumato.privacy.ledger import Ledger
+from sfumato.release import files
+from sfumato.synthesizers import data_ledger, gaussian
 from fixtures import tables
 from fixtures.accounting import remember
 from sfumato import ConditionalGaussian
@@ -27,19 +30,25 @@ remember(setattr)
 gaussian._CALIBRATION_ROWS = 1_000
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 
+PLACES = {
+    "locked": (data_ledger, "_read"), "almost charged": (Path, "replace"), "charged": (Ledger, "charge"),
+    "ended": (data_ledger.Charge, "end"), "writing": (files, "_write"),
+}
+
+def dying(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
 for line in sys.stdin:
     kills, calls = json.loads(line)
     children = []
-    for arguments in calls:
+    for place, arguments in zip(kills, calls, strict=True):
         child = os.fork()
         if child == 0:
+            if place is not None:
+                setattr(*PLACES[place], dying)
             sys.stdout = sys.stderr = open(os.devnull, "w")
             os._exit(run(arguments))
         children.append(child)
-    start, codes = time.monotonic(), {}
-    for after, i in sorted((after, i) for i, after in enumerate(kills) if after is not None):
-        time.sleep(max(0, start + after - time.monotonic()))
-        os.kill(children[i], signal.SIGKILL)
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     print(json.dumps([children, codes]), flush=True)
 """
@@ -54,8 +63,11 @@ def driver():
         yield process
 
 
-def compete(driver, folder: Path, *, fits: int, payable: int, kills: list[float | None]) -> list[int]:
-    """Run so many fits at once against a ledger that can pay for few; check what has to hold; return exit codes."""
+PLACES = ("locked", "almost charged", "charged", "ended", "writing")
+
+
+def compete(driver, folder: Path, *, payable: int, kills: list[str | None]) -> list[int]:
+    """Run fits at once, each killed at its place, on a ledger that pays for few; check; return exit codes."""
     folder.mkdir()
     tables.write_csv(folder / "people.csv")
     (folder / "schema.yaml").write_text(tables.SCHEMA_TEXT, encoding="utf-8")
@@ -64,7 +76,7 @@ def compete(driver, folder: Path, *, fits: int, payable: int, kills: list[float 
     create_ledger(folder / "l", epsilon=epsilon * (1 + 1e-6), delta=DELTA)
     calls = [
         ["fit", "people.csv", "--schema", "schema.yaml", "--epsilon", "1", "--out", f"r{i}", "--ledger", "l"]
-        for i in range(fits)
+        for i in range(len(kills))
     ]
     calls = [
         [str(folder / a) if a in ("people.csv", "schema.yaml", "l") or a[0] == "r" else a for a in c] for c in calls
@@ -91,17 +103,20 @@ def compete(driver, folder: Path, *, fits: int, payable: int, kills: list[float 
 
 
 def test_concurrent_fits_and_kills(driver, tmp_path):
-    kills = [None, 0.4, None, 0.8, None, 1.6, None, 2.5]
-    codes = compete(driver, tmp_path / "a", fits=8, payable=3, kills=kills)
-    assert -signal.SIGKILL in codes
+    """Those that die before they are charged cost nothing; of the others as many are charged as can be."""
+    kills = [None, "locked", None, "almost charged", None, "charged", None, "writing"]
+    codes = compete(driver, tmp_path / "a", payable=3, kills=kills)
+    assert codes[1] == -signal.SIGKILL
+    codes = compete(driver, tmp_path / "b", payable=3, kills=["charged", "ended", "writing", "charged"])
+    assert sorted(codes) == 3 * [-signal.SIGKILL] + [1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_fifty_fits_and_ten_payments(driver, tmp_path, seed):
     rng = np.random.default_rng(seed)
-    kills = [float(rng.uniform(0, 25)) if i % 2 else None for i in range(50)]
-    compete(driver, tmp_path / "a", fits=50, payable=10, kills=kills)
+    kills = [str(rng.choice(PLACES)) if i % 2 else None for i in range(50)]
+    compete(driver, tmp_path / "a", payable=10, kills=kills)
 
 
 def test_the_commands(call, tmp_path):

@@ -184,9 +184,9 @@ def test_a_hundred_thousand_categories_load_quickly(tmp_path):
     labels = tuple(f"label {i}" for i in range(100_000))
     schema = Schema(columns={"a": Categorical(categories=labels), "b": Boolean()})
     schema.save(tmp_path / "s.json")
-    start = time.perf_counter()
+    start = time.process_time()
     assert Schema.load(tmp_path / "s.json") == schema
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_dates_given_as_objects_become_iso_text():

@@ -158,9 +158,9 @@ class TestStreams:
 
     def test_another_question_after_the_first_is_quick(self, many):
         many[0].sample(10, given={"age": 50, "weight": 60.0})
-        start = time.perf_counter()
+        start = time.process_time()
         many[0].sample(10, given={"age": 70, "weight": 61.0})
-        assert time.perf_counter() - start < 2
+        assert time.process_time() - start < 2
 
 
 class TestClassCounts:

@@ -41,9 +41,9 @@ def test_images():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
 def test_it_inverts_the_forecast(epsilon):
     error = forecast(tables.schema(), epsilon, None, 20_000)
-    start = time.perf_counter()
+    start = time.process_time()
     found = METHOD.epsilon_for(tables.schema(), target_error=error, n_public=20_000)
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
     assert epsilon <= found < 1.02 * epsilon
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -14,6 +15,7 @@ from rich.markup import escape
 
 from sfumato import __version__
 from sfumato.cli import data_commands, ledger_commands, quality_commands, release_commands, search_commands
+from sfumato.cli.ending import Ending
 from sfumato.cli.output import notes
 from sfumato.errors import ConfigError, OutputError, SchemaError, SfumatoError
 
@@ -47,58 +49,76 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code: the end of this process, so Ctrl-C has no effect after an output."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show is no failure
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(arguments))
+    with Ending(of_process=True) as ending:
+        code = _run(arguments, ending)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 the work failed, 2 the call was wrong."""
+    with Ending() as ending:
+        return _run(arguments, ending)
+
+
+def _run(arguments: Sequence[str] | None, ending: Ending) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        return _run(arguments)
+        code, problem = _outcome(arguments)
+    if ending.output is None:
+        if problem:
+            notes.print(f"[bold red]Error:[/] {escape(problem)}", soft_wrap=True)
+        return code
+    charged = "" if ending.ledger is None else f", and the ledger {ending.ledger} is charged for it"
+    said = ""
+    if problem:
+        said = f"{ending.output} was written and is whole{charged}. What came after failed: {problem}"
+    elif ending.interrupted:
+        said = f"Interrupted after {ending.output} was written: it is whole{charged}."
+    if said:
+        with contextlib.suppress(OSError, SystemExit):  # standard error is gone too
+            notes.print(f"[yellow]Note:[/] {escape(said)}", soft_wrap=True)
+    return DONE
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
+    """Run the command line; return its exit code and what went wrong."""
     try:
         code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
     except typer.Exit as leave:
-        return leave.exit_code
+        return leave.exit_code, ""
+    except SystemExit as leave:  # nobody reads standard output any more
+        return (leave.code if isinstance(leave.code, int) else FAILED), ""
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except _UsageError as error:
         # without arguments typer has shown the help already, and its error says nothing
         said = getattr(error, "format_message", error.__str__)()
         end = "" if said.endswith((".", "?")) else "."
-        return _fail(f"{said}{end} See `sfumato --help`.", WRONG_CALL) if said else WRONG_CALL
+        return WRONG_CALL, f"{said}{end} See `sfumato --help`." if said else ""
     except (ConfigError, SchemaError, OutputError) as error:
-        return _fail(str(error), WRONG_CALL)
+        return WRONG_CALL, str(error)
     except SfumatoError as error:
-        return _fail(str(error), FAILED)
+        return FAILED, str(error)
     except MemoryError:
-        return _fail("Out of memory. Nothing half-written was left behind.", FAILED)
+        return FAILED, "Out of memory. Nothing half-written was left behind."
     except Exception as error:  # noqa: BLE001 - a traceback could show a record
-        return _fail_unexpectedly(error)
+        return _unexpected(error)
     if code == _INTERRUPTED:
-        return _fail("Interrupted. What was not finished has not been written.", FAILED)
-    return code if isinstance(code, int) else DONE
+        return FAILED, "Interrupted. What was not finished has not been written."
+    return (code if isinstance(code, int) else DONE), ""
 
 
-def _fail_unexpectedly(error: Exception) -> int:
+def _unexpected(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
-        return _fail(f"Cannot write to standard output: {os.strerror(error.errno)}.", WRONG_CALL)
-    return _fail(
+        return WRONG_CALL, f"Cannot write to standard output: {os.strerror(error.errno)}."
+    return FAILED, (
         f"An unexpected error ({type(error).__name__}); its text is withheld because it could show a record. Please "
-        "report how to reproduce it.",
-        FAILED,
+        "report how to reproduce it."
     )
-
-
-def _fail(message: str, code: int) -> int:
-    notes.print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
-    return code
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sfumato.cli.ending import last_output
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.data.atomic import refuse_existing, refuse_inputs
 from sfumato.data.documents import write_text
@@ -65,7 +66,8 @@ def draft_command(
     refuse_inputs(out, data=data)
     refuse_existing(out, overwrite=overwrite)
     text = draft_schema(open_source(data)).to_yaml()
-    write_text(out, text, overwrite=overwrite)
+    with last_output(out):
+        write_text(out, text, overwrite=overwrite)
     say(f"Wrote {out}. Its bounds, categories and row count were read off the records: before any release, replace")
     say("every one by what is publicly known. Then run `sfumato schema check`.")
 
@@ -113,7 +115,8 @@ def import_command(
     refuse_inputs(out, description=source)
     refuse_existing(out, overwrite=overwrite)
     schema = _IMPORTERS[format_](source)
-    schema.save(out, overwrite=overwrite)
+    with last_output(out):
+        schema.save(out, overwrite=overwrite)
     say(f"Wrote {out}: {len(schema.columns)} columns. Check that its bounds and categories are public knowledge.")
 
 

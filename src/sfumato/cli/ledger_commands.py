@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.data_commands import JsonOption
+from sfumato.cli.ending import last_output
 from sfumato.cli.output import number, print_json, print_table, say
 from sfumato.privacy.plan import Neighbours
 from sfumato.synthesizers.data_ledger import create_ledger, read_ledger
@@ -40,7 +41,8 @@ def create_command(
     ] = Relation.add_remove,
 ) -> None:
     """Open the account of a data set. Reads no record."""
-    create_ledger(file, epsilon=epsilon, delta=delta, neighbours=Neighbours[relation.name.upper()])
+    with last_output(file):
+        create_ledger(file, epsilon=epsilon, delta=delta, neighbours=Neighbours[relation.name.upper()])
     say(f"Wrote {file}. Name it in every fit of these data: sfumato fit DATA --ledger {file} ...")
 
 

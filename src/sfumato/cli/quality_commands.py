@@ -9,6 +9,7 @@ import typer
 from rich.progress import Progress
 
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
+from sfumato.cli.ending import last_output
 from sfumato.cli.options import (
     DeltaOption,
     EpsilonOption,
@@ -152,7 +153,8 @@ def report_command(
         raise ConfigError(f"Expected --out to name a page that ends in .html, got {str(out)!r}.")
     refuse_inputs(out, release=release, real=real, test=test)
     refuse_existing(out, overwrite=overwrite)
-    write_report(release, out, real=real, test=test, target=target, seed=seed, overwrite=overwrite)
+    with last_output(out):
+        write_report(release, out, real=real, test=test, target=target, seed=seed, overwrite=overwrite)
     if real is None:
         say(f"Wrote {out}, from the release alone: it tells nothing that the release does not tell.")
     else:

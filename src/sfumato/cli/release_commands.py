@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 from sfumato.cli.conditions import class_counts, column_kinds, given_values
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
+from sfumato.cli.ending import last_output
 from sfumato.cli.options import (
     BuyRowsOption,
     CheckpointOption,
@@ -198,7 +199,8 @@ def fit_command(
             checkpoint=checkpoint,
             ledger=ledger,
         )
-    release.save(out, overwrite=overwrite)
+    with last_output(out, ledger=ledger):
+        release.save(out, overwrite=overwrite)
     if checkpoint is not None:
         remove_checkpoint(checkpoint)
     print_cost(release.certificate.content)
@@ -287,7 +289,8 @@ def sample_command(
     batches = found.batches(
         n, seed=seed, given=given_values(given, found.schema), class_counts=class_counts(class_count)
     )
-    write_table(_counted(batches, n, found), out, overwrite=overwrite, keys=found.form.keys)
+    with last_output(out):
+        write_table(_counted(batches, n, found), out, overwrite=overwrite, keys=found.form.keys)
     say(f"Wrote {out}.")
 
 

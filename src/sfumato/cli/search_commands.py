@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.data_commands import DataArgument, OverwriteOption
+from sfumato.cli.ending import last_output
 from sfumato.cli.options import (
     DeltaOption,
     LedgerOption,
@@ -93,7 +94,8 @@ def tune_command(
             seed=seed,
             ledger=ledger,
         )
-    release.save(out, overwrite=overwrite)
+    with last_output(out, ledger=ledger):
+        release.save(out, overwrite=overwrite)
     content = release.certificate.content
     print_cost(content)
     search = content["search"]

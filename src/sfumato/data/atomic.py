@@ -7,15 +7,18 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from sfumato.data.interrupts import undisturbed
 from sfumato.errors import OutputError, SfumatoError
 
 Marker: TypeAlias = str | tuple[str, ...]
 _OF_THE_SYSTEM = (".DS_Store", "Thumbs.db", "desktop.ini")  # what file managers put into any folder
+_tell: ContextVar[Callable[[], None] | None] = ContextVar("tell", default=None)
 
 
 def refuse_inputs(path: Path, **inputs: str | os.PathLike[str] | None) -> None:
@@ -80,7 +83,8 @@ def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None) ->
 
     The block makes a file or a directory at the temporary path. It is written to disk before it
     is renamed; when the block fails it is removed and `path` stays as it was. A process that is
-    killed leaves a name that begins with "." and ends in ".partial".
+    killed leaves a name that begins with "." and ends in ".partial". Ctrl-C comes before the renaming
+    or after it, never in between.
 
     Args:
         path: the file or directory to write.
@@ -98,7 +102,18 @@ def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None) ->
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")
     finally:
-        _remove(partial)
+        with undisturbed():
+            _remove(partial)
+
+
+@contextlib.contextmanager
+def telling(written: Callable[[], None]) -> Iterator[None]:
+    """Call `written` when an output of the block is in place; no Ctrl-C comes in between."""
+    token = _tell.set(written)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
 
 
 def reason_of(act: Callable[[], None]) -> str | None:
@@ -119,7 +134,16 @@ def _publish(partial: Path, path: Path, *, overwrite: bool, marker: Marker | Non
     tree = sorted(partial.rglob("*"), reverse=True) if partial.is_dir() else []
     for item in [*tree, partial]:
         _flush(item)
-    refuse_existing(path, overwrite=overwrite, marker=marker)
+    with undisturbed():
+        refuse_existing(path, overwrite=overwrite, marker=marker)
+        _rename(partial, path)
+        _flush(path.parent)
+        written = _tell.get()
+        if written is not None:
+            written()
+
+
+def _rename(partial: Path, path: Path) -> None:
     if os.path.lexists(path) and (path.is_dir() or partial.is_dir()):
         # a directory takes no other's place by renaming: what is there steps aside first
         old = path.with_name(f"{partial.name.removesuffix('.partial')}.old.partial")
@@ -132,7 +156,6 @@ def _publish(partial: Path, path: Path, *, overwrite: bool, marker: Marker | Non
         _remove(old)
     else:
         partial.replace(path)
-    _flush(path.parent)
 
 
 def _flush(path: Path) -> None:

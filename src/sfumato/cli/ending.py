@@ -1,0 +1,79 @@
+"""How a call ends: well as soon as its output is in place, whatever comes after.
+
+Scripts take another exit code than 0 to say that nothing new is there. So a Ctrl-C that comes too late, or a terminal
+that takes no more text, changes nothing of the code: whoever reads standard error is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType
+from typing import final
+
+from sfumato.data.atomic import telling
+from sfumato.data.interrupts import Handler, current_handler, set_handler
+
+
+@final
+class Ending:
+    """What is known of a call's end; a context in which Ctrl-C stops the call until its output is in place.
+
+    Attributes:
+        output: the output, once it is in place.
+        ledger: what was charged for it.
+        interrupted: whether Ctrl-C came after that.
+    """
+
+    def __init__(self, *, of_process: bool = False) -> None:
+        """Begin.
+
+        Args:
+            of_process: the process ends with the call: after an output Ctrl-C has no effect any more.
+        """
+        self.output: Path | None = None
+        self.ledger: Path | None = None
+        self.interrupted = False
+        self._of_process = of_process
+        self._handler: Handler | None = None
+
+    def __enter__(self) -> Ending:
+        self._token = _ending.set(self)
+        self._handler = current_handler()
+        if self._handler is not None and not set_handler(self._interrupt):
+            self._handler = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _ending.reset(self._token)
+        if self._handler is not None:
+            set_handler(signal.SIG_IGN if self._of_process and self.output is not None else self._handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.output is not None:
+            self.interrupted = True
+        elif self._handler is not None:
+            self._handler(number, frame)
+
+
+_ending: ContextVar[Ending] = ContextVar("ending")
+
+
+@contextlib.contextmanager
+def last_output(out: Path, *, ledger: Path | None = None) -> Iterator[None]:
+    """Have the call end well from the moment when the block puts its one output in place.
+
+    Args:
+        out: the output.
+        ledger: what was charged for it.
+    """
+    ending = _ending.get(None) or Ending()  # a command that was called by itself
+
+    def written() -> None:
+        ending.output, ending.ledger = out, ledger
+
+    with telling(written):
+        yield
