@@ -20,7 +20,7 @@ from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.evaluate import correlation_differences, total_variation
 from sfumato.evaluate.features import Features
-from sfumato.evaluate.fidelity import MOST_COLUMNS, column_sets, read_bins
+from sfumato.evaluate.fidelity import MOST_COLUMNS, read_bins
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.utility import classifier_scores
 
@@ -28,6 +28,8 @@ QUERIES = 200
 PREDICATES = (3, 5)
 LEAST_BREAKS = 20.0
 """A rule counts if independent columns would be expected to break it as often among the fitted rows."""
+SLACK = 0.005
+"""Of a column's range: an interval reaches as much beyond its two values, for none asks for one exact number."""
 TAIL = 0.999
 
 
@@ -111,7 +113,8 @@ def random_conjunction(real: CodedTable, schema: Schema, rng: np.random.Generato
             predicates.append((name, chosen, None))
         else:
             known = real.columns[name][~np.isnan(real.columns[name])]
-            predicates.append((name, *np.sort(rng.choice(known, 2))))
+            low, high = np.sort(rng.choice(known, 2))
+            predicates.append((name, low - SLACK, high + SLACK))
     return predicates
 
 
@@ -169,8 +172,3 @@ def rules(real: CodedTable, schema: Schema) -> Iterator[tuple[str, int, str, int
         sure = (counts.max(axis=1) == support) & (support * (1 - shares[most]) >= LEAST_BREAKS)
         for value in np.flatnonzero(sure):
             yield a, int(value), b, int(most[value])
-
-
-def mean_pair_sets(schema: Schema) -> int:
-    """How many pairs of columns the 2-way total variation is the mean of."""
-    return len(list(column_sets(len(schema.released), 2)))
