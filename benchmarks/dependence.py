@@ -1,7 +1,7 @@
 """Correlations that a release keeps: pairs of normal columns, beside one noisy matrix and a copula of the same budget.
 
     python benchmarks/dependence.py [--columns 6 20 42] [--rows 50000] [--epsilon 1 none] [--rho .55] [--target no yes]
-        [--methods gaussian matrix copula] [--fits 1] [--whole] [--out FILE.json]
+        [--methods gaussian matrix copula] [--fits 1] [--whole] [--out FILE.jsonl]
 
 Columns come in independent pairs of correlation rho, standard normal, cut off at ±6; with a target, a label true of
 three rows in ten that shifts the first column of every second pair by one. Of each cell:
@@ -203,7 +203,7 @@ def main() -> None:
     if arguments.whole:
         arguments.rows, arguments.epsilon, arguments.rho = ROWS, EPSILONS, RHOS
     with tempfile.TemporaryDirectory() as folder:
-        results = Results(arguments.out or Path(folder) / "cells.json")
+        results = Results(arguments.out or Path(folder) / "cells.jsonl")
         show(run_cells(results, cells_of(arguments)), arguments.methods)
 
 

@@ -17,7 +17,7 @@ many rows as were fitted. Tables and schemas are in `suite.py`, scores and what 
     no-noise        ConditionalGaussian with NonPrivate(): the error of the model
     gaussian        ConditionalGaussian at --epsilon, mean of --fits
 
-With `--out` every figure goes to FOLDER/TABLE[_validation].json lines as soon as it is known, and is not computed
+With `--out` every figure goes to FOLDER/TABLE[_validation].jsonl as soon as it is known, and is not computed
 again; without it nothing is kept, as one wants while an estimator changes.
 """
 
@@ -99,7 +99,7 @@ def run_table(name: str, arguments: argparse.Namespace) -> dict[str, list[dict[s
     fitted, test = split(case.table.frame, share=0.1, seed=0)
     if arguments.validate:
         fitted, test = split(fitted, share=1 / 3, seed=1)
-    results = Results(arguments.out / f"{name}{'_validation' * arguments.validate}.json") if arguments.out else None
+    results = Results(arguments.out / f"{name}{'_validation' * arguments.validate}.jsonl") if arguments.out else None
     found: dict[str, list[dict[str, Any]]] = {}
     for key, (label, row, epsilon) in keys(arguments.rows, arguments.epsilon, arguments.fits).items():
         scores = results.found.get(key) if results else None
