@@ -1,7 +1,7 @@
 """What a release keeps of a table: eleven tables, each beside rows that say what its figures mean.
 
     python benchmarks/dependence_tables.py DATA [telco_churn ...] [--validate] [--epsilon 1 10] [--fits 3]
-        [--rows gaussian no-noise] [--out FOLDER]
+        [--rows gaussian no-noise dpmm-mst privbayes] [--dpmm-python .peers/dpmm/bin/python] [--out FOLDER]
 
 A tenth of the rows is held out with seed 0 before anything else, as in `adult.py`; with `--validate` scores are on a
 third of the training rows (seed 1), releases are fitted to the other two thirds, and the held-out rows never used.
@@ -16,6 +16,8 @@ many rows as were fitted. Tables and schemas are in `suite.py`, scores and what 
     independent     every column shuffled alone: marginals and nothing else
     no-noise        ConditionalGaussian with NonPrivate(): the error of the model
     gaussian        ConditionalGaussian at --epsilon, mean of --fits
+    dpmm-mst        MST and PrivBayes of dpmm, likewise, if asked for: numbers in 20 equal-width bins, 30 minutes of CPU
+    privbayes       time and 8 GiB a fit, as in `peers.py`
 
 With `--out` every figure goes to FOLDER/TABLE[_validation].jsonl as soon as it is known, and is not computed
 again; without it nothing is kept, as one wants while an estimator changes.
@@ -34,6 +36,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from adult import DELTA, split
+from peers import LIMITS, sampled
 from suite import CASES, Case
 from table_scores import all_scores
 
@@ -44,6 +47,7 @@ from jobs import Results
 
 REFERENCES = ("real", "kept out", "bootstrap", "tenth", "independent")
 ROWS = (*REFERENCES, "no-noise", "gaussian")
+PEERS = ("dpmm-mst", "privbayes")
 
 
 def reference(name: str, fitted: pd.DataFrame, test: pd.DataFrame) -> pd.DataFrame:
@@ -72,8 +76,20 @@ def made(case: Case, fitted: pd.DataFrame, epsilon: float | sfumato.NonPrivate) 
     return rows, {**seconds, "sample_seconds": time.perf_counter() - start}
 
 
-def one_row(case: Case, name: str, fitted: pd.DataFrame, test: pd.DataFrame, epsilon: float) -> dict[str, Any]:
+def peer(
+    case: Case, name: str, fitted: pd.DataFrame, test: pd.DataFrame, epsilon: float, python: Path
+) -> dict[str, Any]:
+    """Fit and sample by a peer in its own process; how that went, and the figures if it finished."""
+    cell, rows = sampled(name, case.table, fitted, python, LIMITS, epsilon)
+    return cell if rows is None else {**all_scores(case, fitted, rows, test), **cell}
+
+
+def one_row(
+    case: Case, name: str, fitted: pd.DataFrame, test: pd.DataFrame, epsilon: float, python: Path | None
+) -> dict[str, Any]:
     """Return the figures of one row of the table."""
+    if name in PEERS and python is not None:
+        return peer(case, name, fitted, test, epsilon, python)
     if name in REFERENCES:
         return all_scores(case, fitted, reference(name, fitted, test), test, utility=name != "kept out")
     rows, seconds = made(case, fitted, sfumato.NonPrivate() if name == "no-noise" else epsilon)
@@ -84,11 +100,11 @@ def keys(rows: list[str], epsilons: list[float], fits: int) -> dict[str, tuple[s
     """Return key to (label of the row, its name, epsilon), in the order they are run."""
     found = {}
     for name in rows:
-        if name != "gaussian":
+        if name in REFERENCES or name == "no-noise":
             found[name] = (name, name, 0.0)
             continue
         for epsilon in epsilons:
-            label = f"gaussian, {epsilon:g}"
+            label = f"{name}, {epsilon:g}"
             found |= {f"{label}/{number}": (label, name, epsilon) for number in range(fits)}
     return found
 
@@ -104,18 +120,19 @@ def run_table(name: str, arguments: argparse.Namespace) -> dict[str, list[dict[s
     for key, (label, row, epsilon) in keys(arguments.rows, arguments.epsilon, arguments.fits).items():
         scores = results.found.get(key) if results else None
         if scores is None:
-            scores = one_row(case, row, fitted, test, epsilon)
-            if results:
+            scores = one_row(case, row, fitted, test, epsilon, arguments.dpmm_python)
+            if results and scores.get("status") != "failed":
                 results.put(key, scores)
-            print(f"{name}: {key}", file=sys.stderr)
+            print(f"{name}: {key} {scores.get('error', '')}", file=sys.stderr)
         found.setdefault(label, []).append(scores)
     return found
 
 
 def show(name: str, rows: dict[str, list[dict[str, Any]]]) -> None:
-    """Print a figure per line, a column per row of the table."""
+    """Print a figure per line, a column per row of the table: means over the fits that finished."""
     print(f"\n{name:<28}" + "".join(f"{label:>14}" for label in rows))
-    figures = dict.fromkeys(figure for fits in rows.values() for figure in fits[-1])
+    found = {figure: value for fits in rows.values() for fit in fits for figure, value in fit.items()}
+    figures = [figure for figure, value in found.items() if not isinstance(value, str)]
     for figure in figures:
         cells = [[fit[figure] for fit in fits if figure in fit] for fits in rows.values()]
         texts = [f"{statistics.fmean(cell):.4g}" if cell else "" for cell in cells]
@@ -128,12 +145,19 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(CASES)}; by default all")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     parser.add_argument("--fits", type=int, default=3)
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="rows of the table to run")
+    parser.add_argument(
+        "--rows", nargs="+", choices=(*ROWS, *PEERS), default=list(ROWS), help="rows of the table to run"
+    )
+    parser.add_argument(
+        "--dpmm-python", type=Path, help="Python of an environment with dpmm, for dpmm-mst and privbayes"
+    )
     parser.add_argument("--validate", action="store_true", help="score on training rows instead")
     parser.add_argument("--out", type=Path, help="folder of the figures; goes on where it stopped")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.tables if name not in CASES]:
         parser.error(f"expected tables of {', '.join(CASES)}, got {', '.join(unknown)}.")
+    if arguments.dpmm_python is None and set(arguments.rows) & set(PEERS):
+        parser.error("--dpmm-python is needed for peers.")
     print(f"scored on {'validation' if arguments.validate else 'test'} rows; fits: {arguments.fits}")
     for name in arguments.tables or CASES:
         show(name, run_table(name, arguments))
