@@ -36,16 +36,11 @@ class Case:
 
     table: Table
     regression: bool = False
-    """Whether the target is a number, scored by R²."""
+    """Whether the target is a number, scored by R²; `fit` is told it like any other."""
     pairs: tuple[tuple[str, str], ...] = ()
     """Pairs of numeric columns whose correlation is shown by name."""
     k_marginal_without: tuple[str, ...] | None = None
     """Columns that NIST's k-marginal score leaves out; None where it is not asked for."""
-
-    @property
-    def label_target(self) -> str | None:
-        """The target where it has classes, which `fit` is told."""
-        return None if self.regression else self.table.target
 
 
 def telco_churn(folder: Path) -> Case:
