@@ -9,7 +9,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/privacy tests/
 	$(addprefix tests/learners/test_,batches.py clipped.py components.py em.py feature_kmeans.py kmeans.py sgd.py) \
 	$(addprefix tests/synthesizers/test_,data_ledger.py journal.py tuning.py) tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint bench docs adult tables images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page clean help
+.PHONY: demo test test-slow test-report audit lint bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -58,6 +58,11 @@ adult: .venv/.installed-bench  ## the acceptance protocol on Adult: SFUMATO_DATA
 
 tables: .venv/.installed-bench  ## the same on tables of numeric columns, scored on training rows: SFUMATO_DATA=folder
 	for table in credit esr isolet; do $(ONE_THREAD) $(BIN)/python benchmarks/tables.py $(SFUMATO_DATA) $$table --validate || exit 1; done
+
+dependence: .venv/.installed-papers  ## correlations kept, and what eleven tables keep, scored on training rows: SFUMATO_DATA=folder; goes on where it stopped
+	$(ONE_THREAD) $(BIN)/python benchmarks/dependence.py --out benchmarks/results/dependence/pairs.jsonl
+	$(ONE_THREAD) $(BIN)/python benchmarks/dependence_tables.py $(SFUMATO_DATA) --validate --out benchmarks/results/dependence
+	$(BIN)/python benchmarks/dependence_pictures.py benchmarks/results/dependence --validate --out benchmarks/results/dependence/tables.png
 
 images: .venv/.installed-papers  ## the same on MNIST and Fashion-MNIST, scored on training images: SFUMATO_DATA=folder
 	for images in mnist fashion_mnist; do for purpose in fidelity training; do \
