@@ -89,7 +89,7 @@ def test_without_slack_moments_and_shares_are_met(score):
 def test_shares_are_met_after_few_steps():
     rows, values, _, moments, shares = possible()
     weights, tilts = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=3, score=0)
-    np.testing.assert_allclose(outcome(rows, values, weights, tilts)[1], shares, atol=2e-3)
+    np.testing.assert_allclose(outcome(rows, values, weights, tilts)[1], shares, atol=6e-3)
 
 
 def test_an_offset_is_added_to():
