@@ -1,5 +1,7 @@
 """Features are orthonormal under the shares, and Gaussian copulas' moments follow from their Hermite coefficients."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
@@ -142,10 +144,7 @@ def test_hermite_coefficients_are_integrals(missing):
     found = hermite_coefficients(shares, values, missing)
     assert found.shape == (values.shape[1], HERMITE_TERMS)
     for t in (1, 2, 3, 7):
-        parts = [
-            integrate.quad(lambda z, t=t: hermite(t, z) * stats.norm.pdf(z), a, b)[0]
-            for a, b in zip(edges, edges[1:], strict=False)
-        ]
+        parts = [integrate.quad(lambda z, t=t: hermite(t, z) * stats.norm.pdf(z), a, b)[0] for a, b in pairwise(edges)]
         expected = values[: present.size].T @ parts * present.sum()
         np.testing.assert_allclose(found[:, t - 1], expected, atol=1e-8)
 

@@ -1,5 +1,7 @@
 """Shares from noisy counts: a smooth curve keeps tails, a spike stands, and without noise counts are what they are."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -49,7 +51,7 @@ def test_less_noise_is_nearer(make):
     for std in (100.0, 10.0, 1.0, 0.01):
         found = [estimated_shares(counted(shares, std, seed), N, ORDERED, WIDTHS) for seed in range(3)]
         errors.append(np.mean([np.abs(f - shares).sum() / 2 for f in found]))
-    assert all(after < before / 2 for before, after in zip(errors, errors[1:], strict=False)), errors
+    assert all(after < before / 2 for before, after in pairwise(errors)), errors
     assert errors[-1] < 5e-5
 
 

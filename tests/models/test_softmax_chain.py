@@ -1,4 +1,4 @@
-"""The chain draws the law that its softmaxes say, shares out what it draws, and refuses arrays that are not a chain's."""
+"""The chain draws the law that its softmaxes say, evenly, and refuses arrays that are not a chain's."""
 
 import dataclasses
 
