@@ -50,7 +50,7 @@ def customers() -> tuple[pd.DataFrame, Schema]:
 def release(make, *arguments, epsilon: float | None, target: str | None = None):
     """The release of a table, fitted once, to fewer simulated rows than by default, to be quick."""
     frame, schema = make(*arguments)
-    rows = 6_000 if epsilon is None else 3_000
+    rows = 6_000 if epsilon is None else 2_000
     method = ConditionalGaussian(epsilon=epsilon or NonPrivate(), delta=DELTA, calibration_rows=rows)
     return frame, schema, method.fit(frame, schema=schema, target=target, seed=0)
 
