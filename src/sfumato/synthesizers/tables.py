@@ -40,6 +40,7 @@ _MOST_CLASSES = 1_000
 _FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
 _MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
 _ORDERS = ((0.01, 6), (0.04, 3))  # of polynomials, by the noise of an entry below which they tell something
+_ORDERS_WITHOUT_NOISE = 14
 _FEW_CLASSES, _CLASS_ENTRY_NOISE, _BY_CLASS = 6, 0.05, 0.118
 _TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
 _CLASS_WEIGHT = 0.5
@@ -160,7 +161,7 @@ class Settings:
         """Choose them from public facts and the planned noise; without noise, the finest."""
         weights = {} if fit.target is None else {fit.target: _TARGET_WEIGHT}
         if fit.noise.silent:
-            resolution = Resolution(_RUNS_WITHOUT_NOISE, _ORDERS[0][1], level_groups, weights)
+            resolution = Resolution(_RUNS_WITHOUT_NOISE, _ORDERS_WITHOUT_NOISE, level_groups, weights)
             part = _by_class(facts, 0.0)
             effort = Effort(0.0, _ROUNDS_WITHOUT_NOISE, simulated or _SIMULATED_WITHOUT_NOISE, low_rank=False)
             return cls(_CELLS_WITHOUT_NOISE, 0.0, _fitting(resolution, facts), part, effort)
@@ -190,7 +191,7 @@ def _class_weight(entry: float, facts: TableFacts) -> float:
 
 def _fitting(resolution: Resolution, facts: TableFacts) -> Resolution:
     """Return the resolution with as many orders as memory holds."""
-    for orders in (resolution.orders, 3, 1):
+    for orders in (resolution.orders, _ORDERS[0][1], 3, 1):
         entries = facts.n_level_cells + facts.n_number_entries * (orders + 2 * (orders > 1))
         if orders <= resolution.orders and fits(1 + min(facts.n_classes, _FEW_CLASSES), entries):
             return Resolution(resolution.most_runs, orders, resolution.level_groups, resolution.weights)
