@@ -47,7 +47,8 @@ _CLASS_WEIGHT = 0.5
 _CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
 _COUNTED_CELLS = 35  # of a number by class, at most
 _LEAST_NORM = 0.05  # a table of constants by its released marginals has vectors of norm 0
-_SIMULATED, _SIMULATED_WITHOUT_NOISE = 10_000, 40_000
+_SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
+_MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
 _ROUNDS, _ROUNDS_WITHOUT_NOISE = 60, 200
 _SLACK = 0.5
 _SEED = 0
@@ -173,7 +174,8 @@ class Settings:
         entry = entry_noise(plan[MOMENTS].noise_multiplier, facts, fit.n_public)
         orders = next((orders for noise, orders in _ORDERS if entry < noise), 1)
         resolution = _fitting(Resolution(_MOST_RUNS, orders, level_groups, weights), facts)
-        effort = Effort(_SLACK, _ROUNDS, simulated or _SIMULATED, low_rank=resolution.orders == 1)
+        rows = simulated or (_SIMULATED if facts.n_features <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY))
+        effort = Effort(_SLACK, _ROUNDS, rows, low_rank=resolution.orders == 1)
         return cls(cells, entry, resolution, _by_class(facts, entry), effort)
 
 
