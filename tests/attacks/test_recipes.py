@@ -122,7 +122,7 @@ GAUSSIAN_TABLES = {  # schema, target, and whether there is little enough noise 
     "a target with a missing level of four": (tables.SCHEMA_TEXT, "grade", True),
     "a number to predict": (tables.SCHEMA_TEXT, "age", False),
     "one class": (tables.SCHEMA_TEXT.replace('["<=50K", ">50K"]', "[all]"), "income", False),
-    "the target alone": (ALONE.format(column='income: {kind: categorical, categories: ["<=50K", ">50K"]}'), "income", False),
+    "the target alone": (ALONE.format(column="income: {kind: categorical, categories: [low, high]}"), "income", False),
     "a constant alone": (ALONE.format(column="age: {kind: integer, lower: 7, upper: 7, nullable: true}"), None, False),
     "units of three rows": (UNITS, None, False),
     "units and moments by class": (UNITS, "income", True),
