@@ -203,7 +203,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     facts = TableFacts.of(schema, fit.target, level_groups)
     plan = fit.ledger.plan
     settings = Settings.of(fit, facts, level_groups, simulated)
-    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True)
+    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = TwoResolutionCounts(layout)
@@ -221,13 +221,17 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     clip_norm = clip_slack * clip_norm_of(vectors, shares, multiplier / fit.n_public)
     moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class)
     noisy = noisy_second_moment(reduce(moments, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise)
-    entries = Entries.of([column.features for column in columns], [column.hermite() for column in columns])
+    entries = Entries.of(
+        [column.features for column in columns],
+        [column.hermite() for column in columns],
+        [column.pooled() for column in columns],
+    )
     released = cross_moments(
         noisy, moments.weights, entries, class_counts, class_weight, low_rank=settings.effort.low_rank
     )
     chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED))
     return Fitted(
-        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "widening": True, "target": target},
+        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "target": target},
         parameters=chain.to_arrays(),
         measurements=(*_count_measurements(counts, counting), *_moment_measurements(noisy, moments)),
     )
