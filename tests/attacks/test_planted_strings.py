@@ -26,7 +26,7 @@ from sfumato.data.open_schema import OpenSchema
 from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
-from sfumato.learners.marginals import ClassCellCounts
+from sfumato.learners.two_resolutions import TwoResolutionCounts
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 
@@ -188,7 +188,7 @@ def test_an_error_in_the_middle(watched, monkeypatch, error, capfd, tmp_path):
     def failing(self, total, rows):
         raise error(f"cannot add {rows['number'][0]!r} of {TEXTS[0]}")
 
-    monkeypatch.setattr(ClassCellCounts, "add", failing)
+    monkeypatch.setattr(TwoResolutionCounts, "add", failing)
     people, schema = tmp_path / "people.csv", tmp_path / "schema.yaml"
     frame().to_csv(people, index=False)
     SCHEMA.save(schema)

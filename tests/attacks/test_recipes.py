@@ -22,9 +22,10 @@ from sfumato.data.schema import Schema
 from sfumato.data.sources import open_source
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 from sfumato.learners.clip_norms import AdaptiveClip
-from sfumato.learners.marginals import ClassCellCounts
+from sfumato.learners.two_resolutions import TwoResolutionCounts
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
 from sfumato.synthesizers import gaussian
+from sfumato.synthesizers import tables as tables_module
 from sfumato.synthesizers.dpgm_settings import RBM, VAE
 from sfumato.synthesizers.methods import METHODS
 from sfumato.synthesizers.purposes import Training
@@ -110,6 +111,58 @@ def test_subsets_of_replaced_records(monkeypatch):
 
     frame = with_record(RECORDS["an ordinary one"], tables.frame(tables.ROWS - 1))
     attack(monkeypatch, fit, frame, with_record(CORNER, frame, len(frame) - 1), replaced=True)
+
+
+ALONE = "rows: 240\ncolumns:\n  id: identifier\n  {column}\n"
+UNITS = tables.SCHEMA_TEXT.replace("columns:", "unit: {column: id, max_rows: 3}\ncolumns:")
+CLASSES = tables.SCHEMA_TEXT.replace("[f, m]", "[f, m], nullable: true")
+GAUSSIAN_TABLES = {  # schema, target, and whether there is little enough noise to buy moments by class
+    "moments by class": (tables.SCHEMA_TEXT, "income", True),
+    "a nullable target": (CLASSES, "sex", True),
+    "a target with a missing level of four": (tables.SCHEMA_TEXT, "grade", True),
+    "a number to predict": (tables.SCHEMA_TEXT, "age", False),
+    "one class": (tables.SCHEMA_TEXT.replace('["<=50K", ">50K"]', "[all]"), "income", False),
+    "the target alone": (ALONE.format(column="income: {kind: categorical, categories: [low, high]}"), "income", False),
+    "a constant alone": (ALONE.format(column="age: {kind: integer, lower: 7, upper: 7, nullable: true}"), None, False),
+    "units of three rows": (UNITS, None, False),
+    "units and moments by class": (UNITS, "income", True),
+}  # fmt: skip
+PEOPLE = {  # rows of one unit, of which three count
+    "odd": [CORNER, {**CORNER, "income": "?", "sex": None}, {**CORNER, "weight": np.inf}, {**CORNER, "age": -(10**6)}],
+    "far": [{**CORNER, "grade": "high", "age": 0, "weight": -np.inf, "income": "<=50K"}],
+    "like": [tables.frame(300).iloc[299].to_dict()] * 5,
+}
+
+
+def with_people(frame: pd.DataFrame, records: list[dict], name: int = 10**6) -> pd.DataFrame:
+    """The frame with one unit more."""
+    rows = pd.DataFrame([{**record, "id": name} for record in records])[list(frame.columns)]
+    return pd.concat([frame, rows], ignore_index=True).astype({"grade": object, "age": np.int64, "id": np.int64})
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("people", PEOPLE)
+@pytest.mark.parametrize("table", GAUSSIAN_TABLES)
+def test_gaussian_tables(monkeypatch, table, people):
+    """With and without target and unit, with much noise and little, and where there is nothing to see."""
+    text, target, by_class = GAUSSIAN_TABLES[table]
+    schema = tables.read_schema(text)
+    records = PEOPLE[people] if schema.unit else PEOPLE[people][:1]
+    found = []
+
+    def fit(data):
+        release = ConditionalGaussian(epsilon=90.0 if by_class else 2.0, calibration_rows=100).fit(
+            data[list(schema.columns)], schema=schema, target=target, n_public=4_000, seed=1
+        )
+        found.append([m.name for m in release.measurements])
+        return leaves(release)
+
+    base = with_people(BASE.assign(id=np.arange(len(BASE)) // 2), [RECORDS["an ordinary one"]], 10**5)
+    attack(monkeypatch, fit, base, with_people(base, records))
+    other = with_people(base, PEOPLE["far" if people != "far" else "odd"][: len(records)])
+    nearest = attack(monkeypatch, fit, with_people(base, records), other, replaced=True)
+    assert nearest > 0 or schema.columns.keys() <= {"id", "age", "income"}
+    assert all((tables_module.MOMENTS in names) == by_class for names in found)
 
 
 IMAGE_METHODS = {
@@ -211,13 +264,13 @@ class TestItCanFail:
         return leaves(ConditionalGaussian(epsilon=2.0).fit(data, schema=tables.schema(), target="income", seed=1))
 
     def test_a_statistic_that_is_too_large(self, monkeypatch):
-        add = ClassCellCounts.add
+        add = TwoResolutionCounts.add
 
         def twice(self, total, rows):
             add(self, total, rows)
             add(self, total, rows)
 
-        monkeypatch.setattr(ClassCellCounts, "add", twice)
+        monkeypatch.setattr(TwoResolutionCounts, "add", twice)
         with pytest.raises(AssertionError, match="times as far apart"):
             attack(monkeypatch, self.fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))
 

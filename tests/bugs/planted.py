@@ -43,6 +43,9 @@ CUT = (
     "    whole[_squares(whole) > most] = 0.0  # never, by the margin of clipping; but then it need not be trusted\n"
 )
 
+CLIPPED_TABLE = "whole = whole_rows(self.of([column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)\n"
+NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n"
+
 BUGS = [
     PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 2 / 3,"), LAW),
     PlantedBug("noise × 3/2", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 3 / 2,"), LAW),
@@ -157,7 +160,7 @@ BUGS = [
         "the label ratio leaked",
         "synthesizers/tables.py",
         "        parameters=chain.to_arrays(),\n",
-        "        parameters={**chain.to_arrays()} | _leaked(reduce(TwoResolutionCounts(layout), fit.data)),\n",
+        "        parameters={**chain.to_arrays()} | _leaked(reduce(counting, fit.data), counting),\n",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
@@ -183,6 +186,77 @@ BUGS = [
         "tests/mechanisms/test_queries.py -k second",
     ),
     PlantedBug(
+        "an indicator of the class added after clipping",
+        "learners/table_moments.py",
+        CLIPPED_TABLE,
+        "size = self.vectors[-1].shape[1]\n"
+        "                found = self.of([column[some] for column in cells])\n"
+        "                whole = whole_rows(found[:, :-size], self.clip_norm, PRODUCT_BITS)\n"
+        "                unclipped = np.rint(found[:, -size:] * 2.0**PRODUCT_BITS / self.clip_norm)\n"
+        "                whole = np.concatenate([whole, unclipped], axis=1)\n",
+        "tests/mechanisms/test_queries.py -k second",
+    ),
+    PlantedBug(
+        "as many runs of cells as hold any record",
+        "synthesizers/tables.py",
+        "    columns = column_shares(counts, counting, class_counts, settings.resolution)\n",
+        "    held = max(2, int(np.count_nonzero(reduce(counting, fit.data).open_in_mechanism())))\n"
+        "    found = Resolution(held, settings.resolution.orders, level_groups, settings.resolution.weights)\n"
+        "    columns = column_shares(counts, counting, class_counts, found)\n",
+        f"{RECIPES} -k gaussian",
+    ),
+    PlantedBug(
+        "orders of polynomials by the true number of records",
+        "synthesizers/tables.py",
+        "    columns = column_shares(counts, counting, class_counts, settings.resolution)\n",
+        "    rows = counting.split(reduce(counting, fit.data).open_in_mechanism())[0][0].sum()\n"
+        "    found = Resolution(settings.resolution.most_runs, 1 + int(rows) % 6, level_groups, {})\n"
+        "    columns = column_shares(counts, counting, class_counts, found)\n",
+        f"{RECIPES} -k gaussian",
+    ),
+    PlantedBug(
+        "half the noise in all matrices but the first",
+        QUERIES,
+        NOISY_MATRIX,
+        NOISY_MATRIX.replace("noise_std,", "noise_std / (2 if any(index) else 1),"),
+        LAW,
+    ),
+    PlantedBug(
+        "no noise in the last matrix",
+        QUERIES,
+        NOISY_MATRIX,
+        NOISY_MATRIX.replace("noise_std,", "0.0 if sum(index) + 1 == len(value) > 1 else noise_std,"),
+        LAW,
+    ),
+    PlantedBug(
+        "all matrices with the first one's step",
+        QUERIES,
+        NOISY_MATRIX,
+        NOISY_MATRIX.replace("steps[index].item()", "steps.flat[0]"),
+        LAW,
+    ),
+    PlantedBug(
+        "half the noise on the diagonal",
+        QUERIES,
+        "np.fill_diagonal(result, on_grid(np.diagonal(whole), step, noise_std, noise))",
+        "np.fill_diagonal(result, on_grid(np.diagonal(whole), step, noise_std / 2, noise))",
+        LAW,
+    ),
+    PlantedBug(
+        "counts of two resolutions at half the noise of the finer ones",
+        "learners/two_resolutions.py",
+        "np.full(sum(cells), CELL_STEP)])",
+        "np.full(sum(cells), 2 * CELL_STEP)])",
+        "tests/mechanisms/test_queries.py -k resolutions",
+    ),
+    PlantedBug(
+        "norms added up in an order that depends on the other records",
+        "mechanisms/clip.py",
+        'clipped = np.array(vectors, dtype=np.float64, order="C")',
+        "clipped = np.array(vectors, dtype=np.float64)",
+        "tests/mechanisms/test_clip.py -k memory",
+    ),
+    PlantedBug(
         "seed reused: every process draws the same noise",
         "mechanisms/noise.py",
         "super().__init__(os.urandom(32))",
@@ -199,11 +273,11 @@ BUGS = [
     PlantedBug(
         "the same noise for two statistics",
         QUERIES,
-        "        _noisy_matrix(value[index], float(exact.step), noise_std, noise, result[index])\n",
+        "        _noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n",
         "        first = (0,) * len(index)\n"
         "        if not any(index):\n"
-        "            _noisy_matrix(value[index], float(exact.step), noise_std, noise, result[index])\n"
-        "        result[index] = result[first] + (value[index] - value[first]) * exact.step\n",
+        "            _noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n"
+        "        result[index] = result[first] + value[index] * steps[index] - value[first] * steps[first]\n",
         "tests/mechanisms/test_queries.py -k independent",
     ),
     PlantedBug(
@@ -505,7 +579,8 @@ BUGS = [
 
 # names that a wrong text uses
 HELPERS = {
-    "the label ratio leaked": "\n\ndef _leaked(exact):\n    counts = exact.open_in_mechanism().sum(axis=1)\n"
+    "the label ratio leaked": "\n\ndef _leaked(exact, counting):\n"
+    "    counts = counting.split(exact.open_in_mechanism())[0][0].sum(axis=1)\n"
     "    return {'class_shares': np.maximum(counts, 1) / np.maximum(counts, 1).sum()}\n",
     "Poisson samples charged, records shuffled and dealt out": "\n\nimport itertools\n_DEALT = itertools.count()\n",
     "search: a score without noise": "\n\nfrom sfumato.mechanisms.noise import NoNoise\n",

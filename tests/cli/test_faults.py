@@ -23,13 +23,13 @@ from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
 import sfumato.evaluate, sfumato.release.files, sfumato.data.sinks, sfumato.report.write
 from sfumato.release import model
-from sfumato.synthesizers import gaussian
+from sfumato.synthesizers import tables as table_model
 from fixtures import tables
 from fixtures.accounting import remember
 from sfumato import ConditionalGaussian, PrivacyBudget
 
 remember(setattr)
-gaussian._CALIBRATION_ROWS, model.SAMPLE_BLOCK = 1000, 128
+table_model._SIMULATED, model.SAMPLE_BLOCK = 1000, 128
 for schema in (tables.schema(), tables.image_schema()):
     ConditionalGaussian(epsilon=1).describe_plan(schema)
     Ledger(ConditionalGaussian(epsilon=1).plan(schema), PrivacyBudget(1, 1e-5))

@@ -31,13 +31,13 @@ from sfumato.data import atomic, documents, interrupts
 from sfumato.privacy.across_fits import account_of_fits
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import Release, files, load, model
-from sfumato.synthesizers import base, data_ledger, gaussian
+from sfumato.synthesizers import base, data_ledger, tables as table_model
 from sfumato import ConditionalGaussian, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember
 
 remember(setattr)
-gaussian._CALIBRATION_ROWS, model.SAMPLE_BLOCK = 1000, 128
+table_model._SIMULATED, model.SAMPLE_BLOCK = 1000, 128
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 plan = ConditionalGaussian(epsilon=1, delta=1e-5).plan(tables.schema())
 Ledger(plan, PrivacyBudget(1, 1e-5))

@@ -21,13 +21,13 @@ from pathlib import Path
 from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import files
-from sfumato.synthesizers import data_ledger, gaussian
+from sfumato.synthesizers import data_ledger, tables as table_model
 from fixtures import tables
 from fixtures.accounting import remember
 from sfumato import ConditionalGaussian
 
 remember(setattr)
-gaussian._CALIBRATION_ROWS = 1_000
+table_model._SIMULATED = 1_000
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 
 PLACES = {

@@ -5,13 +5,14 @@ import pytest
 
 from fixtures import tables
 from sfumato.release import load
-from sfumato.synthesizers import gaussian, tuning
+from sfumato.synthesizers import tables as table_model
+from sfumato.synthesizers import tuning
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(gaussian, "_CALIBRATION_ROWS", 500)
+    monkeypatch.setattr(table_model, "_SIMULATED", 500)
     monkeypatch.setattr(tuning, "_SAMPLES", 2_000)
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 2)
     tables.write_csv(tmp_path / "people.csv")

@@ -5,6 +5,7 @@ neighbour, with the same coins for the records both have, and every mechanism is
 first. Then, whatever the method does with its releases,
 
 - every exact statistic is within the sensitivity that its stage was charged for, at the noise that was used;
+- the noise is the same, as clip norms are functions of what was released before;
 - the two releases are the same to the last bit: whatever else reached the release would be a leak.
 
 The sampled record of the second fit is in every sample: the worst case of a Poisson sample.
@@ -40,12 +41,13 @@ for _module in pkgutil.walk_packages(sfumato.__path__, "sfumato."):
 
 @dataclass(frozen=True)
 class Released:
-    """One release of a stage: the exact value in units of its noise, and what was handed back."""
+    """One release of a stage: the exact value in units of its noise, what was handed back, and the noise."""
 
     stage: Stage
     standardised: np.ndarray
     words: dict[str, dict[str, float]]
     handed: Any
+    std: Any
 
 
 @dataclass
@@ -56,13 +58,14 @@ class Tape:
     played: list[Released] = field(default_factory=list)
     second: bool = False
 
-    def take(self, stage: Stage, standardised: np.ndarray, handed: Any, words: Any = None) -> Any:
-        found = Released(stage, standardised.copy(), {name: dict(w) for name, w in (words or {}).items()}, handed)
+    def take(self, stage: Stage, standardised: np.ndarray, handed: Any, std: Any, words: Any = None) -> Any:
+        found = Released(stage, standardised.copy(), {name: dict(w) for name, w in (words or {}).items()}, handed, std)
         if not self.second:
             self.releases.append(found)
             return handed
         assert len(self.played) < len(self.releases), "one of two neighbours releases more often"
         before = self.releases[len(self.played)]
+        assert std == before.std, f"{stage.name}: the noise depends on the records"
         self.played.append(found)
         return before.handed
 
@@ -116,7 +119,7 @@ def _watched_sum(original: Callable[..., Noisy], tape: Tape) -> Callable[..., No
     def run(exact, *, stage, ledger, noise):
         planned = ledger.plan[stage]
         noisy = original(exact, stage=stage, ledger=ledger, noise=noise)
-        return tape.take(planned, exact.open_in_mechanism().ravel() / noisy.noise_std, noisy)
+        return tape.take(planned, exact.open_in_mechanism().ravel() / noisy.noise_std, noisy, noisy.noise_std)
 
     return run
 
@@ -128,7 +131,7 @@ def _watched_words(original: Callable[..., Any], tape: Tape) -> Callable[..., An
         tally = exact.open_in_mechanism()
         std = found.listed.noise_std
         counts = {name: {word: n / std for word, n in words.items()} for name, words in tally.words.items()}
-        return tape.take(planned, tally.listed.ravel() / std, found, counts)
+        return tape.take(planned, tally.listed.ravel() / std, found, std, counts)
 
     return run
 
@@ -142,7 +145,7 @@ def _watched_mixtures(original: Callable[..., Iterator[MixtureBlock]], tape: Tap
         # each mixture is a release of its own, but of fixed degree, which is one
         rows = np.concatenate([np.hstack(pair) for pair in whole])
         parts = [rows] if planned.inclusion is None else list(rows)
-        handed = [tape.take(planned, part.ravel(), blocks if i == 0 else None) for i, part in enumerate(parts)]
+        handed = [tape.take(planned, part.ravel(), blocks if i == 0 else None, stds) for i, part in enumerate(parts)]
         yield from handed[0]
 
     return run

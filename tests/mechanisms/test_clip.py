@@ -55,6 +55,14 @@ def test_a_record_is_clipped_alike_alone_and_in_any_batch():
         np.testing.assert_array_equal(clip_rows(rows[i : i + 1], 1.5)[0], batch[i])
 
 
+def test_a_record_is_clipped_alike_however_its_batch_lies_in_memory():
+    """Column by column, norms would be added up in another order than those of a record alone."""
+    rows = np.random.default_rng(1).standard_normal((500, 57))
+    batch = clip_rows(np.asfortranarray(rows), 1.0)
+    for i in range(500):
+        np.testing.assert_array_equal(clip_rows(rows[i : i + 1], 1.0)[0], batch[i])
+
+
 def test_short_records_are_only_shrunk_by_the_margin():
     np.testing.assert_allclose(clip_rows(np.array([[0.1, 0.2]]), 1.0), np.array([[0.1, 0.2]]) * SAFETY, rtol=1e-15)
 

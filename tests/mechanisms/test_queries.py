@@ -69,6 +69,18 @@ def test_noise_has_the_stated_law_and_no_other(name):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
+def test_the_middle_of_the_law_is_the_exact_value(name):
+    """With a millionth of the bound as noise, and with none: a sum in other units than its noise would show."""
+    case = MECHANISMS[name]
+    exact = reduce(case.statistic.statistic, FakeRecords([join(case.statistic.pool[:20])]))
+    true = exact.open_in_mechanism()
+    noisy = case.run(exact, stage=STAGE, ledger=ledger_for(1e-6), noise=SeededNoise(2))
+    np.testing.assert_allclose(noisy.value, true, rtol=0, atol=9 * noisy.noise_std)
+    silent = case.run(exact, stage=STAGE, ledger=ledger_for(1e-6), noise=NoNoise())
+    np.testing.assert_array_equal(silent.value, true)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_noise_is_independent_between_coordinates_and_releases(name):
     check_noise_independent(MECHANISMS[name])
 

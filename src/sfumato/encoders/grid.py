@@ -118,15 +118,19 @@ class ColumnGrid:
     zero: tuple[int, float] | None = None
 
     @classmethod
-    def numbers(cls, name: str, kind: NumericKind, most: int, *, widening: bool = False) -> ColumnGrid:
+    def numbers(
+        cls, name: str, kind: NumericKind, most: int, *, widening: bool = False, from_zero: bool = False
+    ) -> ColumnGrid:
         """Cut a numeric column into at most `most` cells, and the cells of 0 and of missing.
 
-        Cells are of equal width; with `widening`, those of a column with 0 between its bounds widen away from 0.
+        Cells are of equal width; with `widening`, those of a column with 0 between its bounds widen away from 0, with
+        `from_zero` those of a column with 0 as a bound too.
         """
         steps, code = Steps.of(kind), _zero_code(kind)
         width = -(-(steps.last + 1) // most)
         edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
-        if widening and width > 1 and code is not None and 0 < code < 1:
+        inside = code is not None and (0 < code < 1 or from_zero)
+        if widening and width > 1 and inside and code is not None:
             edges = _widening_edges(steps, code, most)
         zero = None
         if code is not None:
@@ -173,13 +177,14 @@ class Grid:
     columns: tuple[ColumnGrid, ...]
 
     @classmethod
-    def of(cls, schema: Schema, *, numeric_cells: int, widening: bool = False) -> Grid:
+    def of(cls, schema: Schema, *, numeric_cells: int, widening: bool = False, from_zero: bool = False) -> Grid:
         """Cut the released columns of a schema.
 
         Args:
             schema: public description of the table.
             numeric_cells: most cells of a numeric column, 2 to 4096; those of 0 and of missing come on top.
             widening: whether cells of a column with 0 between its bounds widen away from 0.
+            from_zero: whether those of a column with 0 as a bound do too.
 
         Raises:
             ConfigError: a column is an image, or `numeric_cells` is out of range.
@@ -192,7 +197,7 @@ class Grid:
             if isinstance(kind, (Categorical, Ordinal, Boolean)):
                 columns.append(ColumnGrid(name, kind, n_levels(kind)))
             elif isinstance(kind, (Integer, Continuous, DateTime)):
-                columns.append(ColumnGrid.numbers(name, kind, numeric_cells, widening=widening))
+                columns.append(ColumnGrid.numbers(name, kind, numeric_cells, widening=widening, from_zero=from_zero))
             else:
                 raise ConfigError(
                     f"Expected columns of a table, got {name!r} of kind {kind_name(kind)}. "

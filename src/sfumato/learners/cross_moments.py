@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.learners.strong_pairs import Number, feasible_moments
 from sfumato.mechanisms.queries import Noisy
 from sfumato.models.features import HERMITE_TERMS, SCORE, Features
 from sfumato.models.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
@@ -21,6 +22,7 @@ from sfumato.models.shrinkage import shrunk
 _KINDS = 4
 _LEAST_VARIANCE = 0.05  # of the noise that is left of an entry, as a share of the noise
 _MOST_CORRELATION = 0.995
+_STRONG = 0.4  # correlation from which a pair's moments are made those of a law
 _LEAST_KEPT = 0.5
 _LEAST_WEIGHT = 0.25  # of a class's clipped records, as a share of its count
 
@@ -34,21 +36,29 @@ class Entries:
         owner: column of each, shape (d,).
         kinds: kind of feature of each, shape (d,).
         hermite: per column, `hermite_coefficients`; None for labels.
+        values: per column, the features of its runs, shape (r, q).
+        shares: per column, P(run), shape (r,).
     """
 
     roots: np.ndarray
     owner: np.ndarray
     kinds: np.ndarray
     hermite: tuple[np.ndarray | None, ...]
+    values: tuple[np.ndarray, ...]
+    shares: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, features: Sequence[Features], hermite: Sequence[np.ndarray | None]) -> Entries:
+    def of(
+        cls, features: Sequence[Features], hermite: Sequence[np.ndarray | None], shares: Sequence[np.ndarray]
+    ) -> Entries:
         """Lay out the features of columns."""
         return cls(
             np.sqrt(np.concatenate([f.weights for f in features])),
             np.repeat(np.arange(len(features)), [f.size for f in features]),
             np.concatenate([f.kinds for f in features]),
             tuple(hermite),
+            tuple(f.values for f in features),
+            tuple(shares),
         )
 
     @property
@@ -125,6 +135,8 @@ def cross_moments(
             prior = np.where(across, shrink_spectrum(released * scale, edge) / scale, 0.0)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
     means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
+    if variance and not low_rank:
+        _set_strong_pairs(means, spreads, released, variances, entries)
     by_class, class_variances = np.zeros((0, d, d)), np.zeros((0, d, d))
     if weights.size > 1:
         by_class = noisy.value[1:, :d, :d] / weights[1:, None, None] / class_counts[:, None, None] / scale
@@ -160,6 +172,28 @@ def _class_means(
     counts = np.clip(np.diagonal(whole)[d:] / class_weight, _LEAST_WEIGHT * class_counts, class_counts)
     scale = np.sqrt(class_weight) * counts[:, None] * entries.roots
     return whole[d:, :d] / scale, variance / scale**2
+
+
+def _set_strong_pairs(
+    means: np.ndarray, spreads: np.ndarray, released: np.ndarray, variances: np.ndarray, entries: Entries
+) -> None:
+    """Put in the moments of pairs of numbers that say much of each other."""
+    scores = list(entries.scores.items())
+    ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
+    groups = entries.groups
+    for a, (i, place) in enumerate(scores):
+        for j, other in scores[a + 1 :]:
+            if abs(means[place, other]) < _STRONG:
+                continue
+            rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            numbers = [
+                Number(entries.shares[c], entries.values[c], int(at - ends[c])) for c, at in ((i, place), (j, other))
+            ]
+            blocks = np.unique(groups[rows, columns], return_inverse=True)[1].reshape(means[rows, columns].shape)
+            correlation = float(np.clip(means[place, other], -_MOST_CORRELATION, _MOST_CORRELATION))
+            found = feasible_moments(*numbers, released[rows, columns], variances[rows, columns], blocks, correlation)
+            means[rows, columns], means[columns, rows] = found, found.T
+            spreads[rows, columns] = spreads[columns, rows] = 0.0
 
 
 def _low_rank_classes(deviations: np.ndarray, noise: np.ndarray, scale: np.ndarray, across: np.ndarray) -> np.ndarray:

@@ -111,9 +111,9 @@ def fit_table_chain(
         tilts, found = _fit_column(column, tables[j], block, kept, moments, Rows(features, classes), effort, apart)
         for c in range(len(found)):
             weights[c][block, kept] = found[c]
-        made[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts)
+        made[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
         predictor = _predictor(features[:, kept], found, classes)
-        runs = choose(predictor, column.features.values, tilts, classes, rng)
+        runs = choose(predictor, column.features.values, tilts, classes, rng, tables[j])
         features[:, block] = column.features.values[runs]
         known[block] = True
     return SoftmaxChain(shares, tuple(c for c in made if c is not None), order, weights)

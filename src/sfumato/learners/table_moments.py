@@ -24,8 +24,9 @@ _FRACTIONS = 1 << 20
 class TableMoments:
     """The sum of outer products of the records' clipped vectors: of all records, and of each class.
 
-    A record x adds α·xxᵀ to the pooled matrix and β·xxᵀ to that of its class, α² + β² = 1: norm at most C². Two
-    records' contributions have a non-negative inner product, so they are at most √2·C² apart.
+    A record x adds α·xxᵀ to the pooled matrix and β·xxᵀ to that of its class, α² + β² ≤ 1: norm at most C². Two
+    records' contributions have a non-negative inner product, so they are at most √2·C² apart; so are two units', C²
+    being so many times as large as they have records. One `Gaussian` event for all matrices.
     Value: shape (1 + classes, d, d), or (1, d, d) where β = 0.
 
     Attributes:
@@ -33,7 +34,7 @@ class TableMoments:
         vectors: per feature column, the entries of each cell, shape (c, q); then of the target's, if there is one: an
             indicator, whose products with features are class means.
         clip_norm: C.
-        by_class: β².
+        by_class: β² in [0, 1), up to rounding; 0 for the pooled matrix alone.
     """
 
     layout: TableLayout

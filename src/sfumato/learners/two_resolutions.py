@@ -26,8 +26,11 @@ class TwoResolutionCounts:
     """For every column, how many records lie in each (class, run of cells), and in each cell.
 
     One record adds a = 27/32 to one (class, run) and b = 17/32 to one cell of each of the c columns, which has norm
-    √(c(a² + b²)). Two records are at most √2 times that apart. Value: a times all columns' tables (classes, runs) side
-    by side, class after class, then b times all columns' cells, one vector.
+    √(c(a² + b²)). Two records are at most √2 times that apart, as no entry is negative; so are two units, whose norms
+    are as many times as large as they have records. One `Gaussian` event for all of it.
+
+    Value: a times all columns' tables (classes, runs) side by side, class after class, then b times all columns' cells,
+    one vector.
     """
 
     layout: TableLayout

@@ -42,14 +42,15 @@ def clip_rows(vectors: np.ndarray, clip_norm: float) -> np.ndarray:
     Returns:
         A new float64 array of shape (n, d), every row of norm at most C.
     """
-    clipped = np.array(vectors, dtype=np.float64)
+    # row after row in memory: otherwise the order in which a norm is added up would depend on who else is there
+    clipped = np.array(vectors, dtype=np.float64, order="C")
     with np.errstate(all="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", clipped, clipped))
     # row by row, so that no record changes what becomes of another: squares that overflow or vanish go the long way
     odd = ~((norms <= _FAR * min(1.0, clip_norm)) & ((norms >= 1 / _FAR) | (clip_norm >= 1 / _FAR)))
     clipped *= clip_factors(np.where(odd, 0.0, norms), clip_norm)[:, None]
     if odd.any():
-        clipped[odd] = _clipped_with_care(np.array(vectors[odd], dtype=np.float64), clip_norm)
+        clipped[odd] = _clipped_with_care(np.array(vectors[odd], dtype=np.float64, order="C"), clip_norm)
     return clipped
 
 

@@ -117,8 +117,10 @@ def noisy_histogram(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSou
     """Release counts: `noisy_sum` of one-hot contributions.
 
     Privacy: as `noisy_sum`. A record that adds a single 1 to each of c tables has norm √c, and two records are at
-        most √(2c) apart. Counts may come out negative: clamping and normalising them is free.
-        Proof: docs/proofs/gaussian_sum.md.
+        most √(2c) apart. One that adds a and b to each of c pairs of tables has norm √(c(a² + b²)), and two are at
+        most √2 times that apart, as no entry is negative. Counts may come out negative: clamping and normalising
+        them is free.
+        Proofs: docs/proofs/gaussian_sum.md, docs/proofs/class_cell_counts.md.
     """
     return noisy_sum(exact, stage=stage, ledger=ledger, noise=noise)
 
@@ -138,11 +140,13 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
         S̃ = Σᵢ xᵢxᵢᵀ + E,   E symmetric, Eᵢᵢ ~ N(0, (σB)²), Eᵢⱼ ~ N(0, (σB)²/2),   ‖xᵢ‖² ≤ B
 
     With svec (diagonal entries, and √2 times the off-diagonal ones), ‖svec(xxᵀ)‖ = ‖x‖², and the noise above is iid
-    N(0, (σB)²) in svec coordinates. Several classes in one array (c, d, d), each record feeding one class, cost the
-    same single event.
+    N(0, (σB)²) in svec coordinates. Several matrices in one array (c, d, d) cost the same single event: each record
+    feeds one of them, or several with weights whose squares add up to at most 1. All have the same noise, and steps of
+    their own.
 
     Privacy: one `Gaussian(σ)` event of the stage. Sensitivity B under add/remove, √2·B under replace-one (two
-        outer products have a non-negative inner product). Proof: docs/proofs/second_moment.md.
+        outer products have a non-negative inner product, and weights are not negative); of units, times their rows.
+        Proof: docs/proofs/second_moment.md.
 
     Args:
         exact: sums of outer products, shape (..., d, d), symmetric; whole numbers of one step, or of one a matrix.

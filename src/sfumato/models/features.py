@@ -21,7 +21,7 @@ SCORE, SHAPE, MARK, LABEL = range(4)
 """Kinds of features: normal scores, polynomials, indicators of single numbers, and of labels."""
 
 HERMITE_TERMS = 40
-ORDER_WEIGHTS = (0.6, 0.2, 0.12, 0.08, 0.06, 0.06)
+ORDER_WEIGHTS = (0.6, 0.2, 0.12, 0.08, 0.06, 0.06, *[0.05] * 8)
 _HEAVY = 0.1  # a number of so much mass has an indicator
 _MOST_HEAVY = 2
 _LEAST_MASS = 1e-7
@@ -77,7 +77,7 @@ def number_features(shares: np.ndarray, missing: bool, orders: int, weight: floa
         columns.append(np.append(np.zeros(present.size), 1.0))
         weights.append(max(shares[-1] * (1 - shares[-1]), _LEAST_WEIGHT))
         kinds.append(MARK)
-    powers = [scores, *(ranks**order for order in range(2, orders + 1))]
+    powers = [scores, *(special.eval_legendre(order, ranks) for order in range(2, orders + 1))]
     parts = np.array(ORDER_WEIGHTS[:orders]) if orders > 1 else np.ones(1)
     heavy = np.argsort(-present, kind="stable")[:_MOST_HEAVY]
     heavy = [run for run in heavy if present[run] > _HEAVY] if orders > 2 and present.size > orders else []

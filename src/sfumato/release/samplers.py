@@ -54,7 +54,10 @@ class TableChain:
     name = "table_chain"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._grid, self._target = _table_grid(schema, settings)
+        widening = settings.get("widening", False)  # releases of before the setting have cells of equal width
+        if not isinstance(widening, bool):
+            raise ReleaseError("Expected widening to be true or false in the release.")
+        self._grid, self._target = _table_grid(schema, settings, widening=widening, from_zero=False)
         self.class_column: str | None = settings.get("target")
         self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = ChainModel.from_arrays(parameters, tuple(c.n_cells for c in self._features))
@@ -113,7 +116,7 @@ class TableSoftmax:
     name = "table_softmax"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._grid, self._target = _table_grid(schema, settings)
+        self._grid, self._target = _table_grid(schema, settings, widening=True, from_zero=True)
         self.class_column: str | None = settings.get("target")
         self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._features))
@@ -161,17 +164,16 @@ class GivenSoftmax:
         return self._plain.given(codes)
 
 
-def _table_grid(schema: Schema, settings: Mapping[str, Any]) -> tuple[Grid, int | None]:
+def _table_grid(
+    schema: Schema, settings: Mapping[str, Any], *, widening: bool, from_zero: bool
+) -> tuple[Grid, int | None]:
     """Return the grid that a release's settings name, and the place of its target."""
     cells, target = settings.get("numeric_cells"), settings.get("target")
     if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
         raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
     if target is not None and target not in schema.released:
         raise ReleaseError("Expected the release's target to be one of its columns.")
-    widening = settings.get("widening", False)  # releases of before the setting have cells of equal width
-    if not isinstance(widening, bool):
-        raise ReleaseError("Expected widening to be true or false in the release.")
-    grid = Grid.of(schema, numeric_cells=cells, widening=widening)
+    grid = Grid.of(schema, numeric_cells=cells, widening=widening, from_zero=from_zero)
     return grid, None if target is None else schema.released.index(target)
 
 

@@ -40,13 +40,15 @@ _MOST_CLASSES = 1_000
 _FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
 _MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
 _ORDERS = ((0.01, 6), (0.04, 3))  # of polynomials, by the noise of an entry below which they tell something
+_ORDERS_WITHOUT_NOISE = 14
 _FEW_CLASSES, _CLASS_ENTRY_NOISE, _BY_CLASS = 6, 0.05, 0.118
 _TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
 _CLASS_WEIGHT = 0.5
 _CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
 _COUNTED_CELLS = 35  # of a number by class, at most
 _LEAST_NORM = 0.05  # a table of constants by its released marginals has vectors of norm 0
-_SIMULATED, _SIMULATED_WITHOUT_NOISE = 10_000, 40_000
+_SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
+_MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
 _ROUNDS, _ROUNDS_WITHOUT_NOISE = 60, 200
 _SLACK = 0.5
 _SEED = 0
@@ -160,7 +162,7 @@ class Settings:
         """Choose them from public facts and the planned noise; without noise, the finest."""
         weights = {} if fit.target is None else {fit.target: _TARGET_WEIGHT}
         if fit.noise.silent:
-            resolution = Resolution(_RUNS_WITHOUT_NOISE, _ORDERS[0][1], level_groups, weights)
+            resolution = Resolution(_RUNS_WITHOUT_NOISE, _ORDERS_WITHOUT_NOISE, level_groups, weights)
             part = _by_class(facts, 0.0)
             effort = Effort(0.0, _ROUNDS_WITHOUT_NOISE, simulated or _SIMULATED_WITHOUT_NOISE, low_rank=False)
             return cls(_CELLS_WITHOUT_NOISE, 0.0, _fitting(resolution, facts), part, effort)
@@ -172,7 +174,8 @@ class Settings:
         entry = entry_noise(plan[MOMENTS].noise_multiplier, facts, fit.n_public)
         orders = next((orders for noise, orders in _ORDERS if entry < noise), 1)
         resolution = _fitting(Resolution(_MOST_RUNS, orders, level_groups, weights), facts)
-        effort = Effort(_SLACK, _ROUNDS, simulated or _SIMULATED, low_rank=resolution.orders == 1)
+        rows = simulated or (_SIMULATED if facts.n_features <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY))
+        effort = Effort(_SLACK, _ROUNDS, rows, low_rank=resolution.orders == 1)
         return cls(cells, entry, resolution, _by_class(facts, entry), effort)
 
 
@@ -190,7 +193,7 @@ def _class_weight(entry: float, facts: TableFacts) -> float:
 
 def _fitting(resolution: Resolution, facts: TableFacts) -> Resolution:
     """Return the resolution with as many orders as memory holds."""
-    for orders in (resolution.orders, 3, 1):
+    for orders in (resolution.orders, _ORDERS[0][1], 3, 1):
         entries = facts.n_level_cells + facts.n_number_entries * (orders + 2 * (orders > 1))
         if orders <= resolution.orders and fits(1 + min(facts.n_classes, _FEW_CLASSES), entries):
             return Resolution(resolution.most_runs, orders, resolution.level_groups, resolution.weights)
@@ -203,7 +206,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     facts = TableFacts.of(schema, fit.target, level_groups)
     plan = fit.ledger.plan
     settings = Settings.of(fit, facts, level_groups, simulated)
-    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True)
+    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = TwoResolutionCounts(layout)
@@ -221,13 +224,17 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     clip_norm = clip_slack * clip_norm_of(vectors, shares, multiplier / fit.n_public)
     moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class)
     noisy = noisy_second_moment(reduce(moments, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise)
-    entries = Entries.of([column.features for column in columns], [column.hermite() for column in columns])
+    entries = Entries.of(
+        [column.features for column in columns],
+        [column.hermite() for column in columns],
+        [column.pooled() for column in columns],
+    )
     released = cross_moments(
         noisy, moments.weights, entries, class_counts, class_weight, low_rank=settings.effort.low_rank
     )
     chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED))
     return Fitted(
-        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "widening": True, "target": target},
+        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "target": target},
         parameters=chain.to_arrays(),
         measurements=(*_count_measurements(counts, counting), *_moment_measurements(noisy, moments)),
     )

@@ -1,0 +1,125 @@
+"""The two releases of a table: bounds of whole numbers, of units, of sums, and of what a release says of its noise."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cases import STATISTICS, table_layout, table_moments, table_rows
+from harness.privacy import (
+    STAGE,
+    FakeRecords,
+    accept_only_unit_scale,
+    contribution,
+    free_coordinates,
+    join,
+    ledger_for,
+)
+from sfumato.data.engine import ROWS_AT_ONCE, reduce
+from sfumato.learners.table_moments import TableMoments
+from sfumato.learners.two_resolutions import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
+from sfumato.mechanisms.noise import SeededNoise
+from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
+from sfumato.synthesizers.tables import _count_measurements, _moment_measurements
+
+ABOVE = 1 + Fraction(1, 2**50)
+"""Noise is drawn with a scale that is so much above what is charged: what a bound in floats may be short by."""
+TABLES = [
+    "counts at two resolutions",
+    "second moments",
+    "second moments, by class",
+    "second moments, loose",
+]
+
+
+def exact_entries(statistic, record) -> list[Fraction]:
+    """What a record adds, data units, without any rounding."""
+    total = statistic.zero()
+    statistic.add(total, record)
+    steps = np.broadcast_to(statistic.step, total.shape)
+    return [Fraction(n) * Fraction(s) for n, s in zip(total[total != 0], steps[total != 0], strict=True)]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_norms_are_within_the_bound_in_fractions(name):
+    case = STATISTICS[name]
+    bound = Fraction(case.statistic.norm_bound) * ABOVE
+    for record in case.pool:
+        assert sum(entry**2 for entry in exact_entries(case.statistic, record)) <= bound**2
+
+
+def test_steps_of_two_resolutions_are_exact():
+    assert Fraction(RUN_STEP) ** 2 + Fraction(CELL_STEP) ** 2 == Fraction(SQUARES)
+
+
+@given(st.floats(2.0**-30, 1.0))
+def test_squares_of_a_pooled_and_a_class_weight_are_at_most_1(by_class):
+    pooled, *classes = map(Fraction, TableMoments(table_layout(), (), 1.0, by_class).weights)
+    assert all(pooled**2 + weight**2 <= 1 for weight in classes)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_units_are_no_further_apart_than_root_2_of_their_bound(name):
+    case, rng = STATISTICS[name], np.random.default_rng(0)
+    added = np.array([contribution(case.statistic, record) for record in case.pool])
+    added = added[:, added.any(axis=0)]
+    for rows in (1, 2, 5):
+        units = added[rng.integers(0, len(added), (300, rows))].sum(axis=1)
+        units = np.vstack([units, rows * added])
+        bound = rows * case.statistic.norm_bound
+        squares = (units**2).sum(axis=1)
+        apart = squares[:, None] + squares - 2 * units @ units.T
+        assert squares.max() <= (bound * (1 + 1e-12)) ** 2
+        # what units add has no negative inner product: so a unit of less rows is no worse
+        assert apart.max() <= 2 * bound**2 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("by_class", [0.0, 0.25])
+def test_the_largest_sum_of_a_piece_is_exact(by_class):
+    """As many of the longest records as there are at once: one class alone, and both in turn."""
+    statistic = table_moments(0.5, by_class)
+    pool = sorted(table_rows(60), key=lambda record: -np.linalg.norm(contribution(statistic, record)))
+    alone = [statistic.zero() for _ in pool[:2]]
+    for total, record in zip(alone, pool, strict=False):
+        statistic.add(total, record)
+    for first, second in ((0, 0), (0, 1)):
+        pair = join([pool[first], pool[second]])
+        many = {name: np.tile(column, ROWS_AT_ONCE // 2) for name, column in pair.items()}
+        total = statistic.zero()
+        statistic.add(total, many)
+        expected = (alone[first].astype(np.int64) + alone[second].astype(np.int64)) * (ROWS_AT_ONCE // 2)
+        assert np.abs(expected).max() <= 2**53
+        np.testing.assert_array_equal(total, expected)
+        exact = reduce(statistic, FakeRecords([many, many, many]))
+        np.testing.assert_array_equal(exact.whole_in_mechanism(), 3 * expected)
+
+
+@pytest.mark.parametrize("unit_rows", [1, 3])
+@pytest.mark.parametrize("by_class", [None, 0.0, 0.25])
+def test_measurements_have_the_noise_that_they_state(by_class, unit_rows):
+    """In records, and in products of features: what is released, less what is true, over what is said of it."""
+    chunk = join(table_rows(20))
+    statistic = TwoResolutionCounts(table_layout()) if by_class is None else table_moments(1.0, by_class)
+    exact = reduce(statistic, FakeRecords([chunk], unit_rows))
+    true = exact.open_in_mechanism()
+    found: dict[str, list[np.ndarray]] = {}
+    for seed in range(400):
+        ledger = ledger_for(2.0)
+        if by_class is None:
+            noisy = noisy_histogram(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(seed))
+            measured = _count_measurements(noisy, statistic)
+            by_run, cells = statistic.split(true)
+            truths = [np.concatenate(by_run, axis=1), np.concatenate(cells)]
+            assert truths[0].sum() == truths[1].sum() == len(chunk["age"]) * 3
+        else:
+            noisy = noisy_second_moment(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(seed))
+            measured = _moment_measurements(noisy, statistic)
+            truths = [true[0] / statistic.weights[0], true[1:] / statistic.weights[-1]][: len(measured)]
+            if by_class:
+                np.testing.assert_allclose(truths[1].sum(axis=0), truths[0], atol=1e-9 * np.abs(truths[0]).max())
+        for (name, m), truth in zip(measured, truths, strict=True):
+            found.setdefault(name, []).append(free_coordinates(m.value - truth, m.noise_std, m.symmetric))
+    for draws in found.values():
+        accept_only_unit_scale(np.concatenate(draws))
