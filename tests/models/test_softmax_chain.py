@@ -122,7 +122,11 @@ class TestDraws:
 
     def test_a_cell_is_drawn_within_its_run_by_its_share(self):
         column = SoftmaxColumn(
-            np.array([0.1, 0.0, 0.3, 0.6, 0.0]), np.array([1, 0, 0, 1, 1]), np.zeros((2, 0)), np.zeros((1, 2))
+            np.array([0.1, 0.0, 0.3, 0.6, 0.0]),
+            np.array([1, 0, 0, 1, 1]),
+            np.zeros((2, 0)),
+            np.zeros((1, 2)),
+            np.full((1, 2), 0.5),
         )
         cells = column.cells(np.repeat([0, 1], 10_000), rng())
         assert (cells[:10_000] == 2).all()
@@ -142,7 +146,7 @@ class TestDraws:
         assert cells.shape == (n, 3)
 
     def test_columns_of_one_cell_and_no_columns(self):
-        lone = SoftmaxColumn(np.ones(1), np.zeros(1, dtype=int), np.zeros((1, 0)), np.zeros((2, 1)))
+        lone = SoftmaxColumn(np.ones(1), np.zeros(1, dtype=int), np.zeros((1, 0)), np.zeros((2, 1)), np.ones((2, 1)))
         chain = SoftmaxChain(np.array([0.5, 0.5]), (lone, lone), np.arange(2), np.zeros((1, 0, 0)))
         classes, cells = chain.sample(1000, rng())
         assert set(classes) == {0, 1}
@@ -171,7 +175,7 @@ def test_arrays_round_trip(arrays):
 
 
 REQUIRED = ["class_shares", "order", "weights"] + [
-    f"column.{j}.{part}" for j in range(3) for part in ("shares", "runs", "values", "tilts")
+    f"column.{j}.{part}" for j in range(3) for part in ("shares", "runs", "values", "tilts", "tables")
 ]
 
 

@@ -116,10 +116,10 @@ def test_a_gaussian_pair_keeps_its_correlation(rho):
     rows = Rows(values[np.arange(n) % runs].astype(np.float32), np.zeros(n, dtype=int))
     wanted = Moments(np.array([[moment]]), np.zeros((1, 1)), np.zeros((1, 1), dtype=int))
     weights, tilts = fit_softmax(rows, wanted, values, shares[None], slack=0.0, rounds=200, score=0)
-    column = SoftmaxColumn(shares, np.arange(runs), values, np.log(shares)[None])
+    column = SoftmaxColumn(shares, np.arange(runs), values, np.log(shares)[None], shares[None])
     chain = SoftmaxChain(
         np.ones(1),
-        (column, SoftmaxColumn(shares, np.arange(runs), values, tilts)),
+        (column, SoftmaxColumn(shares, np.arange(runs), values, tilts, shares[None])),
         np.arange(2),
         np.array([[[0, 0], [weights[0, 0], 0]]]),
     )
