@@ -149,5 +149,6 @@ def test_dates_go_together():
 
 
 def test_constants_stay_constants_without_noise():
-    frame, _, _, rows = sampled(constants, None, True)
+    # of a target, a class without records is kept at one: see `released_counts`
+    frame, _, _, rows = sampled(constants, None, False)
     pd.testing.assert_frame_equal(rows.drop_duplicates().reset_index(drop=True), frame.head(1), check_dtype=False)
