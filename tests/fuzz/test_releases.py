@@ -24,7 +24,7 @@ MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 ODD_VALUES = [
     None, True, False, 0, -1, 1, 2, 0.5, -0.5, 1e308, -1e308, 1e-308, 2**63, 10**400, "", "x", "null", [], {},
     [1], ["x"], {"x": 1}, [[]], "..", "/etc/passwd",
-    "table_chain", "image_gaussian", "csv", "int64", "string", "dictionary[int32](string)[ordered]",
+    "table_chain", "table_softmax", "image_gaussian", "csv", "int64", "string", "dictionary[int32](string)[ordered]",
     "timestamp[ns, tz=Nowhere]", "decimal128(99, 3)",
     "tensor[uint8](999999,999999)", "PLDAccountant", "RdpAccountant", "[red]", "\u0000", "\ud800", "a" * 5000,
     "arrays.safetensors", "measurements.0",

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from sfumato.models.normal_classes import locate_classes, normal_cuts, normal_table
+from sfumato.models.normal_classes import Locations, grid_tables, locate, normal_cuts, normal_table
+
+
+def located(tables, total, noise_std, cuts):
+    """What is known of every column from its noisy table."""
+    return Locations.of(np.array([locate(total * grid_tables(cuts), table, noise_std) for table in tables]))
 
 
 def test_cells_share_the_line():
@@ -14,35 +19,51 @@ def test_cells_share_the_line():
     assert (table >= 0).all()
 
 
+def test_the_grid_holds_the_pooled_law_and_laws_on_either_side():
+    pooled = np.array([0.1, 0.2, 0.4, 0.3])
+    tables = grid_tables(normal_cuts(pooled))
+    np.testing.assert_allclose(tables.sum(axis=1), 1.0)
+    assert np.abs(tables - pooled).sum(axis=1).min() < 0.1
+    assert tables[:, 0].max() > 0.99
+    assert tables[:, -1].max() > 0.99
+
+
 def test_location_and_scale_are_found():
     rng = np.random.default_rng(0)
-    cuts = [normal_cuts(np.ones(16) / 16)] * 40
+    cuts = normal_cuts(np.ones(16) / 16)
     means = rng.normal(0, 0.5, 40)
-    tables = [1000 * normal_table(mean, 0.7, edges) for mean, edges in zip(means, cuts, strict=True)]
-    noisy = [table + rng.normal(0, 5, 16) for table in tables]
-    found = locate_classes(noisy, np.full(40, 1000.0), 5.0, cuts)
+    noisy = [1000 * normal_table(mean, 0.7, cuts) + rng.normal(0, 5, 16) for mean in means]
+    found = located(noisy, 1000, 5.0, cuts)
     np.testing.assert_allclose(found.means, means, atol=0.12)
     np.testing.assert_allclose(found.scales, 0.7, atol=0.08)
-    better = found.observed(means, np.full(40, 0.01))
-    assert np.abs(better.means - means).mean() < 0.05
+
+
+def test_the_likelihood_is_that_of_normal_noise():
+    expected = np.array([[3.0, 4.0], [0.0, 1.0]])
+    counts = np.array([2.0, 5.0])
+    found = locate(expected, counts, 2.0)
+    direct = -((counts - expected) ** 2).sum(axis=1) / 2 / 2.0**2
+    assert found[0] - found[1] == pytest.approx(direct[0] - direct[1])
+    # counts of records vary by 1 or so even without noise
+    np.testing.assert_array_equal(locate(expected, counts, 0.0), locate(expected, counts, 1.0))
 
 
 def test_noise_alone_is_shrunk():
     """One column's noise moves its best-fitting location by about 0.9; seen beside 500 others, most of it is noise."""
-    n, found = 500, []
-    cuts = [normal_cuts(np.ones(8) / 8)] * n
+    n, sizes = 500, []
+    cuts = normal_cuts(np.ones(8) / 8)
     for seed in range(5):
-        noisy = list(1000 / 8 + np.random.default_rng(seed).normal(0, 300, (n, 8)))
-        located = locate_classes(noisy, np.full(n, 1000.0), 300.0, cuts)
-        found.append(np.sqrt((located.means**2).mean()))
-        assert located.scales.mean() == pytest.approx(1.0, abs=0.25)
+        noisy = 1000 / 8 + np.random.default_rng(seed).normal(0, 300, (n, 8))
+        found = located(noisy, 1000, 300.0, cuts)
+        sizes.append(np.sqrt((found.means**2).mean()))
+        assert found.scales.mean() == pytest.approx(1.0, abs=0.25)
     # over 20 seeds between 0.12 and 0.22; the largest of the 500 says little: it is noise that happens to be large
-    assert max(found) < 0.3
+    assert max(sizes) < 0.3
 
 
 def test_any_table_has_a_posterior():
     rng = np.random.default_rng(1)
-    cuts = [normal_cuts(np.ones(8) / 8)] * 3
-    lone = locate_classes([1e6 * rng.normal(size=8) for _ in range(3)], np.full(3, 1.0), 1e-3, cuts)
+    cuts = normal_cuts(np.ones(8) / 8)
+    lone = located([1e6 * rng.normal(size=8) for _ in range(3)], 1.0, 1e-3, cuts)
     assert np.isfinite(lone.means).all()
     assert np.isfinite(lone.scales).all()

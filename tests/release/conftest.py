@@ -1,5 +1,7 @@
 """Releases of small tables, fitted once for each file."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from fixtures import tables
 from fixtures.accounting import remembered_accounts
 from fixtures.releases import SMALL, fit, small_frame
 from sfumato.estimators import DPGaussianMixture
-from sfumato.release import Release
+from sfumato.release import Release, load
 
 __all__ = ["remembered_accounts"]
 
@@ -15,6 +17,12 @@ __all__ = ["remembered_accounts"]
 @pytest.fixture(scope="module")
 def small(remembered_accounts) -> Release:
     return fit(small_frame(), SMALL, "label")
+
+
+@pytest.fixture(scope="module")
+def chained() -> Release:
+    """A chain of moments, as tables were released before they were chains of softmaxes."""
+    return load(Path(__file__).parent / "fixtures" / "format_1.sfm")
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,7 @@ def test_settings_that_ask_for_too_much(saved, survives, tmp_path):
         ):
             changes.append((("schema", "columns", name), kind))
     changes += [(("certificate", "n_public"), 10**400), (("sampler", "target"), "nobody")]
-    changes += [(("sampler", "name"), name) for name in ("table_chain", "image_gaussian", "gpt")]
+    changes += [(("sampler", "name"), name) for name in ("table_chain", "table_softmax", "image_gaussian", "gpt")]
     for path, value in changes:
         survives(write(tmp_path / "r", put(manifest, path, value), arrays))
 

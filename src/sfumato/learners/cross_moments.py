@@ -272,4 +272,5 @@ def _shrunk_pairs(
         here = upper & (codes == code)
         deviations, left = shrunk((released - prior)[here], variances[here], groups[here])
         means[here], spreads[here] = prior[here] + deviations, left
-    return means + means.T, spreads + spreads.T
+    # features have variance 1: what noise has taken beyond a copy's moment is brought back
+    return np.clip(means + means.T, -1.0, 1.0), spreads + spreads.T

@@ -20,6 +20,7 @@ from sfumato.models.softmax_fit import Moments, Rows, fit_softmax
 
 _LEAST_VARIANCE = 0.05  # of the noise that is left of an entry, as a share of the noise
 _RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
+_CLASS_RELATED = 4.0  # of a class's, where the moment over all classes may say nothing
 _LINKED = 0.02  # squared moment between two features that makes one matter where the other does
 _MOST_RELATED = 300  # features that a column is predicted by
 _FEWEST_ROWS = 20  # of a class, simulated
@@ -175,6 +176,10 @@ def _kept(j: int, known: np.ndarray, block: slice, moments: CrossMoments) -> np.
     """Return the earlier features that may say something of a column, or of those that do."""
     means, variances = moments.means[block], moments.variances[block]
     related = known & (means**2 > _RELATED * np.maximum(variances, 1e-9)).any(axis=0)
+    if len(moments.by_class):
+        squares = (moments.by_class[:, block] - means) ** 2
+        heard = squares > _CLASS_RELATED * np.maximum(moments.class_variances[:, block], 1e-9)
+        related |= known & heard.any(axis=(0, 1))
     linked = known & ((moments.means[related] ** 2) > _LINKED).any(axis=0)
     kept = np.flatnonzero(related | linked)
     if kept.size > _MOST_RELATED:

@@ -10,7 +10,6 @@ Everything here is a function of released values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +20,6 @@ _SCALES = np.geomspace(0.2, 3.0, 17)
 _PRIOR_ROUNDS = 30
 _FLAT_SHARE = 0.01
 _LEAST_NOISE = 1.0  # of a count, so that tables without noise, or with next to none, still have a posterior
-_LEAST_DEVIATION = 1e-2  # of a mean score: a quarter of the grid's step
 _GRID_MEANS, _GRID_SCALES = (axis.ravel() for axis in np.meshgrid(_MEANS, _SCALES, indexing="ij"))
 
 
@@ -40,21 +38,23 @@ def normal_table(mean: np.ndarray | float, scale: np.ndarray | float, cuts: np.n
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Where one class's scores lie: N(mean, scale²) per column, shape (columns,), and what is known of it.
+    """Where one class's scores lie: N(mean, scale²) per column, shape (columns,).
 
     Attributes:
         means: posterior means of the location.
         scales: posterior means of the scale.
-        evidence: log-likelihood of every point of the grid, shape (columns, grid).
     """
 
     means: np.ndarray
     scales: np.ndarray
-    evidence: np.ndarray
 
     @classmethod
     def of(cls, evidence: np.ndarray) -> Locations:
-        """Return posterior means under the prior that suits all columns best."""
+        """Return posterior means under the prior that suits all columns best.
+
+        Args:
+            evidence: log-likelihood of every point of the grid, shape (columns, grid).
+        """
         evidence = evidence - evidence.max(axis=1, keepdims=True)
         likelihood = np.exp(evidence)
         flat = 1 / evidence.shape[1]
@@ -65,32 +65,7 @@ class Locations:
             posterior /= posterior.sum(axis=1, keepdims=True)
             # never 0, so that a column unlike all others has a posterior
             prior = (1 - _FLAT_SHARE) * posterior.mean(axis=0) + _FLAT_SHARE * flat
-        return cls(posterior @ _GRID_MEANS, posterior @ _GRID_SCALES, evidence)
-
-    def observed(self, means: np.ndarray, deviations: np.ndarray) -> Locations:
-        """Return what is known after noisy means of the scores have been seen, shape (columns,)."""
-        errors = (means[:, None] - _GRID_MEANS) / np.maximum(deviations, _LEAST_DEVIATION)[:, None]
-        return Locations.of(self.evidence - errors**2 / 2)
-
-
-def locate_classes(
-    tables: Sequence[np.ndarray], totals: np.ndarray, noise_std: float, cuts: Sequence[np.ndarray]
-) -> Locations:
-    """Fit a class's location and scale of every column to its noisy tables.
-
-    Args:
-        tables: per column, noisy counts of the ordered cells, shape (cells,).
-        totals: per column, how many records the cells hold, shape (columns,).
-        noise_std: standard deviation of the noise in a count.
-        cuts: per column, as `normal_cuts` gives them.
-    """
-    evidence = np.empty((len(tables), _GRID_MEANS.size))
-    for j, (table, total, edges) in enumerate(zip(tables, totals, cuts, strict=True)):
-        expected = total * normal_table(_GRID_MEANS, _GRID_SCALES, edges)
-        evidence[j] = (expected @ table - np.einsum("ij,ij->i", expected, expected) / 2) / max(
-            noise_std, _LEAST_NOISE
-        ) ** 2
-    return Locations.of(evidence)
+        return cls(posterior @ _GRID_MEANS, posterior @ _GRID_SCALES)
 
 
 def grid_tables(cuts: np.ndarray) -> np.ndarray:
