@@ -186,12 +186,13 @@ def _set_strong_pairs(
             if abs(means[place, other]) < _STRONG:
                 continue
             rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-            numbers = [
-                Number(entries.shares[c], entries.values[c], int(at - ends[c])) for c, at in ((i, place), (j, other))
-            ]
+            first = Number(entries.shares[i], entries.values[i], int(place - ends[i]))
+            second = Number(entries.shares[j], entries.values[j], int(other - ends[j]))
             blocks = np.unique(groups[rows, columns], return_inverse=True)[1].reshape(means[rows, columns].shape)
             correlation = float(np.clip(means[place, other], -_MOST_CORRELATION, _MOST_CORRELATION))
-            found = feasible_moments(*numbers, released[rows, columns], variances[rows, columns], blocks, correlation)
+            found = feasible_moments(
+                first, second, released[rows, columns], variances[rows, columns], blocks, correlation
+            )
             means[rows, columns], means[columns, rows] = found, found.T
             spreads[rows, columns] = spreads[columns, rows] = 0.0
 

@@ -158,7 +158,8 @@ class Release:
             n: how many, at least 0; by default the public number of rows, or all mixtures.
             seed: the same seed gives the same rows; the first rows do not depend on n. Random if not given.
             given: values that all rows have, per column: a label, a number, a date, or None for missing. The other
-                columns are drawn from the model's law given these, without rejection. Of images: the label.
+                columns are drawn from the model's law given these: exactly, or for tables by importance resampling from
+                at least 16,384 candidates. Of images: the label.
             class_counts: how many rows each class of the target has, in place of n.
 
         Returns:
