@@ -14,6 +14,7 @@ from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_abo
 from sfumato.audit.shadow import Shadow, corners
 from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
+from sfumato.learners.two_resolutions import CELL_STEP, RUN_STEP, SQUARES
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
 from sfumato.mechanisms.noise import SeededNoise
 
@@ -114,7 +115,8 @@ def test_a_replay_releases_what_was_released():
         np.testing.assert_array_equal(first.released, second.released)
         np.testing.assert_array_equal(first.exact, second.exact)
     counts = released[0].exact * released[0].unit * shadow.plan.stages[0].noise_multiplier * np.sqrt(2)
-    assert counts.sum() == pytest.approx(2)  # one count in each of two columns
+    # a run and a cell in each of two columns, in units of the norm of a column's
+    assert counts.sum() == pytest.approx(2 * (RUN_STEP + CELL_STEP) / np.sqrt(SQUARES))
 
 
 def test_images_can_be_audited():

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 import safetensors.numpy
@@ -12,6 +13,8 @@ from sfumato.release import load
 from sfumato.release.files import MANIFEST
 
 __all__ = ["saved", "survives"]
+
+FIXTURE = Path(__file__).parent / "fixtures" / "format_1.sfm"
 
 ODD = [
     None, True, False, 0, 1, -1, 2, 3.5, -0.5, 1e308, 10**9, 2**63, 10**400, "", "x", "1", [], {},
@@ -85,8 +88,9 @@ def test_numbers_are_finite(saved, survives, tmp_path, place, number):
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, "true", [], {}, 0.5])
-def test_widening_is_true_or_false(small, tmp_path, value):
-    small.save(tmp_path / "r")
+def test_widening_is_true_or_false(tmp_path, value):
+    """A setting of the sampler that releases of before have."""
+    load(FIXTURE).save(tmp_path / "r")
     manifest = json.loads((tmp_path / "r" / MANIFEST).read_bytes())
     manifest["sampler"]["widening"] = value
     (tmp_path / "r" / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")

@@ -136,20 +136,27 @@ def _predictor(features: np.ndarray, weights: np.ndarray, classes: np.ndarray) -
 def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> list[ClassEvidence]:
     """Return what was released of every column by class."""
     ends = np.cumsum([0, *(column.features.size for column in columns)])
-    return [
-        ClassEvidence(
-            column.counts,
-            column.counts_std,
+    made = []
+    for column, (start, stop) in zip(columns, pairwise(ends), strict=True):
+        counts, counts_std, counted = column.counts, column.counts_std, column.counted
+        if not column.ordered:
+            # of labels, groups are what is drawn: there may be far fewer of them
+            counted, sizes = column.drawn, np.bincount(column.drawn)
+            counts = np.stack([np.bincount(counted, row, sizes.size) for row in counts])
+            counts_std = column.counts_std * float(np.sqrt(sizes.mean()))
+        evidence = ClassEvidence(
+            counts,
+            counts_std,
             moments.class_means[:, start:stop],
             moments.class_mean_variances[:, start:stop],
             column.shares,
-            column.counted,
+            counted,
             column.drawn,
             column.features.values,
             column.ordered,
         )
-        for column, (start, stop) in zip(columns, pairwise(ends), strict=True)
-    ]
+        made.append(evidence)
+    return made
 
 
 def drawing_order(means: np.ndarray, blocks: list[slice]) -> np.ndarray:
