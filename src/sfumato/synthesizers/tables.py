@@ -41,7 +41,8 @@ _FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
 _MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
 _ORDERS = ((0.01, 6), (0.04, 3))  # of polynomials, by the noise of an entry below which they tell something
 _ORDERS_WITHOUT_NOISE = 14
-_FEW_CLASSES, _CLASS_ENTRY_NOISE, _BY_CLASS = 6, 0.05, 0.118
+_FEW_CLASSES, _CLASS_ENTRY_NOISE = 6, 0.2
+_BY_CLASS = ((0.02, 0.118), (0.2, 0.25))  # of the release, by the noise of an entry
 _TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
 _CLASS_WEIGHT = 0.5
 _CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
@@ -183,7 +184,8 @@ def _by_class(facts: TableFacts, entry: float) -> float:
     """Return β², the part of the second release that tells classes apart."""
     if not 1 < facts.n_classes <= _FEW_CLASSES or entry > _CLASS_ENTRY_NOISE:
         return 0.0
-    return _BY_CLASS * facts.n_classes / (facts.n_classes - 1)
+    part = next(part for noise, part in _BY_CLASS if entry <= noise)
+    return part * facts.n_classes / (facts.n_classes - 1)
 
 
 def _class_weight(entry: float, facts: TableFacts) -> float:
