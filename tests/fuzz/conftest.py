@@ -24,14 +24,14 @@ def speak(monkeypatch, caplog):
     """Run one command; return its exit code and whatever it said: output, logs, exceptions and their contexts."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("COLUMNS", "100")
-    fail = app._fail
+    failed = app._failed
     chains: list[str] = []
 
-    def failing(message, code):
+    def failing(code, problem):
         chains.append(handled())
-        return fail(message, code)
+        return failed(code, problem)
 
-    monkeypatch.setattr(app, "_fail", failing)
+    monkeypatch.setattr(app, "_failed", failing)
     # typer builds all commands anew for every call
     monkeypatch.setattr(app, "app", _commands().main)
 

@@ -98,13 +98,13 @@ def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
         # without arguments typer has shown the help already, and its error says nothing
         said = getattr(error, "format_message", error.__str__)()
         end = "" if said.endswith((".", "?")) else "."
-        return WRONG_CALL, f"{said}{end} See `sfumato --help`." if said else ""
+        return _failed(WRONG_CALL, f"{said}{end} See `sfumato --help`." if said else "")
     except (ConfigError, SchemaError, OutputError) as error:
-        return WRONG_CALL, str(error)
+        return _failed(WRONG_CALL, str(error))
     except SfumatoError as error:
-        return FAILED, str(error)
+        return _failed(FAILED, str(error))
     except MemoryError:
-        return FAILED, "Out of memory. Nothing half-written was left behind."
+        return _failed(FAILED, "Out of memory. Nothing half-written was left behind.")
     except Exception as error:  # noqa: BLE001 - a traceback could show a record
         return _unexpected(error)
     if code == _INTERRUPTED:
@@ -114,11 +114,17 @@ def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
 
 def _unexpected(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
-        return WRONG_CALL, f"Cannot write to standard output: {os.strerror(error.errno)}."
-    return FAILED, (
+        return _failed(WRONG_CALL, f"Cannot write to standard output: {os.strerror(error.errno)}.")
+    return _failed(
+        FAILED,
         f"An unexpected error ({type(error).__name__}); its text is withheld because it could show a record. Please "
-        "report how to reproduce it."
+        "report how to reproduce it.",
     )
+
+
+def _failed(code: int, problem: str) -> tuple[int, str]:
+    """Return how a call ends, while its exception is still being handled."""
+    return code, problem
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
