@@ -22,6 +22,8 @@ _SPIKES = 3  # times that cells are set apart
 _STANDS_OUT = 3.5  # noise deviations
 _LARGEST_STEP = 2.0  # of f
 _HOPELESS = 40.0
+_SEEN = 2.5  # noise deviations
+_FEWEST_FOR_TAILS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,38 @@ def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarr
         if np.array_equal(found, apart):
             break
         apart = found
+    curve = np.where(apart, 0.0, _without_empty_tails(curve, combined, counts, ~apart))
     alone = np.maximum(combined, 0.0)
     alone *= alone**2 / (alone**2 + counts.fine_std**2)  # a cell off the curve may be empty
     return np.where(apart, np.where(ordered, np.maximum(combined, 0.0), alone), curve)
+
+
+def _without_empty_tails(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, free: np.ndarray) -> np.ndarray:
+    """Return the curve with both ends falling from where no more records are seen.
+
+    Wide bounds leave many cells with noise alone, which a curve takes for a long tail. From the place beyond which no
+    end of the column stands out of its noise, the curve falls on as it fell before, and at least by a factor e in a
+    twentieth of the cells.
+    """
+    places = np.flatnonzero(free)
+    if places.size < _FEWEST_FOR_TAILS:
+        return curve
+    for cells in (places, places[::-1]):
+        # sums of whole runs from this end inwards, and their noise
+        ends = np.append(np.flatnonzero(np.diff(counts.runs[cells])), cells.size - 1)
+        noise = counts.coarse_std * np.sqrt(np.arange(1, ends.size + 1))
+        seen = np.flatnonzero(np.cumsum(combined[cells])[ends] > _SEEN * noise)
+        if not seen.size:
+            continue
+        # the run that stands out is kept whole
+        start = int(ends[seen[0] - 1]) + 1 if seen[0] else 0
+        reach = max(3, places.size // 20)
+        inner = cells[min(start + reach, cells.size - 1)]
+        at = max(curve[cells[start]], 1e-12)
+        rate = max(np.log(max(curve[inner], 1e-12) / at) / reach, 1 / reach)
+        tail = at * np.exp(-rate * np.arange(start, 0, -1))
+        curve[cells[:start]] = np.minimum(curve[cells[:start]], tail)
+    return curve
 
 
 @dataclass(frozen=True, slots=True)
