@@ -22,8 +22,9 @@ _SPIKES = 3  # times that cells are set apart
 _STANDS_OUT = 3.5  # noise deviations
 _LARGEST_STEP = 2.0  # of f
 _HOPELESS = 40.0
-_SEEN = 2.5  # noise deviations
-_FEWEST_FOR_TAILS = 16
+_SEEN = 3.0  # noise deviations
+_FEWEST_FOR_TAILS, _FLATTEST, _STEEPEST = 16, 0.5, 2.0
+_TAIL_HEIGHT = 0.1  # of the highest cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,8 @@ def _without_empty_tails(curve: np.ndarray, combined: np.ndarray, counts: NoisyC
     """Return the curve with both ends falling from where no more records are seen.
 
     Wide bounds leave many cells with noise alone, which a curve takes for a long tail. From the place beyond which no
-    end of the column stands out of its noise, the curve falls on as it fell before, and at least by a factor e in a
-    twentieth of the cells.
+    end of the column stands out of its noise, the curve falls on as it fell before, by a factor of √e to e² in a
+    twentieth of the cells. A tail lies below a tenth of the highest cell: columns that fill their bounds have none.
     """
     places = np.flatnonzero(free)
     if places.size < _FEWEST_FOR_TAILS:
@@ -108,14 +109,13 @@ def _without_empty_tails(curve: np.ndarray, combined: np.ndarray, counts: NoisyC
         ends = np.append(np.flatnonzero(np.diff(counts.runs[cells])), cells.size - 1)
         noise = counts.coarse_std * np.sqrt(np.arange(1, ends.size + 1))
         seen = np.flatnonzero(np.cumsum(combined[cells])[ends] > _SEEN * noise)
-        if not seen.size:
-            continue
-        # the run that stands out is kept whole
-        start = int(ends[seen[0] - 1]) + 1 if seen[0] else 0
+        # the run that stands out is kept whole, and what is no lower than a tail is none
+        high = int(np.argmax(curve[cells] >= _TAIL_HEIGHT * curve[cells].max()))
+        start = min(int(ends[seen[0] - 1]) + 1 if seen.size and seen[0] else 0, high)
         reach = max(3, places.size // 20)
         inner = cells[min(start + reach, cells.size - 1)]
         at = max(curve[cells[start]], 1e-12)
-        rate = max(np.log(max(curve[inner], 1e-12) / at) / reach, 1 / reach)
+        rate = float(np.clip(np.log(max(curve[inner], 1e-12) / at), _FLATTEST, _STEEPEST)) / reach
         tail = at * np.exp(-rate * np.arange(start, 0, -1))
         curve[cells[:start]] = np.minimum(curve[cells[:start]], tail)
     return curve
