@@ -41,7 +41,12 @@ def stays(rng: np.random.Generator) -> Made:
     frame = pd.DataFrame({"admitted": start + admitted, "discharged": start + np.minimum(discharged, 729)})
     frame = frame.astype("datetime64[s]").assign(age=np.clip(rng.normal(60, 18, ROWS), 0, 100).astype(int))
     day = DateTime(lower="2023-01-01", upper="2024-12-31", resolution="day")
-    return frame, {"admitted": day, "discharged": day, "age": Integer(lower=0, upper=100)}, None, ("admitted", "discharged")
+    return (
+        frame,
+        {"admitted": day, "discharged": day, "age": Integer(lower=0, upper=100)},
+        None,
+        ("admitted", "discharged"),
+    )
 
 
 def twins(rng: np.random.Generator) -> Made:
@@ -96,7 +101,10 @@ def asked(name: str, frame: pd.DataFrame) -> dict[str, float]:
     if name == "twins":
         return {"inches off by more than 1": float((abs(n.cm / 2.54 - n.inches) > 1).mean())}
     if name == "tails":
-        return {"paid above 1,000": float((n.paid > 1_000).mean()), "both 0": float(((n.paid == 0) & (n.claimed == 0)).mean())}
+        return {
+            "paid above 1,000": float((n.paid > 1_000).mean()),
+            "both 0": float(((n.paid == 0) & (n.claimed == 0)).mean()),
+        }
     yes = frame.fraud.astype(str) == "yes"
     return {"fraud": float(yes.mean()), "a, fraud": float(n.a[yes].mean()), "b, fraud": float(n.b[yes].mean())}
 
@@ -110,7 +118,9 @@ def main() -> None:
     for name, make in TABLES.items():
         frame, kinds, target, pair = make(np.random.default_rng(5))
         schema = sfumato.Schema(columns=kinds, rows=ROWS)
-        release = sfumato.ConditionalGaussian(epsilon=arguments.epsilon, delta=DELTA).fit(frame, schema=schema, target=target)
+        release = sfumato.ConditionalGaussian(epsilon=arguments.epsilon, delta=DELTA).fit(
+            frame, schema=schema, target=target
+        )
         made = release.sample(ROWS)
         real, synthetic = numbers(frame).corr().to_numpy(), numbers(made).corr().to_numpy()
         print(f"{name}: correlations differ by at most {np.abs(real - synthetic).max():.3f}")
@@ -133,7 +143,9 @@ def draw(shown: list[tuple[str, tuple[str, str], pd.DataFrame, pd.DataFrame]], p
         for row, (frame, label) in enumerate(zip(frames, ("real", "synthetic"), strict=True)):
             panel: Any = axes[row, column]
             points = numbers(frame).head(DRAWN)
-            classes = frame["fraud"].astype(str).head(DRAWN) == "yes" if "fraud" in frame else np.zeros(DRAWN, dtype=bool)
+            classes = (
+                frame["fraud"].astype(str).head(DRAWN) == "yes" if "fraud" in frame else np.zeros(DRAWN, dtype=bool)
+            )
             panel.scatter(points[x], points[y], s=2, c=np.where(classes, "tab:red", "tab:blue"))
             panel.set(title=f"{name}, {label}", xlabel=x, ylabel=y)
             whole = numbers(frames[0])
