@@ -2,9 +2,9 @@
 
     python benchmarks/made_tables.py [--epsilon 1] [--picture made_tables.png]
 
-Bills with parts and a total; dates that follow each other; a measurement and its rounded twin; heavy tails; a rare class of
-1 %. No table here chose a setting. Each has 20,000 rows. Printed: correlations, real and in samples, and what each table
-is asked; drawn: 1,500 rows of each.
+Bills with parts and a total; dates that follow each other; a measurement and its rounded twin; heavy tails; a rare
+class of 1 %. No table here chose a setting. Each has 20,000 rows. Printed: correlations, real and in samples, and what
+each table is asked; drawn: 1,500 rows of each.
 """
 
 from __future__ import annotations
