@@ -6,7 +6,7 @@ import pytest
 from sfumato.models import softmax_fit
 from sfumato.models.features import number_features
 from sfumato.models.softmax_chain import SoftmaxChain, SoftmaxColumn, probabilities
-from sfumato.models.softmax_fit import Moments, Rows, fit_softmax
+from sfumato.models.softmax_fit import Moments, SimulatedRows, fit_softmax
 
 CLASSES, RUNS, INPUTS = 2, 7, 4
 
@@ -21,7 +21,7 @@ def problem(*, slack=0.0, offset=False, classes=CLASSES, n=400):
     values = number_features(shares.mean(axis=0), False, 2).values
     features = rng(2).standard_normal((n, INPUTS)).astype(np.float32)
     features[:, 1] += features[:, 0]
-    rows = Rows(features, rng(3).integers(0, classes, n))
+    rows = SimulatedRows(features, rng(3).integers(0, classes, n))
     target = 0.1 * rng(4).standard_normal((2, INPUTS))
     moments = Moments(target, 0.01 * rng(5).random((2, INPUTS)), np.array([[0, 0, 1, 1], [2, 2, 1, 1]]))
     before = rng(6).standard_normal((n, 2)) if offset else None
@@ -67,7 +67,7 @@ def outcome(rows, values, weights, tilts):
 def possible(n=6_000, seed=8):
     """Rows, and moments and shares of a softmax over them."""
     values = number_features(rng(1).dirichlet(np.full(RUNS, 5.0)), False, 2).values
-    rows = Rows(rng(2).standard_normal((n, INPUTS)).astype(np.float32), rng(3).integers(0, CLASSES, n))
+    rows = SimulatedRows(rng(2).standard_normal((n, INPUTS)).astype(np.float32), rng(3).integers(0, CLASSES, n))
     weights = 0.5 * rng(seed).standard_normal((2, INPUTS))
     tilts = 0.5 * rng(seed + 1).standard_normal((CLASSES, RUNS))
     return rows, values, weights, *outcome(rows, values, weights, tilts)
@@ -113,7 +113,7 @@ def test_a_gaussian_pair_keeps_its_correlation(rho):
     z[1] = rho * z[0] + np.sqrt(1 - rho**2) * z[1]
     cells = [np.searchsorted(np.quantile(row, np.linspace(0, 1, runs + 1)[1:-1]), row) for row in z]
     moment = np.mean(values[cells[0], 0] * values[cells[1], 0])
-    rows = Rows(values[np.arange(n) % runs].astype(np.float32), np.zeros(n, dtype=int))
+    rows = SimulatedRows(values[np.arange(n) % runs].astype(np.float32), np.zeros(n, dtype=int))
     wanted = Moments(np.array([[moment]]), np.zeros((1, 1)), np.zeros((1, 1), dtype=int))
     weights, tilts = fit_softmax(rows, wanted, values, shares[None], slack=0.0, rounds=200, score=0)
     column = SoftmaxColumn(shares, np.arange(runs), values, np.log(shares)[None], shares[None])

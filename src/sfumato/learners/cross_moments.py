@@ -15,14 +15,15 @@ import numpy as np
 
 from sfumato.learners.strong_pairs import Number, feasible_moments
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.features import HERMITE_TERMS, SCORE, Features
+from sfumato.models.features import HERMITE_TERMS, N_KINDS, SCORE, Features
 from sfumato.models.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
 from sfumato.models.shrinkage import shrunk
 
-_KINDS = 4
-_LEAST_VARIANCE = 0.05  # of the noise that is left of an entry, as a share of the noise
+LEAST_VARIANCE = 0.05
+"""Noise that is left of an entry, at least, as a share of its noise."""
 _MOST_CORRELATION = 0.995
 _STRONG = 0.4  # correlation from which a pair's moments are made those of a law
+_MOST_STRONG = 2_000  # pairs: each takes some hundredths of a second
 _LEAST_KEPT = 0.5
 _LEAST_WEIGHT = 0.25  # of a class's clipped records, as a share of its count
 
@@ -65,7 +66,7 @@ class Entries:
     def groups(self) -> np.ndarray:
         """Block of each pair of entries: two columns and two kinds, shape (d, d)."""
         pairs = self.owner[:, None] * len(self.hermite) + self.owner
-        return (pairs * _KINDS + self.kinds[:, None]) * _KINDS + self.kinds
+        return (pairs * N_KINDS + self.kinds[:, None]) * N_KINDS + self.kinds
 
     @property
     def scores(self) -> dict[int, int]:
@@ -144,8 +145,8 @@ def cross_moments(
         class_variances = noise[:, None, None] ** 2 / scale**2
         if low_rank:
             by_class = _low_rank_classes(by_class - means, noise, scale, across) + means
-            class_variances = class_variances * _LEAST_VARIANCE
-    left = np.maximum(spreads, _LEAST_VARIANCE * variances)
+            class_variances = class_variances * LEAST_VARIANCE
+    left = np.maximum(spreads, LEAST_VARIANCE * variances)
     class_means, mean_variances = _class_means(whole, variance, entries, class_counts, class_weight)
     return CrossMoments(
         released,
@@ -181,10 +182,11 @@ def _set_strong_pairs(
     scores = list(entries.scores.items())
     ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
     groups = entries.groups
-    for a, (i, place) in enumerate(scores):
-        for j, other in scores[a + 1 :]:
-            if abs(means[place, other]) < _STRONG:
-                continue
+    strengths = np.abs(np.triu(means[np.ix_([p for _, p in scores], [p for _, p in scores])], 1))
+    strongest = np.argsort(-strengths, axis=None, kind="stable")[:_MOST_STRONG]
+    for a, b in zip(*np.unravel_index(strongest, strengths.shape), strict=True):
+        if strengths[a, b] >= _STRONG:
+            (i, place), (j, other) = scores[a], scores[b]
             rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
             first = Number(entries.shares[i], entries.values[i], int(place - ends[i]))
             second = Number(entries.shares[j], entries.values[j], int(other - ends[j]))
@@ -266,7 +268,7 @@ def _shrunk_pairs(
     """Return posterior means and variances: blocks of deviations from the prior, shrunk kind by kind."""
     upper = np.triu(across)
     kinds, groups = entries.kinds, entries.groups
-    codes = np.minimum(kinds[:, None], kinds) * _KINDS + np.maximum(kinds[:, None], kinds)
+    codes = np.minimum(kinds[:, None], kinds) * N_KINDS + np.maximum(kinds[:, None], kinds)
     means, spreads = np.zeros_like(released), np.zeros_like(released)
     for code in np.unique(codes[upper]):
         here = upper & (codes == code)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.models.softmax_chain import probabilities
-from sfumato.models.softmax_fit import Moments, Rows, fit_softmax
+from sfumato.models.softmax_fit import Moments, SimulatedRows, fit_softmax
 
 _ROWS = 1024
 _SLACK = 1.0  # noise deviations of each block that are left to the copula
@@ -58,7 +58,7 @@ def feasible_moments(
     table = first.shares[None] / first.shares.sum()
     tilts = np.log(np.maximum(table, 1e-9)) - own**2 / 2 * explained / (1 - explained)
     weights, tilts = fit_softmax(
-        Rows(features, classes),
+        SimulatedRows(features, classes),
         Moments(released, variances, groups),
         first.values,
         table,

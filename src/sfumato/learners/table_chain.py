@@ -12,13 +12,12 @@ from itertools import pairwise
 import numpy as np
 
 from sfumato.learners.class_tables import ClassEvidence, class_tables
-from sfumato.learners.cross_moments import CrossMoments
-from sfumato.models.features import SCORE, Features, hermite_coefficients
+from sfumato.learners.cross_moments import LEAST_VARIANCE, CrossMoments
+from sfumato.models.features import N_KINDS, SCORE, Features, hermite_coefficients
 from sfumato.models.shrinkage import shrunk
-from sfumato.models.softmax_chain import SoftmaxChain, SoftmaxColumn, choose, probabilities
-from sfumato.models.softmax_fit import Moments, Rows, fit_softmax
+from sfumato.models.softmax_chain import SoftmaxChain, SoftmaxColumn, predicted, probabilities
+from sfumato.models.softmax_fit import Moments, SimulatedRows, fit_softmax
 
-_LEAST_VARIANCE = 0.05  # of the noise that is left of an entry, as a share of the noise
 _RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
 _CLASS_RELATED = 4.0  # of a class's, where the moment over all classes may say nothing
 _LINKED = 0.02  # squared moment between two features that makes one matter where the other does
@@ -108,12 +107,13 @@ def fit_table_chain(
     for j in order:
         column, block = columns[j], blocks[j]
         kept = _kept(j, known, block, moments)
-        tilts, found = _fit_column(column, tables[j], block, kept, moments, Rows(features, classes), effort, apart)
+        tilts, found = _fit_column(
+            column, tables[j], block, kept, moments, SimulatedRows(features, classes), effort, apart
+        )
         for c in range(len(found)):
             weights[c][block, kept] = found[c]
         made[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
-        predictor = _predictor(features[:, kept], found, classes)
-        runs = choose(predictor, column.features.values, tilts, classes, rng, tables[j])
+        runs = made[j].choose(predicted(features[:, kept], classes, found), classes, rng)  # type: ignore[union-attr]
         features[:, block] = column.features.values[runs]
         known[block] = True
     return SoftmaxChain(shares, tuple(c for c in made if c is not None), order, weights)
@@ -121,16 +121,6 @@ def fit_table_chain(
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
     return np.maximum(np.rint(counts), _FEWEST_ROWS).astype(np.int64)
-
-
-def _predictor(features: np.ndarray, weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    if len(weights) == 1:
-        return features @ weights[0].T.astype(np.float32)
-    predictor = np.empty((classes.size, weights.shape[1]), dtype=np.float32)
-    for k in range(len(weights)):
-        members = classes == k
-        predictor[members] = features[members] @ weights[k].T.astype(np.float32)
-    return predictor
 
 
 def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> list[ClassEvidence]:
@@ -201,7 +191,7 @@ def _fit_column(
     block: slice,
     kept: np.ndarray,
     moments: CrossMoments,
-    simulated: Rows,
+    simulated: SimulatedRows,
     effort: Effort,
     apart: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -210,7 +200,7 @@ def _fit_column(
     if not kept.size or not values.shape[1]:
         tilts = np.log(np.maximum(table, 1e-9))
         return tilts, np.zeros((1, values.shape[1], kept.size))
-    rows = Rows(np.ascontiguousarray(simulated.features[:, kept]), simulated.classes)
+    rows = SimulatedRows(np.ascontiguousarray(simulated.features[:, kept]), simulated.classes)
     groups = np.unique(moments.groups[block][:, kept], return_inverse=True)[1].reshape(-1, kept.size)
     wanted = Moments(moments.means[block][:, kept], moments.spreads[block][:, kept], groups)
     scores = np.flatnonzero(column.features.kinds == SCORE)
@@ -228,7 +218,7 @@ def _fit_classes(
     block: slice,
     kept: np.ndarray,
     moments: CrossMoments,
-    rows: Rows,
+    rows: SimulatedRows,
     values: np.ndarray,
     groups: np.ndarray,
     effort: Effort,
@@ -246,20 +236,20 @@ def _fit_classes(
     variances = np.broadcast_to(moments.class_variances[:, block][:, :, kept], observed.shape)
     deviations = np.zeros_like(observed)
     spreads = np.zeros_like(observed)
-    kinds = moments.kinds[block][:, None] * 4 + moments.kinds[kept]
+    kinds = moments.kinds[block][:, None] * N_KINDS + moments.kinds[kept]
     ids = groups + (int(groups.max()) + 1) * np.arange(k)[:, None, None]
     for kind in np.unique(kinds):
         here = np.broadcast_to(kinds == kind, observed.shape)
         deviations[here], spreads[here] = shrunk((observed - predicted)[here], variances[here], ids[here])
     shares = np.bincount(rows.classes, minlength=k) / rows.classes.size
     deviations -= np.einsum("k,kij->ij", shares, deviations)
-    spreads = np.maximum(spreads, _LEAST_VARIANCE * variances)
+    spreads = np.maximum(spreads, LEAST_VARIANCE * variances)
     found, new = np.tile(weights, (k, 1, 1)), tilts.copy()
     for c in range(k):
         if not (deviations[c] ** 2 > _RELATED * np.maximum(variances[c], 1e-9)).any():
             continue
         members = rows.classes == c
-        own = Rows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))
+        own = SimulatedRows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))
         wanted = Moments(predicted[c] + deviations[c], spreads[c], groups)
         added, own_tilts = fit_softmax(
             own,

@@ -20,6 +20,7 @@ from sfumato.models.gaussian import normal_scores
 SCORE, SHAPE, MARK, LABEL = range(4)
 """Kinds of features: normal scores, polynomials, indicators of single numbers, and of labels."""
 
+N_KINDS = 4
 HERMITE_TERMS = 40
 ORDER_WEIGHTS = (0.6, 0.2, 0.12, 0.08, 0.06, 0.06, *[0.05] * 8)
 _HEAVY = 0.1  # a number of so much mass has an indicator

@@ -117,13 +117,7 @@ class SoftmaxChain:
 
     def predictor(self, features: np.ndarray, classes: np.ndarray, block: slice) -> np.ndarray:
         """Return W φ(before) of a column's features, shape (n, q), float32."""
-        if len(self.weights) == 1:
-            return features @ self.weights[0, block].T.astype(np.float32)
-        predictor = np.empty((classes.size, block.stop - block.start), dtype=np.float32)
-        for k in np.unique(classes):
-            members = classes == k
-            predictor[members] = features[members] @ self.weights[k, block].T.astype(np.float32)
-        return predictor
+        return predicted(features, classes, self.weights[:, block])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the model as named float64 and int64 arrays."""
@@ -163,6 +157,23 @@ def _read_column(arrays: Mapping[str, np.ndarray], name: str, k: int, cells: int
     tables = require_array(arrays, f"{name}.tables", np.float64, tilts.shape)
     require_well_formed(add_to_one(tables), f"{name}.tables")
     return SoftmaxColumn(shares, runs, values, tilts, tables)
+
+
+def predicted(features: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return W φ of each row, with the weights of its class, shape (n, q), float32.
+
+    Args:
+        features: φ, shape (n, m), float32.
+        classes: shape (n,).
+        weights: W, shape (k, q, m), or (1, q, m) for all classes.
+    """
+    if len(weights) == 1:
+        return features @ weights[0].T.astype(np.float32)
+    found = np.empty((classes.size, weights.shape[1]), dtype=np.float32)
+    for k in np.unique(classes):
+        members = classes == k
+        found[members] = features[members] @ weights[k].T.astype(np.float32)
+    return found
 
 
 def probabilities(predictor: np.ndarray, values: np.ndarray, tilts: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -21,7 +21,6 @@ _RIDGE = 0.01
 _RAKING_ROUNDS = 4
 _SMALL = 1e-8
 _MOST_EXPLAINED = 0.99
-RIDGE_FACTOR = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +39,15 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Simulated rows: features of earlier columns, shape (n, m), float32; classes, shape (n,)."""
+class SimulatedRows:
+    """What columns are fitted to: features of earlier columns, shape (n, m), float32; classes, shape (n,)."""
 
     features: np.ndarray
     classes: np.ndarray
 
 
 def fit_softmax(
-    rows: Rows,
+    rows: SimulatedRows,
     moments: Moments,
     values: np.ndarray,
     shares: np.ndarray,
@@ -91,7 +90,6 @@ def fit_softmax(
 class _Problem:
     whitened: np.ndarray  # (n, m) float32
     lower: np.ndarray  # (m, m): features = whitened @ lower.T
-    classes: np.ndarray
     values: np.ndarray  # (r, q) float32
     target: np.ndarray  # (q, m): of whitened features
     deviations: np.ndarray  # (q, m): √v of features
@@ -101,13 +99,12 @@ class _Problem:
     shares: np.ndarray  # (k, r)
     class_shares: np.ndarray
     offset: np.ndarray | None
-    order: np.ndarray
-    starts: np.ndarray
+    starts: np.ndarray  # (k + 1,): where each class's rows begin
 
     @classmethod
     def of(
         cls,
-        rows: Rows,
+        rows: SimulatedRows,
         moments: Moments,
         values: np.ndarray,
         shares: np.ndarray,
@@ -126,17 +123,15 @@ class _Problem:
         return cls(
             whitened=features @ inverse.astype(np.float32),
             lower=lower,
-            classes=classes,
             values=values.astype(np.float32),
             target=moments.target @ inverse,
             deviations=np.sqrt(moments.variances),
             groups=moments.groups,
             levels=slack * np.sqrt(sizes),
-            ridge=RIDGE_FACTOR * (moments.variances + 1 / n),
+            ridge=moments.variances + 1 / n,
             shares=np.maximum(shares, _FLOOR),
             class_shares=counts / n,
             offset=None if offset is None else offset[order].astype(np.float32),
-            order=order,
             starts=np.concatenate([[0], np.cumsum(counts)]),
         )
 
