@@ -1,5 +1,7 @@
 """ConditionalGaussian: what it learns, its settings, and the public facts that its sizes follow from."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,6 +95,26 @@ class TestSizes:
         parts = [table_model._by_class(self.facts, entry) for entry in noise]
         assert parts[0] == 0
         assert 0 < parts[-1] <= 1
+
+    def test_as_noise_vanishes_settings_are_those_without_it(self, monkeypatch):
+        """Finer step by step, and at last as fine as without noise."""
+        found = []
+        of = table_model.Settings.of.__func__
+
+        def seen(cls, *arguments):
+            found.append(of(cls, *arguments))
+            raise KeyboardInterrupt  # the rest of a fit takes seconds
+
+        monkeypatch.setattr(table_model.Settings, "of", classmethod(seen))
+        for rows, epsilon in ((1_000, 1.0), (10_000, 1.0), (10_000, 10.0), (10**7, 10.0), (1_000, NonPrivate())):
+            schema = dataclasses.replace(tables.schema(), rows=rows)
+            with pytest.raises(KeyboardInterrupt):
+                ConditionalGaussian(epsilon=epsilon).fit(tables.frame(), schema=schema, seed=0)
+        assert [s.cells for s in found] == sorted(s.cells for s in found)
+        assert [s.resolution.orders for s in found] == sorted(s.resolution.orders for s in found)
+        assert found[0].resolution.orders < found[-1].resolution.orders
+        assert (found[-2].cells, found[-2].resolution) == (found[-1].cells, found[-1].resolution)
+        assert not found[-2].effort.low_rank
 
     def test_many_classes_are_not_told_apart_pair_by_pair(self):
         assert table_model._by_class(table_model.TableFacts(n_classes=7, n_features=10, n_level_cells=30), 0.0) == 0

@@ -30,7 +30,23 @@ def test_polynomials_give_way_to_scores_where_they_do_not_fit():
     for n_features, orders in ((100, 6), (300, 6), (600, 3), (4_000, 1)):
         facts = tables.TableFacts(n_classes=2, n_features=n_features, n_level_cells=0, n_number_entries=n_features)
         wanted = tables.Resolution(48, 6, 64, {})
-        assert tables._fitting(wanted, facts).orders == orders
+        assert tables._fitting(wanted, facts, by_class=0.2).orders == orders
+
+
+def test_classes_share_their_moments_where_those_of_each_do_not_fit():
+    facts = tables.TableFacts(n_classes=6, n_features=2_500, n_level_cells=0, n_number_entries=2_500)
+    assert tables._by_class(facts, entry=0.0) == 0
+    few = tables.TableFacts(n_classes=2, n_features=2_500, n_level_cells=0, n_number_entries=2_500)
+    assert tables._by_class(few, entry=0.0) > 0
+
+
+def test_every_level_is_counted_by_class():
+    """Levels that share a feature have counts of their own."""
+    columns = {"zip": Categorical(categories=tuple(map(str, range(40_000))))}
+    target = {"y": Categorical(categories=tuple(map(str, range(1_000))))}
+    schema = Schema(columns={**columns, **target}, rows=10**6)
+    with pytest.raises(SchemaError, match="got 40000"):
+        ConditionalGaussian(epsilon=1.0, level_groups=64).plan(schema, target="y")
 
 
 def test_fewer_classes_make_room():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sfumato.models.normal_classes import Locations, grid_tables, locate, normal_cuts, normal_table
+from sfumato.models.normal_classes import Locations, grid_tables, locate, normal_cuts
 
 _SCALES = np.concatenate([[0.0], 4.0 ** np.arange(-8.0, 2.0)])
 _ROUGH = 0.1  # of what features cannot say, beside what they can
@@ -61,7 +61,7 @@ def class_tables(columns: Sequence[ClassEvidence], class_counts: np.ndarray) -> 
         found = Locations.of(np.array([_evidence(columns[j], k, count) for j in numeric])) if numeric else None
         for place, j in enumerate(numeric):
             pooled = columns[j].pooled()[: columns[j].ordered]
-            moved = normal_table(found.means[place], found.scales[place], normal_cuts(_positive(pooled)))  # type: ignore[union-attr]
+            moved = found.table(place, normal_cuts(_positive(pooled)))  # type: ignore[union-attr]
             bases[j][k, : columns[j].ordered] = pooled.sum() * moved
     return [_column_table(column, base, class_counts) for column, base in zip(columns, bases, strict=True)]
 

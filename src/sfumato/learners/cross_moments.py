@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.learners.class_means import ClassMeans
 from sfumato.learners.strong_pairs import Number, feasible_moments
 from sfumato.mechanisms.queries import Noisy
 from sfumato.models.features import HERMITE_TERMS, N_KINDS, SCORE, Features
@@ -25,7 +26,6 @@ _MOST_CORRELATION = 0.995
 _STRONG = 0.4  # correlation from which a pair's moments are made those of a law
 _MOST_STRONG = 2_000  # pairs: each takes some hundredths of a second
 _LEAST_KEPT = 0.5
-_LEAST_WEIGHT = 0.25  # of a class's clipped records, as a share of its count
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,10 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class CrossMoments:
-    """E[φ φᵀ] of all features.
+    """E[φ φᵀ] of all features, these less their offsets.
 
     Attributes:
+        offsets: E[φ], shape (d,): 0 by the first release, unless the second says that it was wrong.
         noisy: as released, shape (d, d).
         variances: of its noise, shape (d, d).
         means: shrunk, shape (d, d).
@@ -91,6 +92,7 @@ class CrossMoments:
         kinds: of the features, shape (d,).
     """
 
+    offsets: np.ndarray
     noisy: np.ndarray
     variances: np.ndarray
     means: np.ndarray
@@ -127,13 +129,19 @@ def cross_moments(
     pooled = whole[:d, :d]
     scale = np.outer(entries.roots, entries.roots) * _kept(pooled, variance, entries, n)
     across = entries.owner[:, None] != entries.owner
-    released = np.where(across, pooled / n / scale, 0.0)
+    classes = ClassMeans.of(whole, variance, entries.roots, class_counts, class_weight)
+    offsets = np.zeros(d)
+    if low_rank:
+        offsets = classes.offsets(np.flatnonzero(entries.kinds == SCORE), class_counts)
+    released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
     variances = variance / n**2 / scale**2
     prior = np.zeros_like(released)
     if variance:
         if low_rank:
             edge = noise_reach(np.sqrt(2 * variance) / n, d)
-            prior = np.where(across, shrink_spectrum(released * scale, edge) / scale, 0.0)
+            together = shrink_spectrum(released * scale, edge)
+            prior = np.where(across, together / scale, 0.0)
+            classes = classes.centred(offsets, class_counts).shifted_together(together, entries.roots)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
     means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
     if variance and not low_rank:
@@ -141,38 +149,28 @@ def cross_moments(
     by_class, class_variances = np.zeros((0, d, d)), np.zeros((0, d, d))
     if weights.size > 1:
         by_class = noisy.value[1:, :d, :d] / weights[1:, None, None] / class_counts[:, None, None] / scale
+        if offsets.any():
+            crossed = offsets[:, None] * classes.means[:, None, :]
+            by_class -= np.outer(offsets, offsets) + crossed + crossed.transpose(0, 2, 1)
         noise = noisy.noise_std / np.sqrt(2) / weights[1:] / class_counts
         class_variances = noise[:, None, None] ** 2 / scale**2
         if low_rank:
             by_class = _low_rank_classes(by_class - means, noise, scale, across) + means
             class_variances = class_variances * LEAST_VARIANCE
     left = np.maximum(spreads, LEAST_VARIANCE * variances)
-    class_means, mean_variances = _class_means(whole, variance, entries, class_counts, class_weight)
     return CrossMoments(
+        offsets,
         released,
         variances,
         means,
         left,
-        class_means,
-        mean_variances,
+        classes.means,
+        classes.variances,
         by_class,
         class_variances,
         entries.groups,
         entries.kinds,
     )
-
-
-def _class_means(
-    whole: np.ndarray, variance: float, entries: Entries, class_counts: np.ndarray, class_weight: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the means of features in each class and the variances of their noise, shapes (k, d)."""
-    d = entries.owner.size
-    if not class_weight:
-        return np.zeros((0, d)), np.zeros((0, d))
-    # clipping weighs long records down; the indicator's own moment says by how much
-    counts = np.clip(np.diagonal(whole)[d:] / class_weight, _LEAST_WEIGHT * class_counts, class_counts)
-    scale = np.sqrt(class_weight) * counts[:, None] * entries.roots
-    return whole[d:, :d] / scale, variance / scale**2
 
 
 def _set_strong_pairs(

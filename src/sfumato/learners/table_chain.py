@@ -6,10 +6,11 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from scipy import optimize
 
 from sfumato.learners.class_tables import ClassEvidence, class_tables
 from sfumato.learners.cross_moments import LEAST_VARIANCE, CrossMoments
@@ -21,7 +22,8 @@ from sfumato.models.softmax_fit import Moments, SimulatedRows, fit_softmax
 _RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
 _CLASS_RELATED = 4.0  # of a class's, where the moment over all classes may say nothing
 _LINKED = 0.02  # squared moment between two features that makes one matter where the other does
-_MOST_RELATED = 300  # features that a column is predicted by
+_MOST_RELATED, _MOST_TOGETHER = 300, 100  # features that a column is predicted by; where all columns share what is seen
+_MOST_TILT = 10.0  # of a column's shares by its score
 _FEWEST_ROWS = 20  # of a class, simulated
 _CLASS_ROWS = 200
 
@@ -73,6 +75,19 @@ class ColumnShares:
         """Return the entries of a record's vector for each cell, shape (c, q)."""
         return (self.features.values * np.sqrt(self.features.weights))[self.drawn]
 
+    def moved(self, offsets: np.ndarray) -> ColumnShares:
+        """Return the same where features have these means, shape (q,), which are taken off them."""
+        scores = np.flatnonzero(self.features.kinds == SCORE)
+        if not scores.size or not offsets[scores[0]]:
+            return self
+        values = self.features.values[self.drawn, scores[0]]
+        inside = self.drawn < self.ordered
+        shares = self.shares.copy()
+        mean = float(offsets[scores[0]]) * shares.sum() / max(shares[inside].sum(), 1e-300)
+        shares[inside] = tilted(shares[inside], values[inside], mean)
+        features = replace(self.features, values=self.features.values - offsets)
+        return replace(self, shares=shares, features=features)
+
     def hermite(self) -> np.ndarray | None:
         """Return the Hermite coefficients of a number's features; None for labels."""
         if not self.ordered:
@@ -90,12 +105,13 @@ def fit_table_chain(
     """Fit column after column, each to rows simulated from those before it."""
     k = class_counts.size
     shares = class_counts / class_counts.sum()
-    if not len(moments.class_means):
+    ends = np.cumsum([column.features.size for column in columns])
+    blocks = [slice(int(e) - c.features.size, int(e)) for e, c in zip(ends, columns, strict=True)]
+    columns = [column.moved(moments.offsets[block]) for column, block in zip(columns, blocks, strict=True)]
+    if k == 1:
         tables = [column.pooled()[None] for column in columns]
     else:
         tables = class_tables(_class_evidence(columns, moments), class_counts)
-    ends = np.cumsum([column.features.size for column in columns])
-    blocks = [slice(int(e) - c.features.size, int(e)) for e, c in zip(ends, columns, strict=True)]
     d = int(ends[-1])
     classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, _CLASS_ROWS * k)))
     features = np.zeros((classes.size, d), dtype=np.float32)
@@ -106,7 +122,7 @@ def fit_table_chain(
     known = np.zeros(d, dtype=bool)
     for j in order:
         column, block = columns[j], blocks[j]
-        kept = _kept(j, known, block, moments)
+        kept = _kept(known, block, moments, _MOST_TOGETHER if effort.low_rank else _MOST_RELATED)
         tilts, found = _fit_column(
             column, tables[j], block, kept, moments, SimulatedRows(features, classes), effort, apart
         )
@@ -117,6 +133,32 @@ def fit_table_chain(
         features[:, block] = column.features.values[runs]
         known[block] = True
     return SoftmaxChain(shares, tuple(c for c in made if c is not None), order, weights)
+
+
+def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:
+    """Return shares of the same sum, exponentially tilted so that the values have this mean, or the nearest there is.
+
+    Args:
+        shares: shape (c,), at least 0.
+        values: of each, shape (c,).
+        mean: Σ shares · values ÷ Σ shares.
+    """
+    seen = shares > 0
+    if not seen.any() or np.ptp(values[seen]) == 0:
+        return shares
+    logs = np.log(np.maximum(shares, 1e-300))
+
+    def law(t: float) -> np.ndarray:
+        powers = np.where(seen, logs + t * values, -np.inf)
+        made = np.exp(powers - powers.max())
+        return made / made.sum()
+
+    def error(t: float) -> float:
+        return float(law(t) @ values) - mean
+
+    if error(-_MOST_TILT) >= 0 or error(_MOST_TILT) <= 0:
+        return shares.sum() * law(_MOST_TILT if mean > 0 else -_MOST_TILT)
+    return shares.sum() * law(float(optimize.brentq(error, -_MOST_TILT, _MOST_TILT)))
 
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
@@ -169,7 +211,7 @@ def drawing_order(means: np.ndarray, blocks: list[slice]) -> np.ndarray:
     return np.array(order, dtype=np.int64)
 
 
-def _kept(j: int, known: np.ndarray, block: slice, moments: CrossMoments) -> np.ndarray:
+def _kept(known: np.ndarray, block: slice, moments: CrossMoments, most: int) -> np.ndarray:
     """Return the earlier features that may say something of a column, or of those that do."""
     means, variances = moments.means[block], moments.variances[block]
     related = known & (means**2 > _RELATED * np.maximum(variances, 1e-9)).any(axis=0)
@@ -179,9 +221,9 @@ def _kept(j: int, known: np.ndarray, block: slice, moments: CrossMoments) -> np.
         related |= known & heard.any(axis=(0, 1))
     linked = known & ((moments.means[related] ** 2) > _LINKED).any(axis=0)
     kept = np.flatnonzero(related | linked)
-    if kept.size > _MOST_RELATED:
+    if kept.size > most:
         strength = (means[:, kept] ** 2).max(axis=0)
-        kept = np.sort(kept[np.argsort(-strength, kind="stable")[:_MOST_RELATED]])
+        kept = np.sort(kept[np.argsort(-strength, kind="stable")[:most]])
     return kept
 
 

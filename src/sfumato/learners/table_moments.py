@@ -31,8 +31,8 @@ class TableMoments:
 
     Attributes:
         layout: the columns.
-        vectors: per feature column, the entries of each cell, shape (c, q); then of the target's, if there is one: an
-            indicator, whose products with features are class means.
+        vectors: per feature column, the entries of each cell, shape (c, q); then, where they are wanted, of the class
+            (without a target, of the one class of all rows): an indicator, whose products with features are its means.
         clip_norm: C.
         by_class: β² in [0, 1), up to rounding; 0 for the pooled matrix alone.
     """
@@ -80,7 +80,7 @@ class TableMoments:
         """Add some records, expanded to vectors a few at a time."""
         classes = self.layout.classes(rows)
         cells = [column.cells(rows[column.name]) for column in self.layout.features]
-        if self.layout.target is not None:
+        if len(self.vectors) > len(cells):
             cells.append(classes)
         step = max(256, _WORK_BYTES // (8 * max(self.dimension, 1)))
         n_parts = self.layout.n_classes if self.by_class else 1

@@ -2,7 +2,7 @@
 
 A column's normal score, taken over all classes, is standard normal by construction. Within a class it is modelled as
 N(m, s²), so that a class's table is known from two numbers: the shape comes from the pooled table, which is known best.
-m and s are posterior means over a grid; the prior is fitted to all columns (empirical Bayes, by
+A table is the posterior mean over a grid of m and s; the prior is fitted to all columns (empirical Bayes, by
 expectation-maximisation), so that the more columns there are, the better each is known.
 
 Everything here is a function of released values.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-_MEANS = np.linspace(-3.5, 3.5, 57)
+_MEANS = 3.5 * np.sinh(3 * np.linspace(-1.0, 1.0, 57)) / np.sinh(3.0)  # densest about 0, where a large class lies
 _SCALES = np.geomspace(0.2, 3.0, 17)
 _PRIOR_ROUNDS = 30
 _FLAT_SHARE = 0.01
@@ -38,19 +38,17 @@ def normal_table(mean: np.ndarray | float, scale: np.ndarray | float, cuts: np.n
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Where one class's scores lie: N(mean, scale²) per column, shape (columns,).
+    """Where one class's scores lie.
 
     Attributes:
-        means: posterior means of the location.
-        scales: posterior means of the scale.
+        posterior: of every point of the grid, shape (columns, grid).
     """
 
-    means: np.ndarray
-    scales: np.ndarray
+    posterior: np.ndarray
 
     @classmethod
     def of(cls, evidence: np.ndarray) -> Locations:
-        """Return posterior means under the prior that suits all columns best.
+        """Return the posterior under the prior that suits all columns best.
 
         Args:
             evidence: log-likelihood of every point of the grid, shape (columns, grid).
@@ -65,7 +63,21 @@ class Locations:
             posterior /= posterior.sum(axis=1, keepdims=True)
             # never 0, so that a column unlike all others has a posterior
             prior = (1 - _FLAT_SHARE) * posterior.mean(axis=0) + _FLAT_SHARE * flat
-        return cls(posterior @ _GRID_MEANS, posterior @ _GRID_SCALES)
+        return cls(posterior)
+
+    @property
+    def means(self) -> np.ndarray:
+        """Posterior means of the location, shape (columns,)."""
+        return self.posterior @ _GRID_MEANS
+
+    @property
+    def scales(self) -> np.ndarray:
+        """Posterior means of the scale, shape (columns,)."""
+        return self.posterior @ _GRID_SCALES
+
+    def table(self, column: int, cuts: np.ndarray) -> np.ndarray:
+        """Return the posterior mean of a column's mass between cuts, shape (cells,)."""
+        return self.posterior[column] @ grid_tables(cuts)
 
 
 def grid_tables(cuts: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ of the simulation's own error keeps weights finite where moments and simulated r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import linalg, optimize
@@ -165,26 +166,32 @@ class _Problem:
         return x[: q * m].reshape(q, m), x[q * m :].reshape(self.shares.shape) * self._scale
 
     def _chances(self, coefficients: np.ndarray, tilts: np.ndarray) -> tuple[np.ndarray, float]:
-        predictor = self.whitened @ coefficients.T.astype(np.float32)
+        """Return P(run) for each row, shape (r, n), and the sum of the logarithms of what they were divided by."""
+        predictor = coefficients.astype(np.float32) @ self.whitened.T
         if self.offset is not None:
-            predictor += self.offset
-        logits = predictor @ self.values.T
+            predictor += self.offset.T
+        # runs before rows: sums over few runs are several times as fast along the first axis
+        logits = self.values @ predictor
         tilts32 = tilts.astype(np.float32)
         for k in range(len(tilts)):
-            logits[self.starts[k] : self.starts[k + 1]] += tilts32[k]
-        largest = logits.max(axis=1, keepdims=True)
+            logits[:, self.starts[k] : self.starts[k + 1]] += tilts32[k][:, None]
+        largest = logits.max(axis=0)
         logits -= largest
         np.exp(logits, out=logits)
-        total = logits.sum(axis=1, keepdims=True)
+        total = logits.sum(axis=0)
         logits /= total
         return logits, float(np.log(total).sum(dtype=np.float64) + largest.sum(dtype=np.float64))
+
+    def _class_sums(self, chances: np.ndarray) -> np.ndarray:
+        """Return the sum over each class's rows, shape (k, r)."""
+        return np.array([chances[:, a:b].sum(axis=1) for a, b in pairwise(self.starts)])
 
     def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         coefficients, tilts = self.unpacked(x)
         n = len(self.whitened)
         chances, log_total = self._chances(coefficients, tilts)
-        met = (chances @ self.values).T @ self.whitened / n
-        means = np.array([chances[a:b].sum(axis=0) for a, b in zip(self.starts, self.starts[1:], strict=False)]) / n
+        met = (self.values.T @ chances) @ self.whitened / n
+        means = self._class_sums(chances) / n
         wanted = self.shares * self.class_shares[:, None]
         penalty, slope = self._penalty(coefficients)
         value = log_total / n - float((coefficients * self.target).sum()) - float((tilts * wanted).sum()) + penalty
@@ -204,7 +211,7 @@ class _Problem:
         counts = np.maximum(np.diff(self.starts), 1)[:, None]
         for _ in range(_RAKING_ROUNDS):
             chances, _ = self._chances(coefficients, tilts)
-            means = np.array([chances[a:b].sum(axis=0) for a, b in zip(self.starts, self.starts[1:], strict=False)])
+            means = self._class_sums(chances)
             seen = np.diff(self.starts)[:, None] > 0
             ratio = np.where(seen, self.shares / np.maximum(means / counts, 1e-12), 1.0)
             tilts = tilts + np.clip(np.log(ratio), -3.0, 3.0)

@@ -10,7 +10,7 @@ says. Everything after the noise is a function of the releases.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -39,8 +39,9 @@ RUN_COUNTS, CELL_COUNTS, POOLED = "counts of runs by class", "counts of cells", 
 _MOST_CLASSES = 1_000
 _FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
 _MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
-_ORDERS = ((0.01, 6), (0.04, 3))  # of polynomials, by the noise of an entry below which they tell something
-_ORDERS_WITHOUT_NOISE = 14
+_MOST_ORDERS = 14
+_ORDERS = ((0.001, _MOST_ORDERS), (0.01, 6), (0.04, 3))  # of polynomials, by the noise of an entry where they pay
+_FAINT = 1e-4  # noise of an entry below which settings are those without noise
 _FEW_CLASSES, _CLASS_ENTRY_NOISE = 6, 0.2
 _BY_CLASS = ((0.02, 0.118), (0.2, 0.25))  # of the release, by the noise of an entry
 _TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
@@ -61,9 +62,10 @@ class TableFacts:
 
     n_classes: int
     n_features: int
-    n_level_cells: int
+    n_level_cells: int  # that have a feature
     unit_rows: int = 1
     n_number_entries: int = 0  # at least: of scores, and of what tells missing numbers
+    n_levels: int = 0
 
     @classmethod
     def of(cls, schema: Schema, target: str | None, level_groups: int | None = None) -> TableFacts:
@@ -97,16 +99,20 @@ class TableFacts:
         levels = [n_levels(kind) for kind in features if isinstance(kind, LevelKind)]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
         entries = sum(1 + getattr(kind, "nullable", False) for kind in features if not isinstance(kind, LevelKind))
-        return cls(n_classes, len(features), cells, 1 if schema.unit is None else schema.unit.max_rows, entries)
+        unit_rows = 1 if schema.unit is None else schema.unit.max_rows
+        return cls(n_classes, len(features), cells, unit_rows, entries, sum(levels))
+
+    def dimension(self, orders: int) -> int:
+        """Return about how many entries a record's vector has: features, and an indicator for each class."""
+        numbers = self.n_number_entries * (orders + 2 * (orders > 1))
+        return self.n_level_cells + numbers + (self.n_classes if self.n_classes > 1 else 0)
 
 
 def table_stages(schema: Schema, target: str | None, *, marginal_share: float, level_groups: int) -> list[Stage]:
     """Return the two stages, after what cannot be fitted has been refused."""
     facts = TableFacts.of(schema, target, level_groups)
-    numbers = facts.n_number_entries
-    require_fits(
-        facts.n_classes, facts.n_level_cells + numbers, facts.n_level_cells + _COUNTED_CELLS * numbers, facts.n_features
-    )
+    counted = facts.n_levels + _COUNTED_CELLS * facts.n_number_entries
+    require_fits(facts.n_classes, facts.dimension(1), counted, facts.n_features)
     ratio = float(np.sqrt(2))
     return [
         Stage(
@@ -162,27 +168,32 @@ class Settings:
     def of(cls, fit: Fit, facts: TableFacts, level_groups: int, simulated: int | None) -> Settings:
         """Choose them from public facts and the planned noise; without noise, the finest."""
         weights = {} if fit.target is None else {fit.target: _TARGET_WEIGHT}
-        if fit.noise.silent:
-            resolution = Resolution(_RUNS_WITHOUT_NOISE, _ORDERS_WITHOUT_NOISE, level_groups, weights)
-            part = _by_class(facts, 0.0)
-            effort = Effort(0.0, _ROUNDS_WITHOUT_NOISE, simulated or _SIMULATED_WITHOUT_NOISE, low_rank=False)
-            return cls(_CELLS_WITHOUT_NOISE, 0.0, _fitting(resolution, facts), part, effort)
         plan = fit.ledger.plan
+        entry = 0.0
+        if not fit.noise.silent:
+            entry = entry_noise(plan[MOMENTS].noise_multiplier, facts, fit.n_public)
+        by_class = _by_class(facts, entry)
+        if entry < _FAINT:
+            resolution = _fitting(Resolution(_RUNS_WITHOUT_NOISE, _MOST_ORDERS, level_groups, weights), facts, by_class)
+            slack = 0.0 if fit.noise.silent else _SLACK
+            effort = Effort(slack, _ROUNDS_WITHOUT_NOISE, simulated or _SIMULATED_WITHOUT_NOISE, low_rank=False)
+            return cls(_CELLS_WITHOUT_NOISE, entry, resolution, by_class, effort)
         counts_std = (
             plan[MARGINALS].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
         )
         cells = int(np.clip(fit.n_public / counts_std, _FEWEST_CELLS, _MOST_CELLS))
-        entry = entry_noise(plan[MOMENTS].noise_multiplier, facts, fit.n_public)
         orders = next((orders for noise, orders in _ORDERS if entry < noise), 1)
-        resolution = _fitting(Resolution(_MOST_RUNS, orders, level_groups, weights), facts)
+        resolution = _fitting(Resolution(_MOST_RUNS, orders, level_groups, weights), facts, by_class)
         rows = simulated or (_SIMULATED if facts.n_features <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY))
         effort = Effort(_SLACK, _ROUNDS, rows, low_rank=resolution.orders == 1)
-        return cls(cells, entry, resolution, _by_class(facts, entry), effort)
+        return cls(cells, entry, resolution, by_class, effort)
 
 
 def _by_class(facts: TableFacts, entry: float) -> float:
     """Return β², the part of the second release that tells classes apart."""
     if not 1 < facts.n_classes <= _FEW_CLASSES or entry > _CLASS_ENTRY_NOISE:
+        return 0.0
+    if not fits(1 + facts.n_classes, facts.dimension(1)):
         return 0.0
     part = next(part for noise, part in _BY_CLASS if entry <= noise)
     return part * facts.n_classes / (facts.n_classes - 1)
@@ -193,13 +204,13 @@ def _class_weight(entry: float, facts: TableFacts) -> float:
     return max(_CLASS_WEIGHT, _CLASS_SHARE * facts.n_features * min(1.0, entry / _MANY_COLUMNS_NOISE))
 
 
-def _fitting(resolution: Resolution, facts: TableFacts) -> Resolution:
+def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Resolution:
     """Return the resolution with as many orders as memory holds."""
-    for orders in (resolution.orders, _ORDERS[0][1], 3, 1):
-        entries = facts.n_level_cells + facts.n_number_entries * (orders + 2 * (orders > 1))
-        if orders <= resolution.orders and fits(1 + min(facts.n_classes, _FEW_CLASSES), entries):
-            return Resolution(resolution.most_runs, orders, resolution.level_groups, resolution.weights)
-    return Resolution(resolution.most_runs, 1, resolution.level_groups, resolution.weights)
+    matrices = 1 + facts.n_classes if by_class else 1
+    for _, orders in _ORDERS:
+        if orders <= resolution.orders and fits(matrices, facts.dimension(orders)):
+            return replace(resolution, orders=orders)
+    return replace(resolution, orders=1)
 
 
 def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> Fitted:
@@ -218,7 +229,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     shares = [column.shares for column in columns]
     vectors = [column.vectors() for column in columns]
     class_weight = 0.0
-    if target is not None:
+    if target is not None or settings.effort.low_rank:  # one class of all rows tells where columns lie
         class_weight = _class_weight(settings.entry, facts)
         shares.append(class_counts / class_counts.sum())
         vectors.append(np.sqrt(class_weight) * np.eye(facts.n_classes))
