@@ -7,6 +7,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +54,7 @@ class ClassMeans:
         scale = np.sqrt(class_weight) * counts[:, None] * roots
         return cls(whole[d:, :d] / scale, variance / scale**2)
 
-    def offsets(self, scores: np.ndarray, class_counts: np.ndarray) -> np.ndarray:
+    def offsets(self, scores: Sequence[int] | np.ndarray, class_counts: np.ndarray) -> np.ndarray:
         """Return the means of scores over all classes, as far as they stand above their noise, shape (d,).
 
         They are 0 under the shares of the first release. An offset left in would stand in every moment.
@@ -63,7 +64,8 @@ class ClassMeans:
             class_counts: shape (k,).
         """
         offsets = np.zeros(self.means.shape[1])
-        if len(self.means):
+        if len(self.means) and len(scores):
+            scores = np.asarray(scores)
             parts = class_counts / class_counts.sum()
             means, noise = parts @ self.means[:, scores], parts**2 @ self.variances[:, scores]
             offsets[scores] = np.clip(shrunk(means, noise, scores)[0], -_MOST_OFFSET, _MOST_OFFSET)

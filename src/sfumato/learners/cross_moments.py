@@ -130,33 +130,25 @@ def cross_moments(
     scale = np.outer(entries.roots, entries.roots) * _kept(pooled, variance, entries, n)
     across = entries.owner[:, None] != entries.owner
     classes = ClassMeans.of(whole, variance, entries.roots, class_counts, class_weight)
-    offsets = np.zeros(d)
-    if low_rank:
-        offsets = classes.offsets(np.flatnonzero(entries.kinds == SCORE), class_counts)
+    offsets = classes.offsets(list(entries.scores.values()) if low_rank else [], class_counts)
+    classes = classes.centred(offsets, class_counts)
     released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
     variances = variance / n**2 / scale**2
     prior = np.zeros_like(released)
     if variance:
         if low_rank:
-            edge = noise_reach(np.sqrt(2 * variance) / n, d)
-            together = shrink_spectrum(released * scale, edge)
+            together = shrink_spectrum(released * scale, noise_reach(np.sqrt(2 * variance) / n, d))
             prior = np.where(across, together / scale, 0.0)
-            classes = classes.centred(offsets, class_counts).shifted_together(together, entries.roots)
+            classes = classes.shifted_together(together, entries.roots)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
     means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
     if variance and not low_rank:
         _set_strong_pairs(means, spreads, released, variances, entries)
-    by_class, class_variances = np.zeros((0, d, d)), np.zeros((0, d, d))
-    if weights.size > 1:
-        by_class = noisy.value[1:, :d, :d] / weights[1:, None, None] / class_counts[:, None, None] / scale
-        if offsets.any():
-            crossed = offsets[:, None] * classes.means[:, None, :]
-            by_class -= np.outer(offsets, offsets) + crossed + crossed.transpose(0, 2, 1)
-        noise = noisy.noise_std / np.sqrt(2) / weights[1:] / class_counts
-        class_variances = noise[:, None, None] ** 2 / scale**2
-        if low_rank:
-            by_class = _low_rank_classes(by_class - means, noise, scale, across) + means
-            class_variances = class_variances * LEAST_VARIANCE
+    by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
+    by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
+    if low_rank and len(by_class):
+        by_class = _low_rank_classes(by_class - means, class_variances * scale**2, scale, across) + means
+        class_variances = class_variances * LEAST_VARIANCE
     left = np.maximum(spreads, LEAST_VARIANCE * variances)
     return CrossMoments(
         offsets,
@@ -197,11 +189,38 @@ def _set_strong_pairs(
             spreads[rows, columns] = spreads[columns, rows] = 0.0
 
 
-def _low_rank_classes(deviations: np.ndarray, noise: np.ndarray, scale: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """Return what of the classes' deviations stands above the edge of their noise's spectrum."""
+def _by_class(
+    noisy: Noisy, weights: np.ndarray, class_counts: np.ndarray, scale: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the moments of each class and the variances of their noise, shapes (k, d, d), or (0, d, d)."""
+    d = len(scale)
+    if weights.size == 1:
+        return np.zeros((0, d, d)), np.zeros((0, d, d))
+    sizes = weights[1:] * class_counts
+    noise = noisy.noise_std / np.sqrt(2) / sizes
+    return noisy.value[1:, :d, :d] / sizes[:, None, None] / scale, noise[:, None, None] ** 2 / scale**2
+
+
+def _moments_of_offsets(offsets: np.ndarray, classes: ClassMeans) -> np.ndarray:
+    """Return what offsets o of features of class means m + o add to their moments: oo' + om' + mo', shape (k, d, d)."""
+    crossed = offsets[:, None] * classes.means[:, None, :]
+    return np.outer(offsets, offsets) + crossed + crossed.transpose(0, 2, 1)
+
+
+def _low_rank_classes(
+    deviations: np.ndarray, variances: np.ndarray, scale: np.ndarray, across: np.ndarray
+) -> np.ndarray:
+    """Return what of the classes' deviations stands above the edge of their noise's spectrum.
+
+    Args:
+        deviations: shape (k, d, d).
+        variances: of the noise of their products with `scale`: of a class, the same everywhere, shape (k, d, d).
+        scale: shape (d, d).
+        across: whether two entries are of two columns, shape (d, d).
+    """
     kept = np.zeros_like(deviations)
-    for k, std in enumerate(noise):
-        edge = noise_reach(np.sqrt(2) * std, len(across))
+    for k, variance in enumerate(variances):
+        edge = noise_reach(float(np.sqrt(2 * variance[0, 0])), len(across))
         inside = np.where(across, deviations[k] * scale, 0.0)
         kept[k] = np.where(across, shrink_spectrum(inside, edge) / scale, 0.0)
     return kept

@@ -158,7 +158,7 @@ def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:
 
     if error(-_MOST_TILT) >= 0 or error(_MOST_TILT) <= 0:
         return shares.sum() * law(_MOST_TILT if mean > 0 else -_MOST_TILT)
-    return shares.sum() * law(float(optimize.brentq(error, -_MOST_TILT, _MOST_TILT)))
+    return shares.sum() * law(float(optimize.brentq(error, -_MOST_TILT, _MOST_TILT)))  # type: ignore[arg-type]
 
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
