@@ -208,3 +208,34 @@ def test_widening_cells_are_finest_around_zero_and_only_there():
     for kind in (Continuous(lower=0, upper=50), Continuous(lower=-50, upper=0), Integer(lower=-5, upper=5)):
         plain, widening = (ColumnGrid.numbers("c", kind, 64, widening=flag) for flag in (False, True))
         np.testing.assert_array_equal(plain.edges, widening.edges)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Integer(lower=0, upper=501),
+        Integer(lower=-7, upper=10_000, nullable=True),
+        Continuous(lower=16, upper=52_864),
+        Continuous(lower=0, upper=1, resolution=0.0003),
+    ],
+)
+@pytest.mark.parametrize("widening", [False, True])
+def test_bounds_have_cells_of_their_own_and_come_back_as_bounds(kind, widening):
+    column = ColumnGrid.numbers("x", kind, 64, widening=widening, from_zero=widening, ends=True)
+    plain = ColumnGrid.numbers("x", kind, 64, widening=widening, from_zero=widening)
+    assert plain.n_cells <= column.n_cells <= plain.n_cells + 2
+    assert column.ends
+    assert not plain.ends
+    ordered = column.n_cells - kind.nullable
+    np.testing.assert_array_equal(np.diff(column.edges)[[0, -1]], 1)
+    ends = column.codes(np.array([0, ordered - 1]), np.random.default_rng(0))
+    np.testing.assert_allclose(ends, column.steps.codes(np.array([0, column.steps.last])))
+    np.testing.assert_array_equal(column.cells(ends), [0, ordered - 1])
+
+
+def test_few_values_need_no_cells_for_bounds():
+    kind = Integer(lower=0, upper=52)
+    np.testing.assert_array_equal(
+        ColumnGrid.numbers("x", kind, 64, ends=True).edges, ColumnGrid.numbers("x", kind, 64).edges
+    )
+    assert not ColumnGrid.numbers("x", kind, 64, ends=True).ends

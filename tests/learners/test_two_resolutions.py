@@ -83,6 +83,14 @@ def test_runs_are_even_and_keep_zero_and_missing_apart():
     np.testing.assert_array_equal(public_runs(city), np.arange(3))
 
 
+def test_bounds_with_cells_of_their_own_are_runs():
+    paid = Grid.of(SCHEMA, numeric_cells=80, widening=True, ends=True).columns[2]
+    runs = public_runs(paid)
+    np.testing.assert_array_equal(np.bincount(runs)[[0, -1]], 1)
+    assert (runs == runs[paid.zero[0]]).sum() == 1
+    assert runs[-1] + 1 <= MOST_RUNS + 4
+
+
 @pytest.mark.parametrize("lower", [0, 3])
 @pytest.mark.parametrize("nullable", [False, True])
 @pytest.mark.parametrize("span", [0, 1, 5, 40])

@@ -15,6 +15,7 @@ from sfumato.release.files import MANIFEST
 __all__ = ["saved", "survives"]
 
 FIXTURE = Path(__file__).parent / "fixtures" / "format_1.sfm"
+SOFTMAX = FIXTURE.with_name("format_1_softmax.sfm")
 
 ODD = [
     None, True, False, 0, 1, -1, 2, 3.5, -0.5, 1e308, 10**9, 2**63, 10**400, "", "x", "1", [], {},
@@ -88,13 +89,14 @@ def test_numbers_are_finite(saved, survives, tmp_path, place, number):
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, "true", [], {}, 0.5])
-def test_widening_is_true_or_false(tmp_path, value):
-    """A setting of the sampler that releases of before have."""
-    load(FIXTURE).save(tmp_path / "r")
+@pytest.mark.parametrize(("fixture", "name"), [(FIXTURE, "widening"), (SOFTMAX, "ends")])
+def test_switches_are_true_or_false(tmp_path, fixture, name, value):
+    """Settings of the samplers that releases of before do not have."""
+    load(fixture).save(tmp_path / "r")
     manifest = json.loads((tmp_path / "r" / MANIFEST).read_bytes())
-    manifest["sampler"]["widening"] = value
+    manifest["sampler"][name] = value
     (tmp_path / "r" / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(ReleaseError, match="widening to be true or false"):
+    with pytest.raises(ReleaseError, match=f"{name} to be true or false"):
         load(tmp_path / "r")
 
 

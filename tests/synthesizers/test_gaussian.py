@@ -58,6 +58,26 @@ class TestWhatItLearns:
         assert (made["amount"] == 0).mean() == pytest.approx(0.8, abs=0.03)
         assert set(made["k"]) == {"p"}
 
+    @pytest.mark.parametrize(
+        ("kind", "missing"), [(Integer(lower=0, upper=5_000), False), (Continuous(lower=16, upper=52_864), False),
+                              (Integer(lower=7, upper=9_000, nullable=True), True)],
+    )  # fmt: skip
+    def test_what_is_recorded_as_a_bound_stays_there(self, kind, missing):
+        """A cap holds 35 % of the records, the lower bound 10 %; other values lie beside both, hundreds to a cell."""
+        rng = np.random.default_rng(2)
+        inside = rng.uniform(kind.lower, kind.upper, N)
+        values = np.select([(u := rng.random(N)) < 0.35, u < 0.45], [kind.upper, kind.lower], np.rint(inside))
+        label = np.where(rng.random(N) < 0.8, u < 0.35, u >= 0.35)
+        x = pd.Series(np.where(missing & (u > 0.9), np.nan, values))
+        frame = pd.DataFrame({"x": x.astype("Int64" if isinstance(kind, Integer) else float), "capped": label})
+        schema = Schema(columns={"x": kind, "capped": Boolean()}, rows=N)
+        made = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, target="capped", seed=0).sample(N, seed=0)
+        ours, theirs = (f.assign(x=f["x"].fillna(0)) for f in (made, frame))
+        for bound in (kind.lower, kind.upper):
+            assert (ours["x"] == bound).mean() == pytest.approx((theirs["x"] == bound).mean(), abs=0.03)
+        capped = [(f["x"] == kind.upper)[f["capped"]].mean() for f in (ours, theirs)]
+        assert capped[0] == pytest.approx(capped[1], abs=0.06)
+
 
 class TestSettings:
     @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 A level column has one cell per level. A numeric column has cells of equal width in steps of its resolution, a cell of
 its own for the value 0 if 0 is within the bounds (amounts are often exactly 0), and a last cell for missing. A column
 whose bounds hold 0 between them may instead have cells that widen away from 0: bounds on such a column are often wide.
+The bounds may have cells of their own too: what lies beyond them is often recorded as the bound.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ class ColumnGrid:
         edges: for a numeric column, the first step of every cell and one past the last, shape (cells + 1,).
         steps: for a numeric column, its steps.
         zero: for a numeric column that holds 0, the cell of 0 and its code.
+        ends: whether the first and the last step are cells of their own among wider ones.
     """
 
     name: str
@@ -116,12 +118,20 @@ class ColumnGrid:
     edges: np.ndarray | None = None
     steps: Steps | None = None
     zero: tuple[int, float] | None = None
+    ends: bool = False
 
     @classmethod
     def numbers(
-        cls, name: str, kind: NumericKind, most: int, *, widening: bool = False, from_zero: bool = False
+        cls,
+        name: str,
+        kind: NumericKind,
+        most: int,
+        *,
+        widening: bool = False,
+        from_zero: bool = False,
+        ends: bool = False,
     ) -> ColumnGrid:
-        """Cut a numeric column into at most `most` cells, and the cells of 0 and of missing.
+        """Cut a numeric column into at most `most` cells, and those of 0, of missing and, with `ends`, of the bounds.
 
         Cells are of equal width; with `widening`, those of a column with 0 between its bounds widen away from 0, with
         `from_zero` those of a column with 0 as a bound too.
@@ -132,12 +142,15 @@ class ColumnGrid:
         inside = code is not None and (0 < code < 1 or from_zero)
         if widening and width > 1 and inside and code is not None:
             edges = _widening_edges(steps, code, most)
+        ends = ends and width > 1
+        if ends:
+            edges = np.union1d(edges, [1, steps.last])
         zero = None
         if code is not None:
             step = int(steps.at(np.array(code)))
             edges = np.union1d(edges, [step, step + 1])
             zero = int(np.searchsorted(edges, step)), code
-        return cls(name, kind, len(edges) - 1 + kind.nullable, edges, steps, zero)
+        return cls(name, kind, len(edges) - 1 + kind.nullable, edges, steps, zero, ends)
 
     @property
     def numeric(self) -> bool:
@@ -177,14 +190,23 @@ class Grid:
     columns: tuple[ColumnGrid, ...]
 
     @classmethod
-    def of(cls, schema: Schema, *, numeric_cells: int, widening: bool = False, from_zero: bool = False) -> Grid:
+    def of(
+        cls,
+        schema: Schema,
+        *,
+        numeric_cells: int,
+        widening: bool = False,
+        from_zero: bool = False,
+        ends: bool = False,
+    ) -> Grid:
         """Cut the released columns of a schema.
 
         Args:
             schema: public description of the table.
-            numeric_cells: most cells of a numeric column, 2 to 4096; those of 0 and of missing come on top.
+            numeric_cells: most cells of a numeric column, 2 to 4096; those of 0, missing and bounds come on top.
             widening: whether cells of a column with 0 between its bounds widen away from 0.
             from_zero: whether those of a column with 0 as a bound do too.
+            ends: whether bounds have cells of their own.
 
         Raises:
             ConfigError: a column is an image, or `numeric_cells` is out of range.
@@ -197,7 +219,9 @@ class Grid:
             if isinstance(kind, (Categorical, Ordinal, Boolean)):
                 columns.append(ColumnGrid(name, kind, n_levels(kind)))
             elif isinstance(kind, (Integer, Continuous, DateTime)):
-                columns.append(ColumnGrid.numbers(name, kind, numeric_cells, widening=widening, from_zero=from_zero))
+                columns.append(
+                    ColumnGrid.numbers(name, kind, numeric_cells, widening=widening, from_zero=from_zero, ends=ends)
+                )
             else:
                 raise ConfigError(
                     f"Expected columns of a table, got {name!r} of kind {kind_name(kind)}. "

@@ -91,16 +91,16 @@ class TwoResolutionCounts:
 
 
 def public_runs(column: ColumnGrid) -> np.ndarray:
-    """Return the run of each cell, shape (c,): even runs of numbers, 0 and missing apart; every label is one."""
+    """Return the run of each cell, shape (c,): even runs of numbers, 0, bounds and missing apart; labels one by one."""
     if not column.numeric:
         return np.arange(column.n_cells)
     ordered = column.n_cells - column.kind.nullable
     marks = np.arange(ordered) * min(MOST_RUNS, ordered) // ordered
     starts = np.diff(marks, prepend=-1) > 0
-    if column.zero is not None:
-        zero = column.zero[0]
-        starts[zero] = True
-        if zero + 1 < ordered:
-            starts[zero + 1] = True
+    alone = [] if column.zero is None else [column.zero[0]]
+    if column.ends:
+        alone += [0, ordered - 1]
+    for cell in alone:
+        starts[cell : cell + 2] = True
     runs = np.cumsum(starts) - 1
     return np.append(runs, runs[-1] + 1) if column.kind.nullable else runs

@@ -54,10 +54,8 @@ class TableChain:
     name = "table_chain"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        widening = settings.get("widening", False)  # releases of before the setting have cells of equal width
-        if not isinstance(widening, bool):
-            raise ReleaseError("Expected widening to be true or false in the release.")
-        self._grid, self._target = _table_grid(schema, settings, widening=widening, from_zero=False)
+        widening = _switch(settings, "widening")  # releases of before the setting have cells of equal width
+        self._grid, self._target = _table_grid(schema, settings, widening=widening)
         self.class_column: str | None = settings.get("target")
         self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = ChainModel.from_arrays(parameters, tuple(c.n_cells for c in self._features))
@@ -116,7 +114,8 @@ class TableSoftmax:
     name = "table_softmax"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._grid, self._target = _table_grid(schema, settings, widening=True, from_zero=True)
+        ends = _switch(settings, "ends")  # releases of before the setting have bounds among other values
+        self._grid, self._target = _table_grid(schema, settings, widening=True, from_zero=True, ends=ends)
         self.class_column: str | None = settings.get("target")
         self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._features))
@@ -164,16 +163,22 @@ class GivenSoftmax:
         return self._plain.given(codes)
 
 
-def _table_grid(
-    schema: Schema, settings: Mapping[str, Any], *, widening: bool, from_zero: bool
-) -> tuple[Grid, int | None]:
+def _switch(settings: Mapping[str, Any], name: str) -> bool:
+    """Return a setting of a release, off where it is not there."""
+    value = settings.get(name, False)
+    if not isinstance(value, bool):
+        raise ReleaseError(f"Expected {name} to be true or false in the release.")
+    return value
+
+
+def _table_grid(schema: Schema, settings: Mapping[str, Any], **cuts: bool) -> tuple[Grid, int | None]:
     """Return the grid that a release's settings name, and the place of its target."""
     cells, target = settings.get("numeric_cells"), settings.get("target")
     if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
         raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
     if target is not None and target not in schema.released:
         raise ReleaseError("Expected the release's target to be one of its columns.")
-    grid = Grid.of(schema, numeric_cells=cells, widening=widening, from_zero=from_zero)
+    grid = Grid.of(schema, numeric_cells=cells, **cuts)
     return grid, None if target is None else schema.released.index(target)
 
 

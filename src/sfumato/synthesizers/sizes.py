@@ -33,6 +33,6 @@ def require_fits(n_classes: int, dimension: int, n_cells: int, n_columns: int) -
     if n_classes * n_cells > MOST_ENTRIES:
         raise SchemaError(
             f"Expected at most {MOST_ENTRIES // n_classes} cells in the columns' tables of {n_classes} classes, got "
-            f"{n_cells} from {n_columns} columns: up to 35 for a number, one per level for labels. Leave columns out "
+            f"{n_cells} from {n_columns} columns: up to 37 for a number, one per level for labels. Leave columns out "
             "(`kind: identifier`), merge rare levels (`other`), name a target of fewer classes or none."
         )

@@ -47,7 +47,7 @@ _BY_CLASS = ((0.02, 0.118), (0.2, 0.25))  # of the release, by the noise of an e
 _TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
 _CLASS_WEIGHT = 0.5
 _CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
-_COUNTED_CELLS = 35  # of a number by class, at most
+_COUNTED_CELLS = 37  # of a number by class, at most
 _LEAST_NORM = 0.05  # a table of constants by its released marginals has vectors of norm 0
 _SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
 _MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
@@ -219,7 +219,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     facts = TableFacts.of(schema, fit.target, level_groups)
     plan = fit.ledger.plan
     settings = Settings.of(fit, facts, level_groups, simulated)
-    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True)
+    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, ends=True)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = TwoResolutionCounts(layout)
@@ -247,7 +247,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     )
     chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED))
     return Fitted(
-        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "target": target},
+        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "ends": True, "target": target},
         parameters=chain.to_arrays(),
         measurements=(*_count_measurements(counts, counting), *_moment_measurements(noisy, moments)),
     )
