@@ -176,3 +176,18 @@ def test_shares_are_shares_of_any_counts(case, law, std):
 def test_all_of_a_constant_table_is_its_cell():
     found = estimated_shares(counted(np.eye(CELLS)[70], 20.0), N, ORDERED, WIDTHS)
     assert found[70] > 0.98
+
+
+@pytest.mark.parametrize("place", [0, 60, CELLS - 1])
+@pytest.mark.parametrize("mass", [0.1, 0.4, 0.8])
+def test_a_great_spike_does_not_bend_the_rest(place, mass):
+    """A flat column with one value that many have, at a bound or inside: neither it nor the rest is lost."""
+    shares = np.full(CELLS, (1 - mass) / CELLS)
+    shares[place] += mass
+    errors = []
+    for seed in range(6):
+        found = estimated_shares(counted(shares, 30.0, seed, n=5_000), 5_000, ORDERED, WIDTHS)
+        assert found[place] == pytest.approx(shares[place], abs=0.05)
+        rest = np.delete(found, place)
+        errors.append(np.abs(np.add.reduceat(rest, np.arange(0, CELLS - 1, 32)) - (1 - mass) / 4).sum() / 2)
+    assert np.mean(errors) < 0.06

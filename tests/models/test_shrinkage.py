@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sfumato.models.shrinkage import shrunk
+from sfumato.models.gaussian import project_to_simplex
+from sfumato.models.shrinkage import likely_counts, shrunk
 
 BLOCKS, SIZE = 400, 6
 PLACES = np.repeat(np.arange(BLOCKS), SIZE)
@@ -130,3 +131,37 @@ def test_absurd_values_are_numbers(scale):
     assert np.isfinite(means).all()
     assert np.isfinite(variances).all()
     assert (np.abs(means) <= np.abs(values)).all()
+
+
+def zipf(levels, n=5_000):
+    shares = 1 / np.arange(1, levels + 1)
+    return n * shares / shares.sum()
+
+
+class TestLikelyCounts:
+    @pytest.mark.parametrize("levels", [40, 250])
+    def test_rare_levels_take_less_of_the_noise(self, levels):
+        """Beside the usual way, clipping at 0 and subtracting until the sum is right."""
+        counts, errors = zipf(levels), []
+        for seed in range(10):
+            noisy = counts + 40.0 * np.random.default_rng(seed).standard_normal(levels)
+            likely = project_to_simplex(likely_counts(noisy, 40.0), counts.sum())
+            clipped = project_to_simplex(noisy, counts.sum())
+            errors.append([np.abs(found - counts).sum() for found in (likely, clipped)])
+        ours, theirs = np.mean(errors, axis=0)
+        assert ours < (0.9 if levels > 100 else 1.0) * theirs
+
+    def test_they_are_the_counts_as_noise_vanishes(self):
+        counts = zipf(60)
+        for std, far in ((10.0, 10.0), (1.0, 1.5), (1e-3, 1e-2)):
+            noisy = counts + std * np.random.default_rng(0).standard_normal(60)
+            assert np.abs(likely_counts(noisy, std) - counts).mean() < far
+        np.testing.assert_array_equal(likely_counts(np.array([-1.0, 3.0]), 0.0), [0.0, 3.0])
+
+    @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e12])
+    def test_any_counts_have_a_posterior(self, scale):
+        noisy = scale * np.random.default_rng(1).standard_normal(50)
+        found = likely_counts(noisy, 1.0)
+        assert np.isfinite(found).all()
+        assert (found >= 0).all()
+        np.testing.assert_allclose(likely_counts(np.full(30, -5.0), 1.0).max(), 0.0, atol=0.5)

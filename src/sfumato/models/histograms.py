@@ -15,11 +15,14 @@ import numpy as np
 from scipy import linalg
 
 from sfumato.models.gaussian import project_to_simplex
+from sfumato.models.shrinkage import likely_counts
 
+_MANY_LEVELS = 30  # of a label: fewer say too little of how frequent levels are
 _STIFFNESS = 8.0 ** np.arange(8, -3, -1)  # weights of the second differences that are tried
 _ROUNDS = 4  # steps of Gauss and Newton for each
 _SPIKES = 3  # times that cells are set apart
 _STANDS_OUT = 3.5  # noise deviations
+_SUSPECT, _BESIDE = 5.0, 4  # noise deviations from the median of so many cells on either side
 _LARGEST_STEP = 2.0  # of f
 _HOPELESS = 40.0
 _SEEN = 3.0  # noise deviations
@@ -58,7 +61,10 @@ def estimated_shares(counts: NoisyCounts, total: float, ordered: np.ndarray, wid
     if not counts.fine_std:
         return _normalised(np.maximum(counts.fine, 0.0))
     if ordered.sum() < 4:
-        return _normalised(project_to_simplex(_combined(counts), total))
+        combined = _combined(counts)
+        if combined.size >= _MANY_LEVELS:
+            combined = likely_counts(combined, _combined_std(counts))
+        return _normalised(project_to_simplex(combined, total))
     return _normalised(_curve_and_spikes(counts, ordered, widths))
 
 
@@ -76,10 +82,15 @@ def _combined(counts: NoisyCounts) -> np.ndarray:
     return counts.fine + (gain * (counts.coarse - sums))[counts.runs]
 
 
+def _combined_std(counts: NoisyCounts) -> float:
+    """Return the noise of the combined counts of labels, each of them a run."""
+    return counts.fine_std * counts.coarse_std / float(np.hypot(counts.fine_std, counts.coarse_std))
+
+
 def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """Return counts: a curve where cells are ordered, and what was counted where cells stand out of it."""
     combined = _combined(counts)
-    apart = ~ordered
+    apart = ~ordered | _suspects(counts, ordered, widths)
     curve = np.zeros(ordered.size)
     for _ in range(_SPIKES):
         curve, spread = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
@@ -92,6 +103,23 @@ def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarr
     alone = np.maximum(combined, 0.0)
     alone *= alone**2 / (alone**2 + counts.fine_std**2)  # a cell off the curve may be empty
     return np.where(apart, np.where(ordered, np.maximum(combined, 0.0), alone), curve)
+
+
+def _suspects(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Return the ordered cells that stand out of those beside them, shape (c,) bool.
+
+    A spike that is on the curve when it is first fitted bends all of it: here these cells are set apart before.
+    """
+    places = np.flatnonzero(ordered)
+    density = counts.fine[places] / widths[places]
+    beside = np.full((2 * _BESIDE, places.size), np.nan)
+    for shift in range(1, _BESIDE + 1):
+        beside[2 * shift - 2, shift:] = density[:-shift]
+        beside[2 * shift - 1, :-shift] = density[shift:]
+    expected = np.nanmedian(beside, axis=0) * widths[places]
+    found = np.zeros(ordered.size, dtype=bool)
+    found[places] = counts.fine[places] - np.maximum(expected, 0.0) > _SUSPECT * counts.fine_std
+    return found
 
 
 def _without_empty_tails(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, free: np.ndarray) -> np.ndarray:
@@ -146,7 +174,10 @@ class _Curve:
         return cls(counts, free, weights, members, counts.coarse - beside, second.T @ second, log_widths)
 
     def fitted(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the counts and their standard errors, for the stiffness of least estimated risk (Stein 1981)."""
+        """Return every cell's count on the curve and its standard error, for the stiffness of least estimated risk.
+
+        Reference: Stein 1981.
+        """
         f = _start(self.counts.fine, self.free, self.counts.fine_std) - self.log_widths
         best, chosen, errors = np.inf, np.zeros(f.size), np.zeros(f.size)
         for number, stiffness in enumerate(_STIFFNESS):
@@ -159,7 +190,7 @@ class _Curve:
             risk = self._distance(expected) + 2 * float(np.trace(known))
             if risk < best:
                 variances = np.einsum("ij,ji->i", known, linalg.inv(hessian)) * expected**2
-                best, chosen = risk, np.where(self.free, expected, 0.0)
+                best, chosen = risk, expected
                 errors = np.sqrt(np.maximum(variances, 0.0))
             elif risk > best + _HOPELESS:
                 break
