@@ -165,3 +165,28 @@ def test_constant_and_missing_columns_and_empty_classes(std):
     )  # fmt: skip
     for column, table in zip((one, missing), class_tables([one, missing], counts), strict=True):
         np.testing.assert_allclose(table, np.tile(column.pooled(), (3, 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_evidence_has_tables(seed):
+    """Exact counts beside absurd means, one record beside a million: by then the budget is spent."""
+    draw = rng(seed)
+    counts = 10.0 ** draw.uniform(0, 6, int(draw.choice([2, 3, 30])))
+    columns = []
+    for _ in range(12):
+        size, ordered = int(draw.choice([1, 2, 5, 40])), bool(draw.random() < 0.5)
+        shares = draw.dirichlet(np.full(size, 0.1)) if draw.random() < 0.7 else np.eye(size)[0]
+        features = number_features(shares, False, int(draw.choice([1, 3, 14]))) if ordered else level_features(shares)
+        std, cells = float(draw.choice([0.0, 1e-9, 1.0, 1e6])), np.arange(size)
+        columns.append(
+            ClassEvidence(
+                draw.standard_normal((counts.size, size)) * std + shares * counts[:, None],
+                std,
+                draw.standard_normal((counts.size, features.size)) * draw.choice([0, 1e-6, 1, 1e4]),
+                np.full((counts.size, features.size), draw.choice([0.0, 1e-12, 1.0, 1e8])),
+                shares, cells, cells, features.values, size if ordered else 0,
+            )
+        )  # fmt: skip
+    for table in class_tables(columns, counts):
+        assert (table >= 0).all()
+        np.testing.assert_allclose(table.sum(axis=1), 1.0)

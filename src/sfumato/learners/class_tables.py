@@ -19,6 +19,7 @@ _SCALES = np.concatenate([[0.0], 4.0 ** np.arange(-8.0, 2.0)])
 _ROUGH = 0.1  # of what features cannot say, beside what they can
 _DECAY, _LEAST_DECAY = 0.7, 0.05
 _RAKING_ROUNDS = 30
+_JITTER = 1e-9  # of the mean prior variance
 _LEAST_PART = 1e-3  # of what a class was expected to have
 
 
@@ -124,7 +125,8 @@ class _Posterior:
     def _solved(self, scale: float, y: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         error = y - self.design @ self.base
         covariance = scale * self.shape
-        covariance[np.arange(y.size), np.arange(y.size)] += variance
+        # without noise the prior alone may be singular; a fit whose budget is spent must not end there
+        covariance[np.arange(y.size), np.arange(y.size)] += variance + _JITTER * np.trace(covariance) / y.size
         factor = linalg.cho_factor(covariance, check_finite=False)
         return linalg.cho_solve(factor, error, check_finite=False), error, float(np.log(np.diagonal(factor[0])).sum())
 
