@@ -187,7 +187,15 @@ def test_a_great_spike_does_not_bend_the_rest(place, mass):
     errors = []
     for seed in range(6):
         found = estimated_shares(counted(shares, 30.0, seed, n=5_000), 5_000, ORDERED, WIDTHS)
-        assert found[place] == pytest.approx(shares[place], abs=0.05)
+        assert found[place] == pytest.approx(shares[place], abs=0.07)
         rest = np.delete(found, place)
         errors.append(np.abs(np.add.reduceat(rest, np.arange(0, CELLS - 1, 32)) - (1 - mass) / 4).sum() / 2)
     assert np.mean(errors) < 0.06
+
+
+def test_beside_a_constant_there_is_next_to_nothing():
+    """All records have one value; of the other cells' noise little is taken for records."""
+    shares = np.eye(CELLS)[70]
+    beside = [1 - estimated_shares(counted(shares, 30.0, s, n=4_000), 4_000, ORDERED, WIDTHS)[70] for s in range(20)]
+    assert np.mean(beside) < 0.015
+    assert max(beside) < 0.09

@@ -165,3 +165,14 @@ class TestLikelyCounts:
         assert np.isfinite(found).all()
         assert (found >= 0).all()
         np.testing.assert_allclose(likely_counts(np.full(30, -5.0), 1.0).max(), 0.0, atol=0.5)
+
+    def test_a_hundred_thousand_levels(self):
+        """In bounded memory, and each as it would be among fewer of the same law."""
+        rng = np.random.default_rng(2)
+        counts = np.where(rng.random(100_000) < 0.01, 400.0, 2.0)
+        noisy = counts + 30.0 * rng.standard_normal(counts.size)
+        found = likely_counts(noisy, 30.0)
+        some = likely_counts(noisy[:400], 30.0)
+        assert np.abs(found - counts).mean() < 3.5
+        assert np.abs(found[:400] - some).mean() < 2.0
+        assert (np.diff(found[np.argsort(noisy)]) >= -1e-9).all()

@@ -100,9 +100,23 @@ def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarr
             break
         apart = found
     curve = np.where(apart, 0.0, _without_empty_tails(curve, combined, counts, ~apart))
+    # beside spikes the curve may be empty, as a cell off the curve may be
+    curve *= _not_noise(curve.sum(), _sum_std(counts, ~apart))
     alone = np.maximum(combined, 0.0)
-    alone *= alone**2 / (alone**2 + counts.fine_std**2)  # a cell off the curve may be empty
+    alone *= _not_noise(alone, counts.fine_std)
     return np.where(apart, np.where(ordered, np.maximum(combined, 0.0), alone), curve)
+
+
+def _not_noise(count: np.ndarray, noise_std: float) -> np.ndarray:
+    """Return which part of a count is kept, near 0 for what its noise may be alone."""
+    return count**2 / np.maximum(count**2 + noise_std**2, 1e-300)
+
+
+def _sum_std(counts: NoisyCounts, free: np.ndarray) -> float:
+    """Return the noise of the sum of cells that was counted in cells and in runs."""
+    sizes = np.bincount(counts.runs[free], minlength=counts.coarse.size)
+    fine, coarse = sizes * counts.fine_std**2, counts.coarse_std**2
+    return float(np.sqrt((fine * coarse / np.maximum(fine + coarse, 1e-300)).sum()))
 
 
 def _suspects(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> np.ndarray:

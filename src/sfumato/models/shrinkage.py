@@ -13,7 +13,7 @@ import numpy as np
 
 _SCALES = np.concatenate([[0.0], 4.0 ** np.arange(-8.0, 2.5, 0.5)])  # of s²; a feature's product has variance about 1
 _ROUNDS = 200
-_COUNT_PLACES, _FLAT_SHARE = 60, 0.02
+_COUNT_PLACES, _COUNTS_SEEN, _FLAT_SHARE = 60, 500, 0.02
 _PRIOR_BLOCKS = 0.2  # spread over the scales: few blocks decide little
 
 
@@ -57,18 +57,24 @@ def likely_counts(noisy: np.ndarray, noise_std: float) -> np.ndarray:
     """
     if not noise_std:
         return np.maximum(noisy, 0.0)
-    top = max(float(noisy.max()), noise_std)
-    places = [np.zeros(1), np.geomspace(noise_std / 20, 1.05 * top, _COUNT_PLACES), np.maximum(noisy, 0.0)]
+    # of very many counts, quantiles stand for all: a posterior mean is a smooth function of the noisy count
+    seen, place = np.unique(noisy, return_inverse=True)
+    if seen.size > _COUNTS_SEEN:
+        seen = np.unique(np.quantile(noisy, np.linspace(0, 1, _COUNTS_SEEN)))
+        place = np.searchsorted((seen[1:] + seen[:-1]) / 2, noisy)
+    shares = np.bincount(place, minlength=seen.size) / noisy.size
+    top = max(float(seen[-1]), noise_std)
+    places = [np.zeros(1), np.geomspace(noise_std / 20, 1.05 * top, _COUNT_PLACES), np.maximum(seen, 0.0)]
     grid = np.unique(np.concatenate(places))
-    logs = -((noisy[:, None] - grid) ** 2) / (2 * noise_std**2)
+    logs = -((seen[:, None] - grid) ** 2) / (2 * noise_std**2)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     posterior, prior = likelihood, np.full(grid.size, 1 / grid.size)
     for _ in range(_ROUNDS):
         posterior = likelihood * prior
         posterior /= posterior.sum(axis=1, keepdims=True)
         # never 0, so that a count unlike all others has a posterior
-        prior = (1 - _FLAT_SHARE) * posterior.mean(axis=0) + _FLAT_SHARE / grid.size
-    return posterior @ grid
+        prior = (1 - _FLAT_SHARE) * (shares @ posterior) + _FLAT_SHARE / grid.size
+    return np.interp(noisy, seen, posterior @ grid)
 
 
 def _normalised(log_weights: np.ndarray) -> np.ndarray:
