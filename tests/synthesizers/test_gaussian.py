@@ -133,6 +133,9 @@ class TestSizes:
         assert [s.cells for s in found] == sorted(s.cells for s in found)
         assert [s.resolution.orders for s in found] == sorted(s.resolution.orders for s in found)
         assert found[0].resolution.orders < found[-1].resolution.orders
+        assert [s.ends for s in found] == sorted(s.ends for s in found)
+        assert not found[0].ends
+        assert found[-1].ends
         assert (found[-2].cells, found[-2].resolution) == (found[-1].cells, found[-1].resolution)
         assert not found[-2].effort.low_rank
 

@@ -17,11 +17,12 @@ from scipy import linalg
 from sfumato.models.gaussian import project_to_simplex
 from sfumato.models.shrinkage import likely_counts
 
+STANDS_OUT = 3.5
+"""Noise deviations from which a cell is a spike."""
 _MANY_LEVELS = 30  # of a label: fewer say too little of how frequent levels are
 _STIFFNESS = 8.0 ** np.arange(8, -3, -1)  # weights of the second differences that are tried
 _ROUNDS = 4  # steps of Gauss and Newton for each
 _SPIKES = 3  # times that cells are set apart
-_STANDS_OUT = 3.5  # noise deviations
 _SUSPECT, _BESIDE = 5.0, 4  # noise deviations from the median of so many cells on either side
 _LARGEST_STEP = 2.0  # of f
 _HOPELESS = 40.0
@@ -95,7 +96,7 @@ def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarr
     for _ in range(_SPIKES):
         curve, spread = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
         deviation = (counts.fine - curve) / np.hypot(counts.fine_std, spread)
-        found = ~ordered | (np.abs(deviation) > _STANDS_OUT)
+        found = ~ordered | (np.abs(deviation) > STANDS_OUT)
         if np.array_equal(found, apart):
             break
         apart = found
@@ -192,7 +193,7 @@ class _Curve:
 
         Reference: Stein 1981.
         """
-        f = _start(self.counts.fine, self.free, self.counts.fine_std) - self.log_widths
+        f = _start(self.counts.fine, self.free, self.counts.fine_std, np.exp(self.log_widths))
         best, chosen, errors = np.inf, np.zeros(f.size), np.zeros(f.size)
         for number, stiffness in enumerate(_STIFFNESS):
             for _ in range(_ROUNDS if number else 4 * _ROUNDS):
@@ -230,10 +231,12 @@ class _Curve:
         return gradient, hessian, information
 
 
-def _start(fine: np.ndarray, free: np.ndarray, noise_std: float) -> np.ndarray:
-    """Return the logarithm of counts averaged over a window, floored below the noise."""
+def _start(fine: np.ndarray, free: np.ndarray, noise_std: float, widths: np.ndarray) -> np.ndarray:
+    """Return the logarithm of counts per step, averaged over a window of cells, floored below the noise."""
     window = max(3, fine.size // 8)
     kernel = np.ones(window)
-    heights = np.convolve(np.where(free, fine, 0.0), kernel, "same")
-    weights = np.convolve(free.astype(np.float64), kernel, "same")
-    return np.log(np.maximum(heights / np.maximum(weights, 1.0), 0.05 * noise_std))
+    known = (np.where(free, x, 0.0) for x in (fine, widths, np.ones(fine.size)))
+    counts, steps, cells = (np.convolve(x, kernel, "same") for x in known)
+    # a cell of one step among wide ones is as dense as these, not as high
+    density = np.maximum(counts, 0.05 * noise_std * np.maximum(cells, 1.0)) / np.maximum(steps, 1.0)
+    return np.log(density)

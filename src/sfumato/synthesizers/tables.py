@@ -28,6 +28,7 @@ from sfumato.learners.table_moments import TableMoments
 from sfumato.learners.table_shares import Resolution, column_shares, released_counts
 from sfumato.learners.two_resolutions import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.mechanisms.queries import Noisy, noisy_histogram, noisy_second_moment
+from sfumato.models.histograms import STANDS_OUT
 from sfumato.models.streams import public_stream
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
@@ -38,6 +39,7 @@ MARGINALS, MOMENTS = "marginals", "second moments by class"
 RUN_COUNTS, CELL_COUNTS, POOLED = "counts of runs by class", "counts of cells", "second moments"
 _MOST_CLASSES = 1_000
 _FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
+_BOUND_SHARE = 0.05  # of the rows at a bound, which would be lost if noise hid them in a cell of their own
 _MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
 _MOST_ORDERS = 14
 _ORDERS = ((0.001, _MOST_ORDERS), (0.025, 6), (0.04, 3))  # of polynomials, by the noise of an entry where they pay
@@ -159,6 +161,7 @@ class Settings:
     """How finely a table is modelled: by its noise alone, so that with less of it, more is seen."""
 
     cells: int
+    ends: bool  # whether bounds have cells of their own: what is recorded as a bound would be seen there
     entry: float
     resolution: Resolution
     by_class: float
@@ -177,7 +180,7 @@ class Settings:
             resolution = _fitting(Resolution(_RUNS_WITHOUT_NOISE, _MOST_ORDERS, level_groups, weights), facts, by_class)
             slack = 0.0 if fit.noise.silent else _SLACK
             effort = Effort(slack, _ROUNDS_WITHOUT_NOISE, simulated or _SIMULATED_WITHOUT_NOISE, low_rank=False)
-            return cls(_CELLS_WITHOUT_NOISE, entry, resolution, by_class, effort)
+            return cls(_CELLS_WITHOUT_NOISE, True, entry, resolution, by_class, effort)
         counts_std = (
             plan[MARGINALS].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
         )
@@ -186,7 +189,8 @@ class Settings:
         resolution = _fitting(Resolution(_MOST_RUNS, orders, level_groups, weights), facts, by_class)
         rows = simulated or (_SIMULATED if facts.n_features <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY))
         effort = Effort(_SLACK, _ROUNDS, rows, low_rank=resolution.orders == 1)
-        return cls(cells, entry, resolution, by_class, effort)
+        ends = bool(STANDS_OUT * counts_std <= _BOUND_SHARE * fit.n_public)
+        return cls(cells, ends, entry, resolution, by_class, effort)
 
 
 def _by_class(facts: TableFacts, entry: float) -> float:
@@ -219,7 +223,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     facts = TableFacts.of(schema, fit.target, level_groups)
     plan = fit.ledger.plan
     settings = Settings.of(fit, facts, level_groups, simulated)
-    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, ends=True)
+    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, ends=settings.ends)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = TwoResolutionCounts(layout)
@@ -247,7 +251,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     )
     chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED))
     return Fitted(
-        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "ends": True, "target": target},
+        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "ends": settings.ends, "target": target},
         parameters=chain.to_arrays(),
         measurements=(*_count_measurements(counts, counting), *_moment_measurements(noisy, moments)),
     )
