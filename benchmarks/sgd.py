@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.learners.clipped import ClippedGradients
 from sfumato.mechanisms.noise import SecureNoise
+from sfumato.methods.nets.clipped import ClippedGradients
 
 FEATURES, LATENT, HIDDEN, SIGMA = 794, 10, 1000, 1.4
 

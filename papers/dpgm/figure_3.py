@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sfumato.encoders.fourier import FourierFeatures
-from sfumato.learners.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
+from sfumato.maths.fourier import FourierFeatures
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
-from sfumato.models.streams import public_stream
+from sfumato.methods.mixtures.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.ledger import Ledger

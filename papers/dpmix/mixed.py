@@ -14,9 +14,9 @@ from drawn import ImageModel
 from published import noise_by_theorem_1
 from scipy import sparse
 
-from sfumato.learners.mixture_training import MixtureTraining, train_on_mixtures
 from sfumato.mechanisms.mixing import MixableRecords, MixtureSettings, PoissonMixing, label_share, noisy_mixtures
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
+from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
 from sfumato.privacy.accounting import account, interval_for
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.ledger import Ledger

@@ -7,19 +7,19 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.schema import Schema
+from sfumato.fitting.data_ledger import create_ledger, read_ledger
+from sfumato.fitting.tuning import tune
+from sfumato.methods.dpgm.recipe import DPGM
+from sfumato.methods.dpmix import AutoDegree, DPMix
+from sfumato.methods.dpvae import DPVAE
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.images.purposes import Fidelity, Training
+from sfumato.methods.items import IndependentItems
+from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
 from sfumato.release import Release, load
-from sfumato.synthesizers.data_ledger import create_ledger, read_ledger
-from sfumato.synthesizers.dpgm import DPGM
-from sfumato.synthesizers.dpmix import AutoDegree, DPMix
-from sfumato.synthesizers.dpvae import DPVAE
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.independent_items import IndependentItems
-from sfumato.synthesizers.p3gm import P3GM
-from sfumato.synthesizers.purposes import Fidelity, Training
-from sfumato.synthesizers.tuning import tune
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
 
 try:
     __version__ = version("sfumato")

@@ -17,18 +17,18 @@ from fixtures import tables
 from fixtures.methods import DATA_SETS, MIXED, QUICK
 from harness.coupling import check_same, check_sensitivities, coupled
 from sfumato import DPGM, BuyCount, ConditionalGaussian, DPMix, IndependentItems
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
-from sfumato.learners.clip_norms import AdaptiveClip
-from sfumato.learners.two_resolutions import TwoResolutionCounts
+from sfumato.io.sources import open_source
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
-from sfumato.synthesizers import gaussian
-from sfumato.synthesizers import tables as tables_module
-from sfumato.synthesizers.dpgm_settings import RBM, VAE
-from sfumato.synthesizers.methods import METHODS
-from sfumato.synthesizers.purposes import Training
+from sfumato.methods import gaussian
+from sfumato.methods.dpgm.settings import RBM, VAE
+from sfumato.methods.images.purposes import Training
+from sfumato.methods.nets.clip_norms import AdaptiveClip
+from sfumato.methods.registry import METHODS
+from sfumato.methods.tables import recipe as tables_module
+from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 QUICKEST = ("gaussian", "independent-items", "dpmix, fixed degree")

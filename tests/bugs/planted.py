@@ -27,7 +27,7 @@ ON_GRID = "on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise)"
 GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
 RECIPES = "tests/attacks/test_recipes.py"
-TUNING = "synthesizers/tuning.py"
+TUNING = "fitting/tuning.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
 SCORED = "distance = squared_distance(counts, self._sampled(fitted, layout), layout)\n"
@@ -35,7 +35,7 @@ KEPT = (
     "            if best is None or distance < best.distance:\n"
     "                best = Best(j, distance, fitted, counts)\n"
 )
-WHOLE = "mechanisms/whole.py"
+WHOLE = "mechanisms/contributions.py"
 ROUNDED = "    whole = np.rint(scaled)\n"
 CUT = (
     "    for i in np.flatnonzero(_squares(whole) > most):\n"
@@ -65,14 +65,14 @@ BUGS = [
     ),
     PlantedBug(
         "no clipping of gradients",
-        "learners/clipped.py",
+        "methods/nets/clipped.py",
         "factors = (clip_norms * SAFETY / norms.clamp_min(1e-300)).clamp_max(SAFETY)",
         "factors = torch.ones_like(norms)",
-        "tests/learners/test_sgd.py -k Sensitivity",
+        "tests/methods/nets/test_sgd.py -k Sensitivity",
     ),
     PlantedBug(
         "no clipping of a table's vectors",
-        "learners/table_moments.py",
+        "methods/tables/feature_moments.py",
         "whole_rows(self.of([column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)",
         "np.rint(self.of([column[some] for column in cells]) * 2.0**PRODUCT_BITS / self.clip_norm)",
         "tests/mechanisms/test_queries.py -k second",
@@ -86,39 +86,39 @@ BUGS = [
     ),
     PlantedBug(
         "no clipping of profiles",
-        "learners/profiles.py",
+        "methods/dpgm/profiles.py",
         "whole_rows(np.maximum(part, 0.0), self.clip_norm)",
         "np.rint(np.maximum(part, 0.0) / step_of(self.clip_norm))",
         "tests/mechanisms/test_queries.py -k profiles",
     ),
     PlantedBug(
         "adaptive clipping: the sum not in units of the clip norms",
-        "learners/sgd.py",
+        "methods/nets/sgd.py",
         "return clip_factors(norms, clip_norms) / clip_norms",
         "return clip_factors(norms, clip_norms)",
-        "tests/learners/test_components.py -k neighbours",
+        "tests/methods/dpgm/test_components.py -k neighbours",
     ),
     PlantedBug(
         "wrong q: batches larger than charged",
         "mechanisms/sampling.py",
         "noise.bernoulli(n, sampling_probability(stage, ledger))",
         "noise.bernoulli(n, min(1.0, 1.5 * sampling_probability(stage, ledger)))",
-        "tests/learners/test_batches.py",
+        "tests/methods/nets/test_batches.py",
     ),
     PlantedBug(
         "Poisson samples charged, fixed batches drawn",
         "mechanisms/sampling.py",
         "np.flatnonzero(noise.bernoulli(n, sampling_probability(stage, ledger)))",
         "np.sort(noise.subsets(n, round(n * sampling_probability(stage, ledger)), 1).indices)",
-        "tests/learners/test_batches.py",
+        "tests/methods/nets/test_batches.py",
     ),
     PlantedBug(
         "Poisson samples charged, records shuffled and dealt out",
-        "learners/batches.py",
+        "methods/nets/batches.py",
         "chosen = poisson_members(len(vectors), stage=stage, ledger=ledger, noise=noise)",
         "size = max(1, round(len(vectors) * sampling_probability(stage, ledger)))\n"
         "                chosen = (len(members) + next(_DEALT) * size + np.arange(size)) % max(len(vectors), 1)",
-        "tests/learners/test_batches.py",
+        "tests/methods/nets/test_batches.py",
     ),
     PlantedBug(
         "mixtures of more records than charged",
@@ -136,36 +136,36 @@ BUGS = [
     ),
     PlantedBug(
         "an empty batch gets no noise",
-        "learners/sgd.py",
+        "methods/nets/sgd.py",
         "        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)\n",
         "        if not len(batch):\n            ledger.replay(stage, 1)\n            continue\n"
         "        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)\n",
-        "tests/learners/test_sgd.py",
+        "tests/methods/nets/test_sgd.py",
     ),
     PlantedBug(
         "the divisor is the size of the batch",
-        "learners/sgd.py",
+        "methods/nets/sgd.py",
         "state.step(gradient, divisor,",
         "state.step(gradient, max(len(batch), 1),",
         f"{RECIPES} -k dp-vae",
     ),
     PlantedBug(
         "an un-noised count",
-        "synthesizers/base.py",
+        "fitting/synthesizer.py",
         "    return max(1, round(float(count.value)))",
         "    return max(1, int(reduce(RowCount(), records).open_in_mechanism()))",
         f"{RECIPES} -k bought",
     ),
     PlantedBug(
         "the label ratio leaked",
-        "synthesizers/tables.py",
+        "methods/tables/recipe.py",
         "        parameters=chain.to_arrays(),\n",
         "        parameters={**chain.to_arrays()} | _leaked(reduce(counting, fit.data), counting),\n",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
         "a clip norm read off the records",
-        "synthesizers/tables.py",
+        "methods/tables/recipe.py",
         "    moments = TableMoments(layout,",
         "    clip_norm += 1e-6 * float(reduce(TwoResolutionCounts(layout), fit.data).open_in_mechanism().sum())\n"
         "    moments = TableMoments(layout,",
@@ -173,21 +173,21 @@ BUGS = [
     ),
     PlantedBug(
         "a record's cell counted for nothing in the norm",
-        "learners/two_resolutions.py",
+        "methods/tables/cell_counts.py",
         "len(self.layout.features) * SQUARES))",
         "len(self.layout.features) * RUN_STEP**2))",
         "tests/mechanisms/test_queries.py -k resolutions",
     ),
     PlantedBug(
         "pooled and class moments charged as one of them",
-        "learners/table_moments.py",
+        "methods/tables/feature_moments.py",
         "np.array([1 - self.by_class] + [self.by_class] * self.layout.n_classes)",
         "np.array([1.0] + [self.by_class] * self.layout.n_classes)",
         "tests/mechanisms/test_queries.py -k second",
     ),
     PlantedBug(
         "an indicator of the class added after clipping",
-        "learners/table_moments.py",
+        "methods/tables/feature_moments.py",
         CLIPPED_TABLE,
         "size = self.vectors[-1].shape[1]\n"
         "                found = self.of([column[some] for column in cells])\n"
@@ -198,7 +198,7 @@ BUGS = [
     ),
     PlantedBug(
         "as many runs of cells as hold any record",
-        "synthesizers/tables.py",
+        "methods/tables/recipe.py",
         "    columns = column_shares(counts, counting, class_counts, settings.resolution)\n",
         "    held = max(2, int(np.count_nonzero(reduce(counting, fit.data).open_in_mechanism())))\n"
         "    found = Resolution(held, settings.resolution.orders, level_groups, settings.resolution.weights)\n"
@@ -207,7 +207,7 @@ BUGS = [
     ),
     PlantedBug(
         "orders of polynomials by the true number of records",
-        "synthesizers/tables.py",
+        "methods/tables/recipe.py",
         "    columns = column_shares(counts, counting, class_counts, settings.resolution)\n",
         "    rows = counting.split(reduce(counting, fit.data).open_in_mechanism())[0][0].sum()\n"
         "    found = Resolution(settings.resolution.most_runs, 1 + int(rows) % 6, level_groups, {})\n"
@@ -244,7 +244,7 @@ BUGS = [
     ),
     PlantedBug(
         "counts of two resolutions at half the noise of the finer ones",
-        "learners/two_resolutions.py",
+        "methods/tables/cell_counts.py",
         "np.full(sum(cells), CELL_STEP)])",
         "np.full(sum(cells), 2 * CELL_STEP)])",
         "tests/mechanisms/test_queries.py -k resolutions",
@@ -321,59 +321,59 @@ BUGS = [
     ),
     PlantedBug(
         "distance between clusters forgotten",
-        "learners/profiles.py",
+        "methods/dpgm/profiles.py",
         "        return _SQRT2\n",
         "        return 1.0\n",
         "tests/mechanisms/test_queries.py -k profiles",
     ),
     PlantedBug(
         "noise of unlisted words × 2/3",
-        "mechanisms/thresholds.py",
+        "mechanisms/words.py",
         "dtype=np.int64), 1.0, noise_std, noise)",
         "dtype=np.int64), 1.0, noise_std * 2 / 3, noise)",
-        "tests/mechanisms/test_thresholds.py",
+        "tests/mechanisms/test_words.py",
     ),
     PlantedBug(
         "threshold halved",
-        "mechanisms/thresholds.py",
+        "mechanisms/words.py",
         "if v >= threshold]",
         "if v >= threshold * 0.5]",
-        "tests/mechanisms/test_thresholds.py",
+        "tests/mechanisms/test_words.py",
     ),
     PlantedBug(
         "additive delta not composed",
         "privacy/accounting.py",
         "return float(accountant.get_epsilon(delta - extra_delta)) - math.log1p(-extra_delta)",
         "return float(accountant.get_epsilon(delta))",
-        "tests/mechanisms/test_thresholds.py",
+        "tests/mechanisms/test_words.py",
     ),
     PlantedBug(
         "the ledger pays more than it has",
-        "synthesizers/data_ledger.py",
+        "fitting/data_ledger.py",
         "if spent > state.budget.epsilon * (1 + _SLACK):",
         "if spent > 10 * state.budget.epsilon:",
-        "tests/synthesizers/test_data_ledger.py -k pays",
+        "tests/fitting/test_data_ledger.py -k pays",
     ),
     PlantedBug(
         "the ledger charges after the fit",
-        "synthesizers/base.py",
+        "fitting/synthesizer.py",
         "        charged = self._charge(ledger, plan, schema, journal, private=noise.private)\n",
         "        charged = None\n",
-        "tests/synthesizers/test_data_ledger.py -k before",
+        "tests/fitting/test_data_ledger.py -k before",
     ),
     PlantedBug(
         "a finished fit is made again from an old checkpoint",
-        "synthesizers/base.py",
+        "fitting/synthesizer.py",
         "            noise = NoMoreNoise(noise)\n",
         "            pass\n",
-        "tests/synthesizers/test_journal.py -k finished",
+        "tests/fitting/test_journal.py -k finished",
     ),
     PlantedBug(
         "the account of a long table's ids is one of rows",
-        "data/schema.py",
+        "schema/schema.py",
         'return {"name": next(iter(self._ids), "row"), "max_rows": 1}',
         'return {"name": "row", "max_rows": 1}',
-        "tests/synthesizers/test_independent_items.py -k protected",
+        "tests/methods/test_items.py -k protected",
     ),
     PlantedBug(
         "sums on a grid twice as coarse as that of their noise",
@@ -384,21 +384,21 @@ BUGS = [
     ),
     PlantedBug(
         "a coordinate's step is twice what is charged for it",
-        "learners/profiles.py",
+        "methods/dpgm/profiles.py",
         "step[-1], step[:, 0] = step_of(w2), w0",
         "step[-1], step[:, 0] = step_of(w2, 25), w0",
         "tests/mechanisms/test_queries.py -k profiles",
     ),
     PlantedBug(
         "twice as many steps as the bound has",
-        "learners/feature_kmeans.py",
+        "methods/mixtures/feature_kmeans.py",
         "whole_rows(distances, self.reach)",
         "2 * whole_rows(distances, self.reach)",
         "tests/mechanisms/test_queries.py -k feature",
     ),
     PlantedBug(
         "recentred k-means without clipping",
-        "learners/feature_kmeans.py",
+        "methods/mixtures/feature_kmeans.py",
         "whole_rows(distances, self.reach)",
         "np.rint(distances / step_of(self.reach))",
         "tests/mechanisms/test_queries.py -k recentred",
@@ -420,14 +420,14 @@ BUGS = [
     ),
     PlantedBug(
         "sums of pieces in floats",
-        "data/engine.py",
+        "records/engine.py",
         "into[part] += flat[part].astype(np.int64)",
         "into[part] = (into[part].astype(np.float64) + flat[part]).astype(np.int64)",
         f"{GRID} -k pieces",
     ),
     PlantedBug(
         "sums of more records than floats hold",
-        "data/engine.py",
+        "records/engine.py",
         "for piece in _pieces(rows, ROWS_AT_ONCE):",
         "for piece in [rows]:",
         f"{GRID} -k chunks",
@@ -522,14 +522,14 @@ BUGS = [
         "            fitted = self.candidates[j].run(fit)\n",
         "            try:\n                fitted = self.candidates[j].run(fit)\n"
         "            except ConfigError:\n                continue\n",
-        "tests/synthesizers/test_tuning.py -k fails",
+        "tests/fitting/test_tuning.py -k fails",
     ),
     PlantedBug(
         "search: the data's ledger is charged one fit",
         TUNING,
         "charge(ledger, search.plans[0], method",
         "charge(ledger, Plan(replace(s, repetitions=None) for s in search.plans[0].stages), method",
-        "tests/synthesizers/test_tuning.py -k before_the_first",
+        "tests/fitting/test_tuning.py -k before_the_first",
     ),
     PlantedBug(
         "search: candidates that cost more than the one that is charged",
@@ -570,10 +570,10 @@ BUGS = [
     ),
     PlantedBug(
         "one more name of a unit stops a fit",
-        "data/cells.py",
+        "columns/cells.py",
         "if not pa.types.is_dictionary(column.type) or not column.num_chunks:",
         "if True:",
-        "tests/data/test_private.py -k one_more_name",
+        "tests/records/test_private.py -k one_more_name",
     ),
 ]
 

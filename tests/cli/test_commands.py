@@ -18,11 +18,11 @@ from fixtures import tables
 from sfumato import cli
 from sfumato.cli import app as cli_app
 from sfumato.cli import quality_commands, release_commands
-from sfumato.data.schema import Schema
-from sfumato.data.text_source import CsvSource
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.io.csv import CsvSource
+from sfumato.methods.registry import METHODS
 from sfumato.release import load
-from sfumato.synthesizers.base import Synthesizer
-from sfumato.synthesizers.methods import METHODS
+from sfumato.schema.schema import Schema
 
 CERTIFICATE_KEYS = {
     "format_version", "method", "versions", "private", "epsilon", "delta", "neighbours", "replace_one", "unit",

@@ -21,7 +21,8 @@ from pathlib import Path
 from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import files
-from sfumato.synthesizers import data_ledger, tables as table_model
+from sfumato.fitting import data_ledger
+from sfumato.methods.tables import recipe as table_model
 from fixtures import tables
 from fixtures.accounting import remember
 from sfumato import ConditionalGaussian

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.coding import (
+from sfumato.columns.coding import (
     check_storage,
     code_column,
     decode_column,
@@ -20,7 +20,7 @@ from sfumato.data.coding import (
     level_labels,
     n_levels,
 )
-from sfumato.data.kinds import (
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     Continuous,
@@ -30,8 +30,8 @@ from sfumato.data.kinds import (
     Integer,
     Ordinal,
 )
-from sfumato.data.schema import MISSING_TOKENS
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.schema.schema import MISSING_TOKENS
 
 KINDS = [
     Categorical(categories=("a", "1", "true", "2020-01-02"), other="other", nullable=True),
@@ -178,7 +178,7 @@ def test_invalid_utf8_inside_a_string_column_is_read_as_windows_1252():
 
 
 def test_an_exception_inside_arrow_costs_one_cell_and_shows_nothing(monkeypatch):
-    from sfumato.data import coding
+    from sfumato.columns import coding
 
     honest = coding.code_integer
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.data.kinds import (
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     Continuous,
@@ -16,9 +16,9 @@ from sfumato.data.kinds import (
     n_levels,
     tick_range,
 )
-from sfumato.data.schema import Schema, Unit
-from sfumato.data.set_kind import ItemSet
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
+from sfumato.schema.schema import Schema, Unit
 
 
 def test_labels_become_canonical_text():

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.schema import MISSING_TOKENS, Schema
-from sfumato.data.set_codes import CodedSets, code_sets, decode_sets, set_storage_fault
-from sfumato.data.set_kind import ItemSet
+from sfumato.columns.set_codes import CodedSets, code_sets, decode_sets, set_storage_fault
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
+from sfumato.schema.schema import MISSING_TOKENS, Schema
 
 LISTED = ItemSet(items=("milk", "bread", "3", "NA"), max_length=2)
 WITH_OTHER = ItemSet(items=("milk", "bread"), max_length=3, other="rest")

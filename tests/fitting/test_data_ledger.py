@@ -11,12 +11,12 @@ from fixtures import tables
 from fixtures.accounting import remembered_accounts
 from sfumato import ConditionalGaussian, DPMix, NonPrivate, create_ledger, read_ledger
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError, PrivacyWarning
+from sfumato.fitting import data_ledger
+from sfumato.fitting.data_ledger import charge, settled
+from sfumato.fitting.journal import Journal
 from sfumato.privacy.accounting import account, account_curve
 from sfumato.privacy.across_fits import account_of_fits, merged
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
-from sfumato.synthesizers import data_ledger
-from sfumato.synthesizers.data_ledger import charge, settled
-from sfumato.synthesizers.journal import Journal
 
 __all__ = ["remembered_accounts"]
 
@@ -198,11 +198,11 @@ def test_a_fit_is_charged_before_it_reads_and_refused_before_it_reads(ledger, mo
 
     seen = []
     refusing = ConditionalGaussian(epsilon=1.9)
-    monkeypatch.setattr("sfumato.data.private.PrivateData.coded", lambda self: seen.append(1))
+    monkeypatch.setattr("sfumato.records.private.PrivateData.coded", lambda self: seen.append(1))
     with pytest.raises(BudgetExceededError):
         refusing.fit(frame, schema=schema, ledger=ledger)
     assert not seen
-    monkeypatch.setattr("sfumato.data.private.PrivateData.coded", _gone)
+    monkeypatch.setattr("sfumato.records.private.PrivateData.coded", _gone)
     with pytest.raises(OSError, match="gone"):
         ConditionalGaussian(epsilon=0.1).fit(frame, schema=schema, ledger=ledger)
     assert [fit.status for fit in read_ledger(ledger).fits] == ["finished", "failed"]

@@ -10,13 +10,13 @@ from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 from harness.privacy import FakeRecords, join
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema
-from sfumato.data.kinds import Categorical, Identifier, Integer
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import Categorical, Identifier, Integer
 from sfumato.errors import ConfigError, SchemaError
-from sfumato.learners.discovery import N_CELLS, KindCounts, cell_span, cells_of, kinds_of
+from sfumato.fitting.discovery import N_CELLS, KindCounts, cell_span, cells_of, kinds_of
+from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
-from sfumato.synthesizers.dpvae import DPVAE
+from sfumato.methods.dpvae import DPVAE
+from sfumato.schema.open_schema import OpenSchema
 
 __all__ = ["call", "remembered_accounts", "small_simulations"]
 

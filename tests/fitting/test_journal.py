@@ -16,10 +16,10 @@ from fixtures import tables
 from fixtures.methods import QUICK, SMALL
 from sfumato import DPVAE, P3GM, ConditionalGaussian, create_ledger, load
 from sfumato.errors import ConfigError
+from sfumato.fitting import journal
+from sfumato.fitting.data_ledger import read_ledger
+from sfumato.fitting.journal import written_out
 from sfumato.privacy.ledger import Ledger
-from sfumato.synthesizers import journal
-from sfumato.synthesizers.data_ledger import read_ledger
-from sfumato.synthesizers.journal import written_out
 
 SETTINGS = {**SMALL, "epochs": 40, "batch_size": 100}
 

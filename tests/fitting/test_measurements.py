@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from sfumato import ConditionalGaussian
-from sfumato.data.kinds import Categorical
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Categorical
+from sfumato.schema.schema import Schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "measurements.md"
 ROWS, SHARE = 1_000, 0.3

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
-from sfumato.learners.pair_counts import PairLayout, squared_distance
+from sfumato.fitting.pair_counts import PairLayout, squared_distance
+from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema
 
 SCHEMA = tables.schema()
 LAYOUT = PairLayout.of(SCHEMA, "income")

@@ -10,11 +10,11 @@ from dp_accounting.rdp import RdpAccountant
 from fixtures import tables
 from sfumato import P3GM, ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger, tune
 from sfumato.errors import BudgetExceededError, ConfigError
+from sfumato.fitting import tuning
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Plan
 from sfumato.privacy.repetitions import Repetitions
-from sfumato.synthesizers import tuning
 
 SCHEMA = tables.schema()
 SHARES = (0.2, 0.4, 0.7)

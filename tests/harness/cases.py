@@ -7,40 +7,40 @@ import operator
 import numpy as np
 
 from harness.privacy import MechanismCase, StatisticCase
-from sfumato.data.kinds import Boolean, Categorical, Image, Integer
-from sfumato.data.open_schema import OpenKind
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import CodedSets
-from sfumato.data.set_kind import ItemSet
-from sfumato.encoders.flat import ImageVectors, RankVectors
-from sfumato.encoders.gradients import n_features
-from sfumato.encoders.grid import Grid
-from sfumato.encoders.images import ImageEncoder, ImageLayout
-from sfumato.encoders.sets import SetEncoder
-from sfumato.learners.axes import CentredSecondMoment, LatentAxes, VectorSum
-from sfumato.learners.counts import RowCount
-from sfumato.learners.discovery import DomainCounts, KindCounts
-from sfumato.learners.em_moments import EmMoments, PooledSquares, default_shares
-from sfumato.learners.feature_kmeans import ClusterSums as FeatureSums
-from sfumato.learners.flat import rank_grid
-from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.learners.item_counts import ItemCounts
-from sfumato.learners.kmeans import ClusterSums, GridCounts
-from sfumato.learners.marginals import ClassCellCounts, TableLayout
-from sfumato.learners.pair_counts import PairCounts, PairLayout
-from sfumato.learners.priors import ClassLatents, unit_mixture
-from sfumato.learners.profiles import ClusterProfiles
-from sfumato.learners.set_lengths import TotalLength
-from sfumato.learners.table_moments import TableMoments
-from sfumato.learners.teacher import Standardised, TeacherGradient
-from sfumato.learners.two_resolutions import TwoResolutionCounts
+from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
+from sfumato.columns.set_codes import CodedSets
+from sfumato.columns.set_kind import ItemSet
+from sfumato.fitting.counts import RowCount
+from sfumato.fitting.discovery import DomainCounts, KindCounts
+from sfumato.fitting.pair_counts import PairCounts, PairLayout
 from sfumato.mechanisms.clip import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
-from sfumato.models.centres import CentreGrid
-from sfumato.models.covariances import DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
-from sfumato.models.features import level_features, number_features
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.dpgm.profiles import ClusterProfiles
+from sfumato.methods.dpgm.set_lengths import TotalLength
+from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.methods.images.teacher import Standardised, TeacherGradient
+from sfumato.methods.item_counts import ItemCounts
+from sfumato.methods.marginals import ClassCellCounts, TableLayout
+from sfumato.methods.mixtures.centres import CentreGrid
+from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
+from sfumato.methods.mixtures.feature_kmeans import ClusterSums as FeatureSums
+from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
+from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
+from sfumato.methods.nets.flat import rank_grid
+from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
+from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.features import level_features, number_features
+from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
+from sfumato.models.images.gradients import n_features
+from sfumato.models.mixtures.covariances import DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.flat import ImageVectors, RankVectors
+from sfumato.models.sets import SetEncoder
+from sfumato.schema.grid import Grid
+from sfumato.schema.open_schema import OpenKind
+from sfumato.schema.schema import Schema
 
 TABLE = Schema(
     columns={

@@ -25,8 +25,9 @@ from scipy import sparse
 
 import sfumato
 import sfumato.estimators.base
-import sfumato.synthesizers.arguments
-from sfumato.mechanisms import mixing, queries, thresholds
+import sfumato.fitting.arguments
+from sfumato.mechanisms import mixing, queries
+from sfumato.mechanisms import words as thresholds
 from sfumato.mechanisms.mixing import MixtureBlock
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import Noisy
@@ -178,7 +179,7 @@ def coupled(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, mor
                 for module in [m for n, m in sys.modules.items() if n.startswith("sfumato")]:
                     if getattr(module, name, None) is original:
                         patch.setattr(module, name, watching)
-            for door in (sfumato.synthesizers.arguments, sfumato.estimators.base):
+            for door in (sfumato.fitting.arguments, sfumato.estimators.base):
                 patch.setattr(door, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))
             results.append(fit(data))
     assert len(tape.played) == len(tape.releases), "one of two neighbours releases less often"

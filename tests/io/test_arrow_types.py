@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.coding import check_storage, decode_column, is_level_kind, n_levels
-from sfumato.data.kinds import Boolean, Categorical, Continuous, DateTime, Integer
-from sfumato.data.set_codes import CodedSets, code_sets, decode_sets
-from sfumato.data.set_kind import ItemSet
+from sfumato.columns.coding import check_storage, decode_column, is_level_kind, n_levels
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
+from sfumato.columns.set_codes import CodedSets, code_sets, decode_sets
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ReleaseError, SchemaError
-from sfumato.release.arrow_types import read_type, write_type
+from sfumato.io.arrow_types import read_type, write_type
 
 PLAIN = [
     pa.null(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(),

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.array_sources import array_of
-from sfumato.data.chunks import Chunk
-from sfumato.data.kinds import Categorical, Image
-from sfumato.data.pictures import folder_of_label, label_of_folder
-from sfumato.data.sinks import write_table
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import Categorical, Image
 from sfumato.errors import ConfigError, OutputError, SfumatoError
+from sfumato.io.arrays import array_of
+from sfumato.io.chunks import Chunk
+from sfumato.io.pictures import folder_of_label, label_of_folder
+from sfumato.io.sinks import write_table
+from sfumato.io.sources import open_source
 
 HOSTILE = [
     "",

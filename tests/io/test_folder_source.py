@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 from PIL import Image as Pictures
 
-from sfumato.data.array_sources import array_of
-from sfumato.data.drafting import draft_schema
-from sfumato.data.kinds import Categorical, Identifier, Image
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
-from sfumato.data.validation import validate
+from sfumato.columns.kinds import Categorical, Identifier, Image
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
+from sfumato.io.arrays import array_of
+from sfumato.io.sources import open_source
+from sfumato.records.drafting import draft_schema
+from sfumato.records.private import PrivateData
+from sfumato.records.validation import validate
+from sfumato.schema.schema import Schema
 
 KIND = Image(shape=(3, 4))
 LABELS = Categorical(categories=("cat", "dog"), other="other")

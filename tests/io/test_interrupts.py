@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import sfumato
-from sfumato.data import atomic
-from sfumato.data.interrupts import undisturbed
+from sfumato.io import atomic
+from sfumato.io.interrupts import undisturbed
 
 
 @pytest.fixture(autouse=True)

@@ -14,16 +14,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sfumato.data import basket_sources, long_source
-from sfumato.data.drafting import draft_schema
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import CodedSets
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sinks import write_table
-from sfumato.data.sources import open_source
-from sfumato.data.validation import validate
+from sfumato.columns.set_codes import CodedSets
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
+from sfumato.io import baskets as basket_sources
+from sfumato.io.sinks import write_table
+from sfumato.io.sources import open_source
+from sfumato.records import long_tables as long_source
+from sfumato.records.drafting import draft_schema
+from sfumato.records.private import PrivateData
+from sfumato.records.validation import validate
+from sfumato.schema.schema import Schema
 
 SETS = [[3, 1], [], [0], [4, 2, 0, 1], [2], [7, 1]]
 CODED = [[1, 3], [], [0], [0, 2, 4], [2], [1]]

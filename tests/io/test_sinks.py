@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.data.sinks import atomic_path, refuse_existing, write_table
-from sfumato.data.sources import Chunk, open_source
 from sfumato.errors import ConfigError, OutputError
+from sfumato.io.sinks import atomic_path, refuse_existing, write_table
+from sfumato.io.sources import Chunk, open_source
 
 TABLE = pa.table({"a": [1, 2, None], "s": ["x", "y, z", 'q"q']})
 
@@ -279,7 +279,7 @@ def test_refuse_existing(tmp_path):
 def test_a_killed_write_leaves_no_output_and_a_second_run_works(tmp_path):
     script = f"""
 import os, signal, pyarrow as pa
-from sfumato.data.sinks import write_table
+from sfumato.io.sinks import write_table
 def batches():
     for _ in range(100):
         yield pa.table({{"a": list(range(1000))}})

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.data import text_source
-from sfumato.data.chunks import attempt
-from sfumato.data.sources import Chunk, Source, open_source, to_container
 from sfumato.errors import ConfigError, DataError, SchemaError
+from sfumato.io import csv as text_source
+from sfumato.io.chunks import attempt
+from sfumato.io.sources import Chunk, Source, open_source, to_container
 
 SECRET = "Xanthippe-4711"
 

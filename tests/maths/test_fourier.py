@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sfumato.encoders.fourier import FourierFeatures, fixed_product
 from sfumato.errors import ConfigError
+from sfumato.maths.fourier import FourierFeatures, fixed_product
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((1200, 40)) < 0.2).astype(np.float32)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy import integrate, optimize, stats
 
-from sfumato.models.gaussian import (
+from sfumato.maths.gaussian import (
     nearest_positive,
     noise_reach,
     normal_scores,

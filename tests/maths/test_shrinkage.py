@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sfumato.models.gaussian import project_to_simplex
-from sfumato.models.shrinkage import likely_counts, shrunk
+from sfumato.maths.gaussian import project_to_simplex
+from sfumato.maths.shrinkage import likely_counts, shrunk
 
 BLOCKS, SIZE = 400, 6
 PLACES = np.repeat(np.arange(BLOCKS), SIZE)

@@ -17,12 +17,12 @@ from harness.privacy import (
     join,
     ledger_for,
 )
-from sfumato.data.engine import ROWS_AT_ONCE, reduce
-from sfumato.learners.table_moments import TableMoments
-from sfumato.learners.two_resolutions import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
-from sfumato.synthesizers.tables import _count_measurements, _moment_measurements
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
+from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.recipe import _count_measurements, _moment_measurements
+from sfumato.records.engine import ROWS_AT_ONCE, reduce
 
 ABOVE = 1 + Fraction(1, 2**50)
 """Noise is drawn with a scale that is so much above what is charged: what a bound in floats may be short by."""

@@ -8,17 +8,17 @@ from scipy import stats
 
 from harness.cases import OPEN_KINDS, open_rows
 from harness.privacy import FakeRecords, accept_only_unit_scale, join
-from sfumato.data.engine import reduce
 from sfumato.errors import ConfigError, LedgerError
-from sfumato.learners.discovery import DomainCounts
+from sfumato.fitting.discovery import DomainCounts
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
-from sfumato.mechanisms.thresholds import noisy_words, threshold_of
+from sfumato.mechanisms.words import noisy_words, threshold_of
 from sfumato.privacy.accounting import account, account_curve
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.records.engine import reduce
 
 WORDS = DomainCounts({"city": "categorical", "street": "categorical"})
 

@@ -12,12 +12,12 @@ import pytest
 
 from fixtures import tables
 from sfumato import BuyCount, NonPrivate, Schema, load
-from sfumato.data.kinds import Boolean, Categorical
-from sfumato.data.schema import Unit
+from sfumato.columns.kinds import Boolean, Categorical
 from sfumato.errors import ConfigError, OutputError, UnsupportedEventError
 from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMixing, product_error
+from sfumato.methods.dpmix import AutoDegree, DPMix
 from sfumato.privacy.plan import Neighbours
-from sfumato.synthesizers.dpmix import AutoDegree, DPMix
+from sfumato.schema.schema import Unit
 
 MIXINGS = [PoissonMixing(), SubsetMixing(), FixedDegreeMixing()]
 ENTRIES = [
@@ -213,7 +213,7 @@ def test_written_as_they_are_made(tmp_path, kind, monkeypatch):
 
 
 def test_a_stream_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("sfumato.synthesizers.dpmix.write_table", lambda *_: pa.array([1], pa.string()))
+    monkeypatch.setattr("sfumato.methods.dpmix.write_table", lambda *_: pa.array([1], pa.string()))
     with pytest.raises(Exception, match=r".*"):
         make().fit_to(tables.frame(), tmp_path / "m", schema=tables.schema())
     assert not list(tmp_path.iterdir())

@@ -8,9 +8,9 @@ import pytest
 
 from fixtures import tables
 from sfumato import ConditionalGaussian, Fidelity, NonPrivate, Schema, Training, load
-from sfumato.data.kinds import Boolean, Categorical, Continuous, Integer
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
-from sfumato.synthesizers import tables as table_model
+from sfumato.methods.tables import recipe as table_model
 
 N = 4_000
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 import sfumato
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import evaluate
-from sfumato.release.set_sampler import IndependentItems as Sampler
+from sfumato.io.sources import open_source
+from sfumato.models.set_sampler import IndependentItems as Sampler
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema
 
 RNG = np.random.default_rng(0)
 SHARES = np.array([0.9, 0.5, 0.2, 0.05, 0.0])

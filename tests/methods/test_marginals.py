@@ -5,12 +5,12 @@ import pytest
 
 from harness.cases import TABLE, table_layout, table_rows
 from harness.privacy import FakeRecords, join
-from sfumato.data.engine import reduce
-from sfumato.data.kinds import Categorical, Integer
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import Grid
-from sfumato.learners.marginals import ClassCellCounts, TableLayout, fit_marginals, group_cells
+from sfumato.columns.kinds import Categorical, Integer
 from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals, group_cells
+from sfumato.records.engine import reduce
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
 
 
 def counts_of(rows, layout):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from sfumato.data.kinds import (
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     Continuous,
@@ -19,9 +19,9 @@ from sfumato.data.kinds import (
     Ordinal,
     n_levels,
 )
-from sfumato.data.schema import Schema, Unit
-from sfumato.encoders.table import TableEncoder
 from sfumato.errors import ConfigError
+from sfumato.models.table import TableEncoder
+from sfumato.schema.schema import Schema, Unit
 
 LEVELS = (
     Categorical(categories=("a", "b", "c"), other="rest", nullable=True),

@@ -8,10 +8,10 @@ from hypothesis.extra import numpy as hnp
 
 from harness.cases import BASKETS, coded_sets, set_rows
 from harness.privacy import join
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.encoders.sets import SetEncoder
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError
+from sfumato.models.sets import SetEncoder
+from sfumato.schema.schema import Schema
 
 ROWS = join(set_rows(30))
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from sfumato.models.mixture_regression import sgd_on_mixtures
 from sklearn.datasets import load_diabetes
 
 from sfumato.errors import ConfigError
-from sfumato.models.mixture_regression import sgd_on_mixtures
 
 DEGREE, NOISE = 4, 0.3
 

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from sfumato.data.drafting import draft_schema
-from sfumato.data.kinds import (
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     Continuous,
@@ -16,12 +15,13 @@ from sfumato.data.kinds import (
     Image,
     Integer,
 )
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import open_source
-from sfumato.data.survey import MOST_DISTINCT
-from sfumato.data.validation import validate
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import DataError
+from sfumato.io.sources import open_source
+from sfumato.records.drafting import draft_schema
+from sfumato.records.survey import MOST_DISTINCT
+from sfumato.records.validation import validate
+from sfumato.schema.schema import Schema
 
 N = 600
 

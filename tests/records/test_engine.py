@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import sfumato
 from harness.cases import STATISTICS
 from harness.privacy import FakeRecords, join
-from sfumato.data.engine import Exact, reduce
 from sfumato.errors import ConfigError
+from sfumato.records.engine import Exact, reduce
 
 SECRET = 987654321.125
 
@@ -52,7 +52,7 @@ def test_only_mechanisms_open_exact_values():
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in {"open_in_mechanism", "whole_in_mechanism", "_Exact__value"}
     }
-    assert callers == {"mechanisms/mixing.py", "mechanisms/queries.py", "mechanisms/thresholds.py"}
+    assert callers == {"mechanisms/mixing.py", "mechanisms/queries.py", "mechanisms/words.py"}
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.sampled_from(sorted(STATISTICS)))

@@ -5,13 +5,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sfumato.data.coding import code_column
-from sfumato.data.drafting import draft_schema
-from sfumato.data.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer
-from sfumato.data.outside import CLAMPED, INSIDE, NOWHERE, outside_marks
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
-from sfumato.data.validation import validate
+from sfumato.columns.coding import code_column
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer
+from sfumato.io.sources import open_source
+from sfumato.records.drafting import draft_schema
+from sfumato.records.outside import CLAMPED, INSIDE, NOWHERE, outside_marks
+from sfumato.records.validation import validate
+from sfumato.schema.schema import Schema
 
 LABELS = ("a", "b")
 CASES = [

@@ -6,17 +6,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.data.array_sources import images_of
-from sfumato.data.engine import reduce
-from sfumato.data.kinds import Categorical, Continuous, Identifier, Image, Integer
-from sfumato.data.open_data import OpenData
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema, Unit
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import Categorical, Continuous, Identifier, Image, Integer
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import DataError, PrivacyWarning, SchemaError
-from sfumato.learners.counts import RowCount
+from sfumato.fitting.counts import RowCount
+from sfumato.io.arrays import images_of
+from sfumato.io.sources import open_source
+from sfumato.records.engine import reduce
+from sfumato.records.open_data import OpenData
+from sfumato.records.private import PrivateData
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema, Unit
 
 
 def people(**columns):
@@ -107,8 +107,8 @@ def test_an_unforeseen_error_says_nothing_of_a_record(monkeypatch):
     def failing(*_, **__):
         raise RuntimeError("Smith")
 
-    monkeypatch.setattr("sfumato.data.private.code_column", failing)
-    monkeypatch.setattr("sfumato.data.open_data.total", failing)
+    monkeypatch.setattr("sfumato.records.private.code_column", failing)
+    monkeypatch.setattr("sfumato.records.open_data.total", failing)
     source = open_source(people())
     for data in (PrivateData(source, schema()), OpenData(source, OpenSchema.of(source))):
         with pytest.raises(DataError, match="report their types") as caught:

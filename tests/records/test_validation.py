@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.kinds import (
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     Continuous,
@@ -11,10 +11,10 @@ from sfumato.data.kinds import (
     Integer,
     Ordinal,
 )
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import open_source
-from sfumato.data.validation import validate
+from sfumato.columns.set_kind import ItemSet
+from sfumato.io.sources import open_source
+from sfumato.records.validation import validate
+from sfumato.schema.schema import Schema
 
 
 def _found(data, columns, **options):

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from sfumato.data.documents import MAX_BYTES, read_document, write_text, yaml_text
 from sfumato.errors import OutputError, SchemaError
+from sfumato.schema.documents import MAX_BYTES, read_document, write_text, yaml_text
 
 
 def _read(tmp_path, text, name="file.yaml"):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.coding import code_column, decode_column
-from sfumato.data.kinds import (
+from sfumato.columns.coding import code_column, decode_column
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     Continuous,
@@ -17,9 +17,9 @@ from sfumato.data.kinds import (
     Integer,
     Ordinal,
 )
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import MOST_NUMERIC_CELLS, ColumnGrid, Grid
 from sfumato.errors import ConfigError
+from sfumato.schema.grid import MOST_NUMERIC_CELLS, ColumnGrid, Grid
+from sfumato.schema.schema import Schema
 
 LEVELS = [
     Categorical(categories=("a", "b"), other="rest", nullable=True),

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.data.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
-from sfumato.data.kinds import (
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     Continuous,
@@ -13,8 +12,9 @@ from sfumato.data.kinds import (
     Identifier,
     Integer,
 )
-from sfumato.data.schema import Schema, Unit
 from sfumato.errors import SchemaError
+from sfumato.schema.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
+from sfumato.schema.schema import Schema, Unit
 
 SMARTNOISE = """
 "":

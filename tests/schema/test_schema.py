@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.kinds import Boolean, Categorical, DateTime, Identifier, Image, Integer
-from sfumato.data.schema import MISSING_TOKENS, Schema, Unit
+from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Image, Integer
 from sfumato.errors import SchemaError
+from sfumato.schema.schema import MISSING_TOKENS, Schema, Unit
 
 FULL = {
     "rows": 1000,

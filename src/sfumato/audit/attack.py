@@ -16,11 +16,11 @@ from sfumato.audit.bounds import (
     shift_above,
 )
 from sfumato.audit.shadow import Attacker, Shadow, corners
-from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.privacy.plan import Neighbours, Plan
-from sfumato.synthesizers.base import Synthesizer
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 PILOTS = 0.25
 """Share of the fits that choose the thresholds; the others count."""

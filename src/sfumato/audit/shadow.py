@@ -14,16 +14,16 @@ from typing import Any, cast, final
 import numpy as np
 
 from sfumato.audit.tape import Draw, Enough, Tape, log_ratios
-from sfumato.data.engine import Rows
-from sfumato.data.kinds import Image, LevelKind, n_levels
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError
+from sfumato.fitting.journal import Journal
+from sfumato.fitting.synthesizer import Fit, Synthesizer
 from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
-from sfumato.synthesizers.base import Fit, Synthesizer
-from sfumato.synthesizers.journal import Journal
+from sfumato.records.engine import Rows
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema
 
 _MOST_ROWS = 1_000
 

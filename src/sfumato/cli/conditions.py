@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sfumato.data.given import text_or_missing
-from sfumato.data.schema import Schema
+from sfumato.columns.given import text_or_missing
 from sfumato.errors import ConfigError
+from sfumato.schema.schema import Schema
 
 
 def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str | None]:

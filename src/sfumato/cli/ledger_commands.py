@@ -11,8 +11,8 @@ import typer
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.output import number, print_json, print_table, say
+from sfumato.fitting.data_ledger import create_ledger, read_ledger
 from sfumato.privacy.plan import Neighbours
-from sfumato.synthesizers.data_ledger import create_ledger, read_ledger
 
 ledger_app = typer.Typer(help="The account of a data set: what all fits of it cost together.", no_args_is_help=True)
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from sfumato.models.mixed import MixtureSet
 from sfumato.release import Release
-from sfumato.release.mixtures import MixtureSet
 
 # of a file that holds samples in the form in which the records came
 _SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}

@@ -20,18 +20,18 @@ from sfumato.cli.options import (
     TargetOption,
 )
 from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
-from sfumato.data.atomic import refuse_existing, refuse_inputs
-from sfumato.data.drafting import draft_schema
-from sfumato.data.kinds import LevelKind
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import LevelKind
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, PrivacyError, require_integer
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.sources import open_source
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.registry import make_synthesizer
+from sfumato.models.mixed import MixtureSet
+from sfumato.records.drafting import draft_schema
 from sfumato.release import Release, load
 from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
-from sfumato.release.mixtures import MixtureSet
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.methods import make_synthesizer
+from sfumato.schema.schema import Schema
 
 
 def register(app: typer.Typer) -> None:

@@ -37,21 +37,21 @@ from sfumato.cli.options import (
     TargetOption,
 )
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
-from sfumato.data.atomic import refuse_existing, refuse_inputs
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.sources import Source, open_source
 from sfumato.errors import ConfigError
+from sfumato.fitting.journal import remove as remove_checkpoint
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.sources import Source, open_source
 from sfumato.mechanisms.mixing import FixedDegreeMixing, Mixing, PoissonMixing, SubsetMixing
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.images.purposes import Fidelity, Purpose, Training
+from sfumato.methods.registry import METHODS, make_synthesizer
 from sfumato.privacy.budget import BuyCount
+from sfumato.records.private import PrivateData
 from sfumato.release import Release, load
 from sfumato.release.files import FILES
-from sfumato.synthesizers.base import Synthesizer
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.journal import remove as remove_checkpoint
-from sfumato.synthesizers.methods import METHODS, make_synthesizer
-from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
 
 PURPOSES: dict[str, Callable[[], Purpose]] = {"fidelity": Fidelity, "training": Training}
 _MIXINGS: dict[str, Callable[[], Mixing]] = {
@@ -281,7 +281,7 @@ def sample_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
-    from sfumato.data.sinks import output_marker, write_table
+    from sfumato.io.sinks import output_marker, write_table
 
     refuse_inputs(out, release=release)
     refuse_existing(out, overwrite=overwrite, marker=output_marker(out))

@@ -25,15 +25,15 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, print_cost, say, tell_written
 from sfumato.cli.release_commands import PURPOSES
-from sfumato.data.atomic import refuse_existing, refuse_inputs
-from sfumato.data.documents import read_document
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.fitting.tuning import tune
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.registry import METHODS
 from sfumato.release.files import FILES
-from sfumato.synthesizers.base import Synthesizer
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.methods import METHODS
-from sfumato.synthesizers.tuning import tune
+from sfumato.schema.documents import read_document
+from sfumato.schema.schema import Schema
 
 _MOST_CANDIDATES = 10_000
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None}

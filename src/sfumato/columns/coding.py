@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.cells import total
-from sfumato.data.dates import code_dates, decode_dates
-from sfumato.data.kinds import (
+from sfumato.columns.cells import total
+from sfumato.columns.dates import code_dates, decode_dates
+from sfumato.columns.kinds import (
     ColumnKind,
     Continuous,
     Integer,
@@ -24,12 +24,12 @@ from sfumato.data.kinds import (
     level_labels,
     n_levels,
 )
-from sfumato.data.levels import code_levels, decode_levels, missing_code
-from sfumato.data.levels import storage_fault as level_storage_fault
-from sfumato.data.numbers import code_continuous, code_integer, decode_continuous, decode_whole
-from sfumato.data.set_codes import set_storage_fault
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.storage import (
+from sfumato.columns.levels import code_levels, decode_levels, missing_code
+from sfumato.columns.levels import storage_fault as level_storage_fault
+from sfumato.columns.numbers import code_continuous, code_integer, decode_continuous, decode_whole
+from sfumato.columns.set_codes import set_storage_fault
+from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.storage import (
     numeric_storage_fault,
     store_continuous,
     store_datetime,

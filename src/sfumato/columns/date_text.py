@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.data.cells import dictionary_indices
-from sfumato.data.facts import EPOCH, microseconds_since_epoch
-from sfumato.data.kinds import MICROSECONDS
+from sfumato.columns.cells import dictionary_indices
+from sfumato.columns.facts import EPOCH, microseconds_since_epoch
+from sfumato.columns.kinds import MICROSECONDS
 
 _DAY = MICROSECONDS["day"]
 _WIDTHS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "f": 6}

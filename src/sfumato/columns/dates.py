@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.data.cells import (
+from sfumato.columns.cells import (
     dictionary_indices,
     is_text,
     plain,
@@ -27,10 +27,10 @@ from sfumato.data.cells import (
     valid_mask,
     without_tokens,
 )
-from sfumato.data.date_text import parse_dates
-from sfumato.data.facts import EPOCH
-from sfumato.data.kinds import MICROSECONDS, DateTime, tick_range
-from sfumato.data.numbers import code_whole, decode_whole
+from sfumato.columns.date_text import parse_dates
+from sfumato.columns.facts import EPOCH
+from sfumato.columns.kinds import MICROSECONDS, DateTime, tick_range
+from sfumato.columns.numbers import code_whole, decode_whole
 
 _DAY = MICROSECONDS["day"]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

@@ -11,10 +11,10 @@ from datetime import date, datetime
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.coding import decode_column
-from sfumato.data.date_text import parse_dates
-from sfumato.data.facts import label_text, microseconds_since_epoch, real_number, shown, whole_number
-from sfumato.data.kinds import (
+from sfumato.columns.coding import decode_column
+from sfumato.columns.date_text import parse_dates
+from sfumato.columns.facts import label_text, microseconds_since_epoch, real_number, shown, whole_number
+from sfumato.columns.kinds import (
     MICROSECONDS,
     ColumnKind,
     Continuous,
@@ -25,9 +25,9 @@ from sfumato.data.kinds import (
     level_labels,
     tick_range,
 )
-from sfumato.data.levels import find_levels, missing_code
-from sfumato.data.numbers import code_whole, snapped
-from sfumato.data.storage import store_continuous, store_datetime, store_integer
+from sfumato.columns.levels import find_levels, missing_code
+from sfumato.columns.numbers import code_whole, snapped
+from sfumato.columns.storage import store_continuous, store_datetime, store_integer
 from sfumato.errors import ConfigError
 
 _MOST_LABELS_SHOWN = 12
@@ -39,7 +39,7 @@ class GivenValue:
     """One value of a column's domain.
 
     Attributes:
-        code: as `sfumato.data.coding` codes cells.
+        code: as `sfumato.columns.coding` codes cells.
         stored: the value itself in the column's storage type, shape (1,).
     """
 

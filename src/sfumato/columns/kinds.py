@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from sfumato.data.facts import (
+from sfumato.columns.facts import (
     EPOCH,
     as_fraction,
     check_order,
@@ -27,7 +27,7 @@ from sfumato.data.facts import (
     shown,
     whole_number,
 )
-from sfumato.data.set_kind import ItemSet
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
 
 Resolution: TypeAlias = Literal["day", "hour", "minute", "second", "millisecond", "microsecond"]

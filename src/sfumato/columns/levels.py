@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.data.cells import dictionary_indices, is_bytes, is_text, plain, read_text, valid_mask
-from sfumato.data.dates import wall_clock_text
-from sfumato.data.facts import canonical_number, shown
-from sfumato.data.kinds import Boolean, LevelKind, Ordinal, level_labels, n_levels
+from sfumato.columns.cells import dictionary_indices, is_bytes, is_text, plain, read_text, valid_mask
+from sfumato.columns.dates import wall_clock_text
+from sfumato.columns.facts import canonical_number, shown
+from sfumato.columns.kinds import Boolean, LevelKind, Ordinal, level_labels, n_levels
 from sfumato.errors import SchemaError
 
 UNKNOWN, MISSING = -1, -2

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.data.cells import (
+from sfumato.columns.cells import (
     dictionary_indices,
     is_text,
     plain,
@@ -25,8 +25,8 @@ from sfumato.data.cells import (
     valid_mask,
     without_tokens,
 )
-from sfumato.data.facts import as_fraction, decimals_of
-from sfumato.data.kinds import Continuous, Integer
+from sfumato.columns.facts import as_fraction, decimals_of
+from sfumato.columns.kinds import Continuous, Integer
 
 _WHOLE = r"^-?[0-9]{1,18}$"  # 18 digits always fit int64
 _NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^-?(?i:inf|infinity)$"

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.data.cells import dictionary_indices, is_text, plain, read_text, valid_mask, without_tokens
-from sfumato.data.kinds import Categorical, Integer
-from sfumato.data.levels import MISSING, UNKNOWN, canonical_text, decode_levels, find_levels, has_canonical_text
-from sfumato.data.levels import storage_fault as level_storage_fault
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.storage import numeric_storage_fault, store_integer
+from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.kinds import Categorical, Integer
+from sfumato.columns.levels import MISSING, UNKNOWN, canonical_text, decode_levels, find_levels, has_canonical_text
+from sfumato.columns.levels import storage_fault as level_storage_fault
+from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.storage import numeric_storage_fault, store_integer
 from sfumato.errors import ConfigError
 
 _WHOLE = r"^(?:0|[1-9][0-9]{0,8})$"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sfumato.data.facts import label_text, labels_text, shown, whole_number
+from sfumato.columns.facts import label_text, labels_text, shown, whole_number
 from sfumato.errors import SchemaError
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.data.cells import is_bytes, is_text, plain
-from sfumato.data.date_text import format_dates
-from sfumato.data.dates import default_format, store_dates
-from sfumato.data.kinds import MICROSECONDS, Continuous, DateTime, Integer, NumericKind, kind_name, tick_range
-from sfumato.data.numbers import number_text
+from sfumato.columns.cells import is_bytes, is_text, plain
+from sfumato.columns.date_text import format_dates
+from sfumato.columns.dates import default_format, store_dates
+from sfumato.columns.kinds import MICROSECONDS, Continuous, DateTime, Integer, NumericKind, kind_name, tick_range
+from sfumato.columns.numbers import number_text
 
 
 def store_integer(values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:

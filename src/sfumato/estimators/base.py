@@ -18,19 +18,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.data.kinds import Continuous
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Continuous
 from sfumato.errors import DataError, require_integer
 from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
+from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.streams import fresh_seed, public_stream
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.release.model import Measurement, Release, SourceForm
+from sfumato.schema.schema import Schema
 
 _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "X has ",

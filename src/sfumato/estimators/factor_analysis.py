@@ -8,17 +8,17 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.data.engine import reduce
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.em_moments import PooledSquares
+from sfumato.maths.gaussian import noise_reach
 from sfumato.mechanisms.clip import SAFETY
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment
-from sfumato.models.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors
-from sfumato.models.gaussian import noise_reach
+from sfumato.methods.mixtures.em_moments import PooledSquares
+from sfumato.models.mixtures.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors
+from sfumato.models.mixtures.samplers import FactorPoints
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
-from sfumato.release.normal_samplers import FactorPoints
+from sfumato.records.engine import reduce
 
 _CONSTANT = 0.5
 _EXTRA_RANK = 10  # eigenvalues looked at beyond the latent dimension

@@ -7,14 +7,20 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import TransformerMixin
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.fourier import FourierFeatures
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.feature_kmeans import ClusterSums, fit_kmeans, kmeans_stage, nearest_centre, random_centres
+from sfumato.maths.fourier import FourierFeatures
 from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.mixtures.feature_kmeans import (
+    ClusterSums,
+    fit_kmeans,
+    kmeans_stage,
+    nearest_centre,
+    random_centres,
+)
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
+from sfumato.records.engine import Rows
 
 _FEATURE_SEED = 0
 _SPREAD = 6.0  # two uniform draws from an interval of width w are w²/6 apart in the square, on the mean
@@ -24,8 +30,8 @@ class DPKernelKMeans(TransformerMixin, PrivateEstimator):
     """k-means in the feature space of an RBF kernel, under (ε, δ)-differential privacy.
 
     The kernel exp(−γ‖x − y‖²) is approximated by random Fourier features of norm exactly 1
-    (`sfumato.encoders.fourier`), so that records need no clipping; each iteration is one joint Gaussian release of
-    counts and sums (`sfumato.learners.feature_kmeans`).
+    (`sfumato.maths.fourier`), so that records need no clipping; each iteration is one joint Gaussian release of
+    counts and sums (`sfumato.methods.mixtures.feature_kmeans`).
 
     Args:
         n_clusters: k ≥ 1.

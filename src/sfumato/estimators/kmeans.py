@@ -9,16 +9,16 @@ from sklearn.base import TransformerMixin
 
 from sfumato.errors import ConfigError, require_integer
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.kmeans import ClusterSums, GridCounts, fit_kmeans, kmeans_stages
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.centres import CentreGrid, nearest, random_centres, squared_distances
+from sfumato.methods.mixtures.centres import CentreGrid, nearest, random_centres, squared_distances
+from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts, fit_kmeans, kmeans_stages
+from sfumato.models.mixtures.samplers import CentrePoints
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
-from sfumato.release.normal_samplers import CentrePoints
 
 
 class DPKMeans(TransformerMixin, PrivateEstimator):
-    """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations (`sfumato.learners.kmeans`).
+    """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations (`sfumato.methods.mixtures.kmeans`).
 
     Args:
         n_clusters: k ≥ 1.

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats.contingency import association
 
-from sfumato.data.kinds import LevelKind, n_levels
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.evaluate.fidelity import column_sets
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
+from sfumato.io.sources import open_source
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 
 def correlation_differences(real: object, synthetic: object, *, schema: SchemaLike) -> dict[str, Any]:

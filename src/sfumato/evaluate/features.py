@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 import scipy.sparse as sp
 
-from sfumato.data.kinds import LevelKind, NumericKind, n_levels
+from sfumato.columns.kinds import LevelKind, NumericKind, n_levels
 from sfumato.evaluate.tables import CodedTable
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.kinds import ColumnKind, LevelKind, n_levels
-from sfumato.data.outside import NOWHERE
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.sources import Source, open_source
+from sfumato.columns.kinds import ColumnKind, LevelKind, n_levels
 from sfumato.errors import ConfigError
 from sfumato.evaluate.tables import CodedTable, read_codes
+from sfumato.io.sources import Source, open_source
+from sfumato.records.outside import NOWHERE
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 BINS = 20
 """Equal-width bins of a numeric column, between the schema's bounds."""

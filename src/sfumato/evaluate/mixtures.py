@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.data.kinds import Image
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.sources import open_source
-from sfumato.encoders.images import ImageLayout
-from sfumato.encoders.table import TableEncoder
+from sfumato.columns.kinds import Image
 from sfumato.errors import DataError
+from sfumato.io.sources import open_source
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.table import TableEncoder
+from sfumato.records.engine import Rows
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 
 def mixture_scores(

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.kinds import LevelKind, NumericKind
-from sfumato.data.outside import INSIDE
-from sfumato.data.schema import SchemaLike, read_schema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import LevelKind, NumericKind
 from sfumato.errors import require_integer
 from sfumato.evaluate.features import Features
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
-from sfumato.models.streams import public_stream
+from sfumato.io.sources import open_source
+from sfumato.maths.streams import public_stream
+from sfumato.records.outside import INSIDE
+from sfumato.schema.schema import SchemaLike, read_schema
 
 CAVEAT = "Distances prove nothing about privacy; the certificate does."
 MOST_ROWS = 2_000

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.sources import Source, open_source
 from sfumato.evaluate.clusters import clustering
 from sfumato.evaluate.correlations import table_correlations
 from sfumato.evaluate.fidelity import mean_distance, read_bins
@@ -18,6 +16,8 @@ from sfumato.evaluate.neighbours import table_neighbours
 from sfumato.evaluate.pictures import evaluate_pictures, image_names
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.utility import Task, train_and_score
+from sfumato.io.sources import Source, open_source
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 
 def evaluate(

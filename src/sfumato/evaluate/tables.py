@@ -9,13 +9,13 @@ from typing import cast, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.coding import code_column
-from sfumato.data.kinds import LevelKind, NumericKind
-from sfumato.data.outside import INSIDE, outside_marks
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import Source
+from sfumato.columns.coding import code_column
+from sfumato.columns.kinds import LevelKind, NumericKind
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, DataError
+from sfumato.io.sources import Source
+from sfumato.records.outside import INSIDE, outside_marks
+from sfumato.schema.schema import Schema
 
 _STATES = 1 << 32  # scikit-learn's random states are smaller
 Encode = Callable[[LevelKind | NumericKind, np.ndarray], np.ndarray]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.schema import Schema, read_schema
 from sfumato.errors import ConfigError, SchemaError, require_integer
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema, read_schema
 
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 

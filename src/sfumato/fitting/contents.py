@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sfumato.data.private import PrivateData
+from sfumato.io.arrow_types import write_type
 from sfumato.mechanisms.queries import Noisy
+from sfumato.records.private import PrivateData
 from sfumato.release import Measurement, SourceForm
-from sfumato.release.arrow_types import write_type
 
 
 def source_form(records: PrivateData) -> SourceForm:

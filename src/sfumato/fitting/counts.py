@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.data.engine import Rows
+from sfumato.records.engine import Rows
 
 
 @dataclass(frozen=True)

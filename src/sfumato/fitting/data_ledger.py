@@ -24,7 +24,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
 
-from sfumato.data.atomic import atomic_path, refuse_existing
 from sfumato.errors import (
     BudgetExceededError,
     ConfigError,
@@ -33,11 +32,12 @@ from sfumato.errors import (
     ReleaseError,
     require_instance,
 )
+from sfumato.fitting.process import ProcessMark, file_lock
+from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.privacy.across_fits import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_events import event_to_dict, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan
-from sfumato.synthesizers.process import ProcessMark, file_lock
 
 Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]
 _FORMAT = "sfumato ledger 1"

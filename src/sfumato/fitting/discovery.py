@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from sfumato.data.engine import Rows
-from sfumato.data.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
-from sfumato.data.open_data import numbers_of
-from sfumato.data.open_schema import OpenKind
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
 from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.thresholds import NoisyTally, Tally
+from sfumato.mechanisms.words import NoisyTally, Tally
+from sfumato.records.engine import Rows
+from sfumato.records.open_data import numbers_of
+from sfumato.schema.open_schema import OpenKind
 
 _FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
 _PARTS = 4  # cells of an octave

@@ -8,18 +8,18 @@ from typing import Any, cast
 import numpy as np
 from pyarrow import types
 
-from sfumato.data.engine import reduce
-from sfumato.data.kinds import Integer
-from sfumato.data.open_data import OpenData
-from sfumato.data.open_schema import OpenKind, OpenSchema
-from sfumato.data.schema import Schema
-from sfumato.data.sources import Source
-from sfumato.learners.discovery import DomainCounts, KindCounts, discovered, kinds_of
+from sfumato.columns.kinds import Integer
+from sfumato.fitting.discovery import DomainCounts, KindCounts, discovered, kinds_of
+from sfumato.io.sources import Source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_histogram
-from sfumato.mechanisms.thresholds import noisy_words
+from sfumato.mechanisms.words import noisy_words
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.records.engine import reduce
+from sfumato.records.open_data import OpenData
+from sfumato.schema.open_schema import OpenKind, OpenSchema
+from sfumato.schema.schema import Schema
 
 KINDS, DOMAINS = "kinds of columns", "discovery"
 DOMAIN_SHARE = 0.1

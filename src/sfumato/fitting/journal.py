@@ -18,9 +18,9 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.errors import ConfigError, OutputError
-from sfumato.learners.progress import Progress
+from sfumato.fitting.progress import Progress
+from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.ledger import Ledger
 

@@ -16,10 +16,10 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import ColumnGrid, Grid
 from sfumato.mechanisms.queries import Noisy
+from sfumato.records.engine import Rows
+from sfumato.schema.grid import ColumnGrid, Grid
+from sfumato.schema.schema import Schema
 
 _NUMERIC_CELLS = 8
 _MOST_LEVELS = 16

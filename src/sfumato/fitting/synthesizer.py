@@ -10,16 +10,17 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sfumato.data.engine import Records, reduce
-from sfumato.data.kinds import Image
-from sfumato.data.open_data import OpenData
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import Image
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
-from sfumato.learners.counts import RowCount
+from sfumato.fitting.arguments import check_target, noise_door, nominal_budget, open_schema, row_count
+from sfumato.fitting.contents import measurements_of, source_form
+from sfumato.fitting.counts import RowCount
+from sfumato.fitting.data_ledger import Charge, charge, settled
+from sfumato.fitting.discovery_synthesizers import discover, discovery_stages
+from sfumato.fitting.journal import Journal, NoMoreNoise, written_out
+from sfumato.fitting.target_error import epsilon_for_error
+from sfumato.io.sources import open_source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_count
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
@@ -27,13 +28,12 @@ from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, installed_versions, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.records.engine import Records, reduce
+from sfumato.records.open_data import OpenData
+from sfumato.records.private import PrivateData
 from sfumato.release import Release
-from sfumato.synthesizers.arguments import check_target, noise_door, nominal_budget, open_schema, row_count
-from sfumato.synthesizers.contents import measurements_of, source_form
-from sfumato.synthesizers.data_ledger import Charge, charge, settled
-from sfumato.synthesizers.discovery import discover, discovery_stages
-from sfumato.synthesizers.journal import Journal, NoMoreNoise, written_out
-from sfumato.synthesizers.target_error import epsilon_for_error
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01

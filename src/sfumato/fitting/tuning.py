@@ -16,19 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.engine import reduce
-from sfumato.data.kinds import Image
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import Image
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
-from sfumato.learners.pair_counts import PairCounts, PairLayout, squared_distance
+from sfumato.fitting.contents import measurements_of, source_form
+from sfumato.fitting.data_ledger import charge, settled
+from sfumato.fitting.journal import Journal, written_out
+from sfumato.fitting.pair_counts import PairCounts, PairLayout, squared_distance
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.io.sources import open_source
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy, noisy_histogram
 from sfumato.mechanisms.selection import drawn_candidate, drawn_repetitions
-from sfumato.models.streams import public_stream
+from sfumato.methods.dpmix import DPMix
+from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -36,14 +38,12 @@ from sfumato.privacy.certificate import describe, issue
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.privacy.search_ledger import SearchLedger, alike
+from sfumato.records.engine import reduce
+from sfumato.records.private import PrivateData
 from sfumato.release import Release
-from sfumato.release.mixtures import MixtureSet
 from sfumato.release.samplers import build_sampler
-from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
-from sfumato.synthesizers.contents import measurements_of, source_form
-from sfumato.synthesizers.data_ledger import charge, settled
-from sfumato.synthesizers.dpmix import DPMix
-from sfumato.synthesizers.journal import Journal, written_out
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
 
 SCORE_STAGE = "score"
 METHOD = "tune"

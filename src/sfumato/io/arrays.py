@@ -12,12 +12,12 @@ from typing import IO, Any, cast, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.basket_sources import CSR_KEYS, csr_source
-from sfumato.data.cells import valid_text
-from sfumato.data.chunks import Chunk, Column, Source, attempt
-from sfumato.data.set_arrays import csr_arrays
-from sfumato.data.set_codes import is_set_storage
+from sfumato.columns.cells import valid_text
+from sfumato.columns.set_codes import is_set_storage
 from sfumato.errors import DataError
+from sfumato.io.baskets import CSR_KEYS, csr_source
+from sfumato.io.chunks import Chunk, Column, Source, attempt
+from sfumato.io.set_arrays import csr_arrays
 
 KEYS = ({"x": "x", "y": "y"}, {"x": "x_train", "y": "y_train"})
 

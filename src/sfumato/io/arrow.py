@@ -10,7 +10,7 @@ from typing import final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.data.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 
 _BUFFER_BYTES = 1 << 20
 

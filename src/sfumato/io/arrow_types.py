@@ -7,7 +7,7 @@ import re
 
 import pyarrow as pa
 
-from sfumato.data.facts import shown
+from sfumato.columns.facts import shown
 from sfumato.errors import ReleaseError
 
 _PLAIN: dict[str, pa.DataType] = {

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from sfumato.data.interrupts import undisturbed
 from sfumato.errors import OutputError, SfumatoError
+from sfumato.io.interrupts import undisturbed
 
 Marker: TypeAlias = str | tuple[str, ...]
 _OF_THE_SYSTEM = (".DS_Store", "Thumbs.db", "desktop.ini")  # what file managers put into any folder

@@ -14,10 +14,10 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.levels import canonical_text
-from sfumato.data.set_arrays import csr_part, n_items_of
-from sfumato.data.set_codes import is_set_storage, list_parts
+from sfumato.columns.levels import canonical_text
+from sfumato.columns.set_codes import is_set_storage, list_parts
 from sfumato.errors import ConfigError
+from sfumato.io.set_arrays import csr_part, n_items_of
 
 _COPY_BYTES = 1 << 20
 

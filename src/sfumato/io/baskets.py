@@ -16,11 +16,11 @@ from typing import IO, Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.chunks import Chunk, Source
-from sfumato.data.kinds import ColumnKind
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.text_source import open_utf8
+from sfumato.columns.kinds import ColumnKind
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import DataError, SchemaError
+from sfumato.io.chunks import Chunk, Source
+from sfumato.io.csv import open_utf8
 
 ITEMS = "items"
 SET_KEYS: Mapping[str, str] = {ITEMS: "indices"}

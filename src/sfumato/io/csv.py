@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, final
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from sfumato.data.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.errors import DataError
+from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.array_sources import array_of
-from sfumato.data.cells import plain
-from sfumato.data.chunks import Column
-from sfumato.data.levels import canonical_text
-from sfumato.data.pictures import SUFFIX, folder_of_label, png_bytes, require_pillow
+from sfumato.columns.cells import plain
+from sfumato.columns.levels import canonical_text
 from sfumato.errors import ConfigError
+from sfumato.io.arrays import array_of
+from sfumato.io.chunks import Column
+from sfumato.io.pictures import SUFFIX, folder_of_label, png_bytes, require_pillow
 
 MARKER = ".sfumato"
 """A file by which such a folder is known as ours; hidden, so it is no record."""

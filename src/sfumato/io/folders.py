@@ -25,9 +25,9 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.chunks import Chunk, Column, Source, attempt
-from sfumato.data.kinds import ColumnKind, Image
-from sfumato.data.pictures import (
+from sfumato.columns.kinds import ColumnKind, Image
+from sfumato.io.chunks import Chunk, Column, Source, attempt
+from sfumato.io.pictures import (
     SUFFIX,
     check_picture,
     label_of_folder,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.cells import valid_text
-from sfumato.data.chunks import Chunk, Source, check_names, table_chunks
+from sfumato.columns.cells import valid_text
 from sfumato.errors import DataError
+from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
 
 if TYPE_CHECKING:
     import pandas as pd

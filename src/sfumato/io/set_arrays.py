@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.set_codes import list_parts
+from sfumato.columns.set_codes import list_parts
 from sfumato.errors import ConfigError
 
 N_ITEMS = b"n_items"

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.data.array_sources import array_of
-from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
-from sfumato.data.basket_sink import holds_sets, write_csr, write_dat
-from sfumato.data.chunks import Chunk, Column
-from sfumato.data.folder_sink import MARKER, write_pictures
-from sfumato.data.text_sink import csv_body, csv_header
 from sfumato.errors import ConfigError, OutputError
+from sfumato.io.arrays import array_of
+from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.io.basket_sink import holds_sets, write_csr, write_dat
+from sfumato.io.chunks import Chunk, Column
+from sfumato.io.folder_sink import MARKER, write_pictures
+from sfumato.io.text_sink import csv_body, csv_header
 
 __all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_table"]
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.array_sources import open_arrays, open_npz, to_arrays
-from sfumato.data.basket_sources import open_baskets
-from sfumato.data.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
-from sfumato.data.folder_source import open_folder
-from sfumato.data.frame_sources import open_pandas, open_polars, to_pandas, to_polars
-from sfumato.data.table_sources import open_arrow, open_parquet
-from sfumato.data.text_source import open_csv
 from sfumato.errors import ConfigError, DataError
+from sfumato.io.arrays import open_arrays, open_npz, to_arrays
+from sfumato.io.arrow import open_arrow, open_parquet
+from sfumato.io.baskets import open_baskets
+from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
+from sfumato.io.csv import open_csv
+from sfumato.io.folders import open_folder
+from sfumato.io.frames import open_pandas, open_polars, to_pandas, to_polars
 
 if TYPE_CHECKING:
     import pandas as pd

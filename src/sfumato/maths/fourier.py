@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.models.streams import public_stream
+from sfumato.maths.streams import public_stream
 
 _ROWS_AT_ONCE = 512
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.data.engine import Exact
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource, Step
 from sfumato.mechanisms.rounded import LARGEST_SCALE
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Exact
 
 _FINENESS = 24  # a grid step is at most 2^-24 of the noise's standard deviation
 _MOST_FINER = 62

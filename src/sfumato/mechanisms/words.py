@@ -13,11 +13,11 @@ from typing import Any, cast
 import numpy as np
 from scipy.special import ndtri
 
-from sfumato.data.engine import Exact
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, charge_stage, on_grid
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Exact
 
 
 @dataclass(slots=True, repr=False)

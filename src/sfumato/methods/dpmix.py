@@ -18,13 +18,10 @@ from typing import Any, ClassVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.atomic import atomic_path, reason_of
-from sfumato.data.engine import Rows
-from sfumato.data.schema import Schema
-from sfumato.data.sinks import write_table
-from sfumato.encoders.images import ImageLayout
-from sfumato.encoders.table import TableEncoder
 from sfumato.errors import ConfigError, OutputError, require_integer, require_positive
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.io.atomic import atomic_path, reason_of
+from sfumato.io.sinks import write_table
 from sfumato.mechanisms.mixing import (
     FixedDegreeMixing,
     MixableRecords,
@@ -38,13 +35,16 @@ from sfumato.mechanisms.mixing import (
     product_error,
 )
 from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.images.recipe import has_image
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.mixed import MixtureSet, mixture_columns
+from sfumato.models.table import TableEncoder
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.shares import one_shot, sampled
-from sfumato.release.mixtures import MixtureSet, mixture_columns
-from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
-from sfumato.synthesizers.images import has_image
+from sfumato.records.engine import Rows
+from sfumato.schema.schema import Schema
 
 MIXTURES = "mixtures"
 MIXTURES_FILE, CERTIFICATE_FILE = "mixtures.parquet", "certificate.json"

@@ -13,16 +13,10 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sfumato.data.schema import Schema
 from sfumato.errors import require_integer, require_positive
-from sfumato.learners.batches import require_single_records
-from sfumato.learners.flat import is_table
-from sfumato.models.covariances import FullCovariance
-from sfumato.models.mixtures import GaussianMixture
-from sfumato.privacy.plan import Stage
-from sfumato.privacy.shares import one_shot, sampled
-from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
-from sfumato.synthesizers.decoding import (
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.methods.nets.batches import require_single_records
+from sfumato.methods.nets.decoding import (
     map_records,
     marginal_stages,
     nominal_budget,
@@ -31,6 +25,12 @@ from sfumato.synthesizers.decoding import (
     sampler_of,
     schedule,
 )
+from sfumato.methods.nets.flat import is_table
+from sfumato.models.mixtures.covariances import FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.privacy.plan import Stage
+from sfumato.privacy.shares import one_shot, sampled
+from sfumato.schema.schema import Schema
 
 AUTOENCODER = "autoencoder"
 MARGINALS_SHARE = 0.1
@@ -95,8 +95,8 @@ class DPVAE(Synthesizer):
 
     def run(self, fit: Fit) -> Fitted:
         """Train the autoencoder."""
-        from sfumato.learners.autoencoder import Autoencoder, Heads, Output, level_slices
-        from sfumato.learners.sgd import Descent, Task, descend
+        from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
+        from sfumato.methods.nets.sgd import Descent, Task, descend
 
         mapped = map_records(fit)
         vectors = mapped.vectors

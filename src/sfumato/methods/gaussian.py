@@ -1,7 +1,7 @@
 """ConditionalGaussian: a few noisy sums in closed form, then a model that everything else is a function of.
 
-Tables: counts at two resolutions, then second moments; a chain of softmaxes (`sfumato.synthesizers.tables`).
-Images: profiles, class sums, pooled second moment, class second moments (`sfumato.synthesizers.images`).
+Tables: counts at two resolutions, then second moments; a chain of softmaxes (`sfumato.methods.tables.recipe`).
+Images: profiles, class sums, pooled second moment, class second moments (`sfumato.methods.images.recipe`).
 
 All are one-shot Gaussian releases.
 """
@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
-from sfumato.privacy.plan import Plan, Stage
-from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
-from sfumato.synthesizers.images import (
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.methods.images.purposes import Fidelity, Purpose, Training
+from sfumato.methods.images.recipe import (
     POSES,
     Pose,
     class_share_error,
@@ -24,8 +23,9 @@ from sfumato.synthesizers.images import (
     image_stages,
     run_images,
 )
-from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
-from sfumato.synthesizers.tables import one_way_error, run_table, table_forecast, table_stages
+from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
+from sfumato.privacy.plan import Plan, Stage
+from sfumato.schema.schema import Schema
 
 
 @final

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.sets import SetEncoder
+from sfumato.models.sets import SetEncoder
+from sfumato.records.engine import Rows
 
 _SQRT2 = float(np.sqrt(2))
 

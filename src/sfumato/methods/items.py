@@ -12,15 +12,15 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sfumato.data.engine import reduce
-from sfumato.data.schema import Schema
-from sfumato.encoders.sets import SetEncoder
 from sfumato.errors import ConfigError
-from sfumato.learners.item_counts import ItemCounts
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.mechanisms.queries import noisy_histogram
+from sfumato.methods.item_counts import ItemCounts
+from sfumato.models.set_sampler import IndependentItems as IndependentItemsSampler
+from sfumato.models.sets import SetEncoder
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.release.set_sampler import IndependentItems as IndependentItemsSampler
-from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
+from sfumato.records.engine import reduce
+from sfumato.schema.schema import Schema
 
 COUNTS = "counts of items"
 

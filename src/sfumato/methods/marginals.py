@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.grid import ColumnGrid, Grid
+from sfumato.maths.gaussian import project_to_simplex, shrinkage_weight
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.gaussian import project_to_simplex, shrinkage_weight
+from sfumato.records.engine import Rows
+from sfumato.schema.grid import ColumnGrid, Grid
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import ConfigError
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.methods.dpgm.recipe import DPGM
+from sfumato.methods.dpmix import DPMix
+from sfumato.methods.dpvae import DPVAE
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.items import IndependentItems
+from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.privacy.budget import NonPrivate
-from sfumato.synthesizers.base import Synthesizer
-from sfumato.synthesizers.dpgm import DPGM
-from sfumato.synthesizers.dpmix import DPMix
-from sfumato.synthesizers.dpvae import DPVAE
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.independent_items import IndependentItems
-from sfumato.synthesizers.p3gm import P3GM
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from scipy import ndimage
 
-from sfumato.data.kinds import Image, LevelKind, level_labels, n_levels
-from sfumato.data.schema import Schema
-from sfumato.encoders.images import ImageLayout
-from sfumato.encoders.table import Block, TableEncoder
+from sfumato.columns.kinds import Image, LevelKind, level_labels, n_levels
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.arrays import require_array
-from sfumato.models.streams import public_stream
+from sfumato.maths.arrays import require_array
+from sfumato.maths.streams import public_stream
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.table import Block, TableEncoder
+from sfumato.schema.schema import Schema
 
 _WIDEST_DENOISING = 100.0
 

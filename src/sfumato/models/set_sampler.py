@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import CodedSets
-from sfumato.encoders.sets import SetEncoder
+from sfumato.columns.set_codes import CodedSets
 from sfumato.errors import ConfigError, ReleaseError
+from sfumato.models.sets import SetEncoder
+from sfumato.schema.schema import Schema
 
 
 class IndependentItems:

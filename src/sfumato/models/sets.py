@@ -13,10 +13,10 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import CodedSets
-from sfumato.data.set_kind import ItemSet
+from sfumato.columns.set_codes import CodedSets
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError
+from sfumato.schema.schema import Schema
 
 
 @final

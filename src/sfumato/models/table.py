@@ -13,10 +13,10 @@ from typing import final
 
 import numpy as np
 
-from sfumato.data.kinds import DateTime, LevelKind, NumericKind, kind_name, n_levels, tick_range
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import TabularKind
+from sfumato.columns.kinds import DateTime, LevelKind, NumericKind, kind_name, n_levels, tick_range
 from sfumato.errors import ConfigError
+from sfumato.schema.grid import TabularKind
+from sfumato.schema.schema import Schema
 
 _MISSING_ABOVE = 0.5
 
@@ -77,7 +77,7 @@ class TableEncoder:
         blocks: the entries of every released column, in schema order.
 
     Example:
-        >>> from sfumato.data.kinds import Boolean, Integer
+        >>> from sfumato.columns.kinds import Boolean, Integer
         >>> schema = Schema(columns={"member": Boolean(), "age": Integer(lower=0, upper=100)})
         >>> encoder = TableEncoder.of(schema)
         >>> encoder.encode({"member": np.array([1, 0]), "age": np.array([0.25, 1.0])})
@@ -130,7 +130,7 @@ class TableEncoder:
         gives zeros, but NaN in a nullable numeric column is a missing value.
 
         Args:
-            rows: n codes per column, as `sfumato.data.coding.code_column` gives them.
+            rows: n codes per column, as `sfumato.columns.coding.code_column` gives them.
 
         Raises:
             ConfigError: a column is not there, or is not as long as the others.

@@ -13,11 +13,9 @@ from datetime import timedelta
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.data.cells import is_text
-from sfumato.data.chunks import Source
-from sfumato.data.documents import yaml_text
-from sfumato.data.facts import EPOCH
-from sfumato.data.kinds import (
+from sfumato.columns.cells import is_text
+from sfumato.columns.facts import EPOCH
+from sfumato.columns.kinds import (
     MICROSECONDS,
     Boolean,
     Categorical,
@@ -28,10 +26,12 @@ from sfumato.data.kinds import (
     Image,
     Integer,
 )
-from sfumato.data.schema import Schema, kind_to_dict
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import DataError, SchemaError
+from sfumato.io.chunks import Source
+from sfumato.records.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
+from sfumato.schema.documents import yaml_text
+from sfumato.schema.schema import Schema, kind_to_dict
 
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
 _LARGEST_WHOLE = 2**63 - 1

@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.data.cells import joined
-from sfumato.data.chunks import Chunk, Column, Source
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import plain_list_type
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.unit_names import unit_names
+from sfumato.columns.cells import joined
+from sfumato.columns.set_codes import plain_list_type
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
+from sfumato.io.chunks import Chunk, Column, Source
+from sfumato.records.unit_names import unit_names
+from sfumato.schema.schema import Schema
 
 _PART_BYTES = 1 << 26  # of a file; its cells take several times that in memory
 

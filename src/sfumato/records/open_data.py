@@ -8,13 +8,13 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.cells import is_text, plain, read_text, total, without_tokens
-from sfumato.data.chunks import Chunk, Source, attempt
-from sfumato.data.engine import Rows
-from sfumato.data.levels import canonical_text, has_canonical_text
-from sfumato.data.numbers import read_floats
-from sfumato.data.open_schema import OpenKind, OpenSchema
-from sfumato.data.private import PrivateData, UnitLimiter
+from sfumato.columns.cells import is_text, plain, read_text, total, without_tokens
+from sfumato.columns.levels import canonical_text, has_canonical_text
+from sfumato.columns.numbers import read_floats
+from sfumato.io.chunks import Chunk, Source, attempt
+from sfumato.records.engine import Rows
+from sfumato.records.private import PrivateData, UnitLimiter
+from sfumato.schema.open_schema import OpenKind, OpenSchema
 
 
 @final

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.data.cells import dictionary_indices, is_text, plain, read_text, total, valid_mask
-from sfumato.data.dates import read_microseconds
-from sfumato.data.kinds import MICROSECONDS, Continuous, Integer, LevelKind, NumericKind, tick_range
-from sfumato.data.levels import MISSING, UNKNOWN, find_levels
-from sfumato.data.numbers import read_floats, read_integers
+from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, total, valid_mask
+from sfumato.columns.dates import read_microseconds
+from sfumato.columns.kinds import MICROSECONDS, Continuous, Integer, LevelKind, NumericKind, tick_range
+from sfumato.columns.levels import MISSING, UNKNOWN, find_levels
+from sfumato.columns.numbers import read_floats, read_integers
 
 _INT64_MAX = np.uint64(2**63 - 1)
 

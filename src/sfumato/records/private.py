@@ -10,19 +10,19 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.array_sources import images_of
-from sfumato.data.cells import joined
-from sfumato.data.chunks import Chunk, Source, attempt
-from sfumato.data.coding import check_storage, code_column
-from sfumato.data.engine import Rows
-from sfumato.data.kinds import Image, Integer, LevelKind
-from sfumato.data.long_source import as_records
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import code_sets, is_set_storage, plain_list_type
-from sfumato.data.set_form import check_ids
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.unit_names import unit_names
+from sfumato.columns.cells import joined
+from sfumato.columns.coding import check_storage, code_column
+from sfumato.columns.kinds import Image, Integer, LevelKind
+from sfumato.columns.set_codes import code_sets, is_set_storage, plain_list_type
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import PrivacyWarning, SchemaError
+from sfumato.io.arrays import images_of
+from sfumato.io.chunks import Chunk, Source, attempt
+from sfumato.records.engine import Rows
+from sfumato.records.long_tables import as_records
+from sfumato.records.set_form import check_ids
+from sfumato.records.unit_names import unit_names
+from sfumato.schema.schema import Schema
 
 
 @final

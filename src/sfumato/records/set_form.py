@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.kinds import ColumnKind
-from sfumato.data.schema import Schema
-from sfumato.data.set_arrays import N_ITEMS
-from sfumato.data.set_codes import list_parts
-from sfumato.data.set_kind import ItemSet
+from sfumato.columns.kinds import ColumnKind
+from sfumato.columns.set_codes import list_parts
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
+from sfumato.io.set_arrays import N_ITEMS
+from sfumato.schema.schema import Schema
 
 _FIRST_ID = 1
 _MOST_IDS = 2**31 - 1

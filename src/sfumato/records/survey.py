@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.data.cells import is_text, plain, read_text, valid_mask, without_tokens
-from sfumato.data.chunks import Source
-from sfumato.data.dates import read_microseconds
-from sfumato.data.kinds import MICROSECONDS, Resolution
-from sfumato.data.levels import canonical_text, has_canonical_text
-from sfumato.data.numbers import read_floats, read_integers
-from sfumato.data.schema import MISSING_TOKENS
-from sfumato.data.set_codes import is_set_storage, list_parts
+from sfumato.columns.cells import is_text, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.dates import read_microseconds
+from sfumato.columns.kinds import MICROSECONDS, Resolution
+from sfumato.columns.levels import canonical_text, has_canonical_text
+from sfumato.columns.numbers import read_floats, read_integers
+from sfumato.columns.set_codes import is_set_storage, list_parts
+from sfumato.io.chunks import Source
+from sfumato.schema.schema import MISSING_TOKENS
 
 MOST_DISTINCT = 10_000
 """Distinct values of a column are collected up to this many."""

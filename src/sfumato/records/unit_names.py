@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from sfumato.data.cells import is_text, plain, read_text, without_tokens
+from sfumato.columns.cells import is_text, plain, read_text, without_tokens
 
 
 def unit_names(cells: pa.Array, missing: Sequence[str]) -> pa.Array:

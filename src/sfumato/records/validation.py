@@ -15,10 +15,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.cells import is_text, plain, read_text, valid_mask
-from sfumato.data.chunks import Source
-from sfumato.data.coding import check_storage
-from sfumato.data.kinds import (
+from sfumato.columns.cells import is_text, plain, read_text, valid_mask
+from sfumato.columns.coding import check_storage
+from sfumato.columns.kinds import (
     ColumnKind,
     Identifier,
     Image,
@@ -26,13 +25,14 @@ from sfumato.data.kinds import (
     NumericKind,
     level_labels,
 )
-from sfumato.data.levels import UNKNOWN, missing_code, unknown_code
-from sfumato.data.long_source import as_records
-from sfumato.data.outside import fault_masks
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import code_sets, find_items, list_parts
-from sfumato.data.set_kind import ItemSet
+from sfumato.columns.levels import UNKNOWN, missing_code, unknown_code
+from sfumato.columns.set_codes import code_sets, find_items, list_parts
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
+from sfumato.io.chunks import Source
+from sfumato.records.long_tables import as_records
+from sfumato.records.outside import fault_masks
+from sfumato.schema.schema import Schema
 
 Problem: TypeAlias = Literal["absent", "storage", "undeclared", "missing", "unknown", "clamped", "unparseable"]
 

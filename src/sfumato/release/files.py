@@ -19,15 +19,15 @@ from typing import Any, NoReturn
 import numpy as np
 import safetensors.numpy
 
-from sfumato.data.array_sources import KEYS
-from sfumato.data.atomic import atomic_path, reason_of
-from sfumato.data.basket_sources import SET_KEYS
-from sfumato.data.facts import shown
-from sfumato.data.schema import Schema
+from sfumato.columns.facts import shown
 from sfumato.errors import OutputError, ReleaseError, SfumatoError, require_instance
+from sfumato.io.arrays import KEYS
+from sfumato.io.arrow_types import read_type, write_type
+from sfumato.io.atomic import atomic_path, reason_of
+from sfumato.io.baskets import SET_KEYS
 from sfumato.privacy.certificate import Certificate
-from sfumato.release.arrow_types import read_type, write_type
 from sfumato.release.model import Measurement, Release, SourceForm
+from sfumato.schema.schema import Schema
 
 FORMAT_VERSION = 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"

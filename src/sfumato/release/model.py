@@ -16,20 +16,20 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.coding import check_storage, decode_column
-from sfumato.data.kinds import Image
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import decode_sets
-from sfumato.data.set_form import as_written, written_types
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sinks import write_table
-from sfumato.data.sources import Container, open_source, to_container
+from sfumato.columns.coding import check_storage, decode_column
+from sfumato.columns.kinds import Image
+from sfumato.columns.set_codes import decode_sets
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, ReleaseError, require_integer
-from sfumato.models.streams import fresh_seed, public_stream
+from sfumato.io.sinks import write_table
+from sfumato.io.sources import Container, open_source, to_container
+from sfumato.maths.streams import fresh_seed, public_stream
+from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.certificate import Certificate
+from sfumato.records.set_form import as_written, written_types
 from sfumato.release.conditions import Conditions
-from sfumato.release.mixtures import MixtureSet
 from sfumato.release.samplers import Sampler, build_sampler
+from sfumato.schema.schema import Schema
 
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time

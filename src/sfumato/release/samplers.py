@@ -7,19 +7,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.chain import ChainModel
-from sfumato.models.conditional import ConditionalChain, given_first
-from sfumato.models.softmax_chain import SoftmaxChain
-from sfumato.models.softmax_given import SoftmaxGiven
-from sfumato.release.decoder_sampler import LatentDecoder
-from sfumato.release.image_sampler import ImagePortrait
-from sfumato.release.mixture_sampler import NetworkMixture
-from sfumato.release.mixtures import MixtureSet
-from sfumato.release.normal_samplers import CentrePoints, FactorPoints, MixturePoints
-from sfumato.release.set_sampler import IndependentItems
+from sfumato.models.images.sampler import ImagePortrait
+from sfumato.models.mixed import MixtureSet
+from sfumato.models.mixtures.samplers import CentrePoints, FactorPoints, MixturePoints
+from sfumato.models.nets.decoder import LatentDecoder
+from sfumato.models.nets.ensemble import NetworkMixture
+from sfumato.models.set_sampler import IndependentItems
+from sfumato.models.tables.conditional import ConditionalChain, given_first
+from sfumato.models.tables.gaussian_chain import ChainModel
+from sfumato.models.tables.softmax_chain import SoftmaxChain
+from sfumato.models.tables.softmax_given import SoftmaxGiven
+from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.schema.schema import Schema
 
 
 class Sampler(Protocol):
@@ -49,7 +49,7 @@ class Sampler(Protocol):
 
 
 class TableChain:
-    """Samples of a chain model (`sfumato.models.chain`), as coded rows of a table."""
+    """Samples of a chain model (`sfumato.models.tables.gaussian_chain`), as coded rows of a table."""
 
     name = "table_chain"
 
@@ -109,7 +109,7 @@ class GivenChain:
 
 
 class TableSoftmax:
-    """Samples of a chain of softmaxes (`sfumato.models.softmax_chain`), as coded rows of a table."""
+    """Samples of a chain of softmaxes (`sfumato.models.tables.softmax_chain`), as coded rows of a table."""
 
     name = "table_softmax"
 

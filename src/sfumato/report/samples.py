@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.kinds import Image, LevelKind, level_labels
-from sfumato.data.pictures import channels_of, png_bytes, require_pillow
+from sfumato.columns.kinds import Image, LevelKind, level_labels
+from sfumato.io.pictures import channels_of, png_bytes, require_pillow
+from sfumato.models.mixed import MixtureSet
 from sfumato.release import Release
-from sfumato.release.mixtures import MixtureSet
 
 PER_CLASS, MOST_CLASSES = 8, 12
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NoReturn
 
 import yaml
 
-from sfumato.data.atomic import atomic_path, reason_of
 from sfumato.errors import OutputError, SchemaError
+from sfumato.io.atomic import atomic_path, reason_of
 
 MAX_BYTES = 64 * 2**20
 

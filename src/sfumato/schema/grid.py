@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.data.facts import as_fraction
-from sfumato.data.kinds import (
+from sfumato.columns.facts import as_fraction
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     Continuous,
@@ -28,8 +28,8 @@ from sfumato.data.kinds import (
     n_levels,
     tick_range,
 )
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, require_integer
+from sfumato.schema.schema import Schema
 
 TabularKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous | DateTime
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sfumato.data.documents import read_document
-from sfumato.data.facts import shown
-from sfumato.data.kinds import (
+from sfumato.columns.facts import shown
+from sfumato.columns.kinds import (
     Boolean,
     Categorical,
     ColumnKind,
@@ -23,8 +22,9 @@ from sfumato.data.kinds import (
     Identifier,
     Integer,
 )
-from sfumato.data.schema import MISSING_TOKENS, Schema, Unit
 from sfumato.errors import SchemaError, SchemaWarning
+from sfumato.schema.documents import read_document
+from sfumato.schema.schema import MISSING_TOKENS, Schema, Unit
 
 _MOST_CODES = 10**6
 

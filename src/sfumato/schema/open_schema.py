@@ -6,7 +6,7 @@
       income: {kind: categorical, categories: ["<=50K", ">50K"]}
       note: {kind: unknown, discover: true}
 
-`sfumato.synthesizers.discovery` buys bounds, categories and whether cells are missing, and makes a `Schema` of them.
+`sfumato.fitting.discovery_synthesizers` buys bounds, categories and whether cells are missing, and makes a `Schema` of them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any, Literal, TypeAlias, final, get_args
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.data.cells import is_text
-from sfumato.data.documents import read_document
-from sfumato.data.kinds import Boolean, Categorical, ColumnKind, Continuous, Identifier, Integer
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
+from sfumato.columns.cells import is_text
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Identifier, Integer
 from sfumato.errors import SchemaError
+from sfumato.io.sources import open_source
+from sfumato.schema.documents import read_document
+from sfumato.schema.schema import Schema
 
 OpenKind: TypeAlias = Literal["integer", "continuous", "categorical", "boolean", "unknown"]
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from sfumato.data.documents import json_text, read_document, write_text, yaml_text
-from sfumato.data.facts import label_text, plain_value, shown
-from sfumato.data.kinds import KINDS, ColumnKind, Identifier, kind_name
-from sfumato.data.set_kind import ItemSet
+from sfumato.columns.facts import label_text, plain_value, shown
+from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, kind_name
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Text that stands for no value, unless a schema says otherwise."""

@@ -11,16 +11,16 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 import sfumato
 from fixtures import tables
 from fixtures.methods import MIXED
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.learners.clip_norms import AdaptiveClip
-from sfumato.learners.profiles import Profiles, denoised
+from sfumato.io.sources import open_source
+from sfumato.methods.dpgm.profiles import Profiles, denoised
+from sfumato.methods.dpgm.settings import RBM, VAE, MixtureShares
+from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.private import PrivateData
 from sfumato.release.samplers import build_sampler
-from sfumato.synthesizers.dpgm_settings import RBM, VAE, MixtureShares
+from sfumato.schema.schema import Schema
 
 RNG = np.random.default_rng(0)
 N, M = 3000, 8

@@ -5,9 +5,8 @@ import pytest
 
 from harness.cases import encoder_of, image_schema
 from harness.privacy import FakeRecords
-from sfumato.data.engine import reduce
-from sfumato.encoders.images import AREA_BINS, Lit
-from sfumato.learners.image_model import (
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.images.model import (
     ClassMeans,
     Intensities,
     Spread,
@@ -15,9 +14,10 @@ from sfumato.learners.image_model import (
     sampler_arrays,
     sums_clip_norm,
 )
-from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.mechanisms.queries import Noisy
-from sfumato.models.warps import PoseRange
+from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.models.images.coefficients import AREA_BINS, Lit
+from sfumato.models.images.warps import PoseRange
+from sfumato.records.engine import reduce
 from sfumato.release.samplers import build_sampler
 
 SHAPE = (12, 12)

@@ -5,13 +5,13 @@ import pytest
 
 from harness.cases import encoder_of, image_rows
 from harness.privacy import FakeRecords, contribution, join
-from sfumato.data.engine import reduce
-from sfumato.data.kinds import Boolean, Image
-from sfumato.data.schema import Schema
-from sfumato.encoders.images import ImageEncoder, ImageLayout, Lit, area_bins, touches_border
-from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.columns.kinds import Boolean, Image
 from sfumato.mechanisms.clip import SAFETY
-from sfumato.models.warps import PoseRange, poses
+from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.models.images.coefficients import ImageEncoder, ImageLayout, Lit, area_bins, touches_border
+from sfumato.models.images.warps import PoseRange, poses
+from sfumato.records.engine import reduce
+from sfumato.schema.schema import Schema
 
 SHAPE = (12, 12)
 ENCODER = encoder_of(*SHAPE, pose=True)

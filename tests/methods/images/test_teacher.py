@@ -5,10 +5,10 @@ import pytest
 
 from harness.cases import encoder_of, image_rows
 from harness.privacy import FakeRecords, join
-from sfumato.data.engine import reduce
-from sfumato.encoders.gradients import gradient_features, n_features
-from sfumato.learners import teacher
-from sfumato.learners.teacher import STEPS, Standardised, TeacherGradient, train, warm_start
+from sfumato.methods.images import teacher
+from sfumato.methods.images.teacher import STEPS, Standardised, TeacherGradient, train, warm_start
+from sfumato.models.images.gradients import gradient_features, n_features
+from sfumato.records.engine import reduce
 
 
 def pictures_of(n, rng):

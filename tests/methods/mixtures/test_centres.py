@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.models.centres import CentreGrid, nearest, random_centres
+from sfumato.methods.mixtures.centres import CentreGrid, nearest, random_centres
 
 
 def test_every_point_of_the_ball_has_a_cell_whose_middle_is_near():

@@ -10,19 +10,25 @@ from sklearn.mixture import GaussianMixture as ScikitMixture
 
 from harness.cases import vector_rows, vectors_of
 from harness.privacy import FakeRecords, accept_only_unit_scale
-from sfumato.data.engine import reduce
 from sfumato.errors import ConfigError, LedgerError
-from sfumato.learners.em import em_stage, em_stages, fit_mixture, pooled_stage_name
-from sfumato.learners.em_moments import EmMoments, default_shares, em_replace_distance
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.mechanisms.queries import noisy_sum
-from sfumato.models.covariances import FORMS, DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
-from sfumato.models.mixture_starts import MomentStart, random_start
-from sfumato.models.mixture_steps import MStep
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.mixtures.em import em_stage, em_stages, fit_mixture, pooled_stage_name
+from sfumato.methods.mixtures.em_moments import EmMoments, default_shares, em_replace_distance
+from sfumato.methods.mixtures.mixture_starts import MomentStart, random_start
+from sfumato.methods.mixtures.steps import MStep
+from sfumato.models.mixtures.covariances import (
+    FORMS,
+    DiagonalCovariance,
+    FullCovariance,
+    SphericalCovariance,
+    TiedCovariance,
+)
+from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.accounting import account
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.records.engine import reduce
 
 FULL, DIAGONAL, SPHERICAL, TIED = FullCovariance(), DiagonalCovariance(), SphericalCovariance(), TiedCovariance()
 

@@ -13,7 +13,9 @@ from sklearn.cluster import KMeans
 from harness.cases import STATISTICS, cluster_sums, feature_rows
 from harness.privacy import FakeRecords, check_locality, check_norm_property, join, search_neighbours
 from sfumato.errors import ConfigError, LedgerError
-from sfumato.learners.feature_kmeans import (
+from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.noise import NoNoise, SeededNoise
+from sfumato.methods.mixtures.feature_kmeans import (
     ClusterSums,
     Weights,
     fit_kmeans,
@@ -23,8 +25,6 @@ from sfumato.learners.feature_kmeans import (
     random_centres,
     reach_of,
 )
-from sfumato.mechanisms.clip import clip_rows
-from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.privacy.accounting import account
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage

@@ -10,14 +10,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from harness.cases import vectors_of
 from harness.privacy import FakeRecords, accept_only_unit_scale
-from sfumato.data.engine import reduce
-from sfumato.learners.kmeans import ClusterSums, fit_kmeans, grid_stage_name, kmeans_replace_distance, kmeans_stages
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.mechanisms.queries import noisy_sum
-from sfumato.models.centres import CentreGrid, random_centres
+from sfumato.methods.mixtures.centres import CentreGrid, random_centres
+from sfumato.methods.mixtures.kmeans import (
+    ClusterSums,
+    fit_kmeans,
+    grid_stage_name,
+    kmeans_replace_distance,
+    kmeans_stages,
+)
 from sfumato.privacy.accounting import account
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.records.engine import reduce
 
 
 @pytest.mark.parametrize(("weights", "expected"), [((1, 1), 2.0), ((2, 1), 3.1623), ((0.3, 1), 2.0)])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ConfigError
-from sfumato.models.covariances import FORMS
-from sfumato.models.gaussian import smat
-from sfumato.models.mixture_starts import MomentStart, random_start
-from sfumato.models.mixture_steps import MAP, MixtureMoments, MStep
+from sfumato.maths.gaussian import smat
+from sfumato.methods.mixtures.mixture_starts import MomentStart, random_start
+from sfumato.methods.mixtures.steps import MAP, MixtureMoments, MStep
+from sfumato.models.mixtures.covariances import FORMS
 
 SILENT = (0.0, 0.0, 0.0)
 

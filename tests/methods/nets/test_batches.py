@@ -3,8 +3,8 @@ import pytest
 
 from harness.privacy import STAGE, FakeRecords
 from sfumato.errors import ConfigError
-from sfumato.learners.batches import poisson_batches
 from sfumato.mechanisms.noise import SeededNoise
+from sfumato.methods.nets.batches import poisson_batches
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 

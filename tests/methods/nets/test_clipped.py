@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="networks need the extra nets")
 from torch import nn  # noqa: E402
 
 from sfumato.errors import ConfigError  # noqa: E402
-from sfumato.learners.clipped import ClippedGradients  # noqa: E402
+from sfumato.methods.nets.clipped import ClippedGradients  # noqa: E402
 
 B = 24
 

@@ -4,13 +4,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks need the extra nets")
 from torch import nn  # noqa: E402
 
-import sfumato.learners.sgd as sgd  # noqa: E402
+import sfumato.methods.nets.sgd as sgd  # noqa: E402
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale  # noqa: E402
 from sfumato.errors import LedgerError, TrainingError  # noqa: E402
-from sfumato.learners.progress import Progress  # noqa: E402
-from sfumato.learners.schedules import Cosine  # noqa: E402
-from sfumato.learners.sgd import Descent, Task, descend  # noqa: E402
+from sfumato.fitting.progress import Progress  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
+from sfumato.methods.nets.schedules import Cosine  # noqa: E402
+from sfumato.methods.nets.sgd import Descent, Task, descend  # noqa: E402
 from sfumato.privacy.ledger import Ledger  # noqa: E402
 from sfumato.privacy.plan import Plan, Stage  # noqa: E402
 

@@ -7,12 +7,12 @@ import pytest
 pytest.importorskip("torch", reason="networks need the extra nets")
 
 from sfumato import P3GM, NonPrivate, Schema
-from sfumato.data.kinds import Categorical, Continuous, Integer
+from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError
+from sfumato.methods.p3gm.recipe import Mixture, Multipliers, Random, Shares
+from sfumato.methods.p3gm.settings import released_noise, written_noise
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.synthesizers.p3gm import Mixture, Multipliers, Random, Shares
-from sfumato.synthesizers.p3gm_settings import released_noise, written_noise
 
 
 def plan_of(noise: Multipliers, rows: int, steps: int, batch: int) -> Plan:

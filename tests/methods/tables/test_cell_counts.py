@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from sfumato.data.kinds import Boolean, Categorical, Continuous, Integer
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import Grid
-from sfumato.learners.marginals import TableLayout
-from sfumato.learners.two_resolutions import CELL_STEP, MOST_RUNS, RUN_STEP, TwoResolutionCounts, public_runs
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.cell_counts import CELL_STEP, MOST_RUNS, RUN_STEP, TwoResolutionCounts, public_runs
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
 
 SCHEMA = Schema(
     columns={

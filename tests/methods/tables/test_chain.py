@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from sfumato import ConditionalGaussian, NonPrivate, Schema
-from sfumato.data.kinds import Categorical, Continuous
-from sfumato.learners.table_chain import ColumnShares, drawing_order, tilted
-from sfumato.models.features import SCORE, level_features, number_features
+from sfumato.columns.kinds import Categorical, Continuous
+from sfumato.methods.tables.chain import ColumnShares, drawing_order, tilted
+from sfumato.methods.tables.features import SCORE, level_features, number_features
 
 N, MADE = 20_000, 100_000
 

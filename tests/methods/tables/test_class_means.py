@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.learners.class_means import ClassMeans
+from sfumato.methods.tables.class_means import ClassMeans
 
 COUNTS = np.array([300.0, 700.0])
 PARTS = COUNTS / COUNTS.sum()

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sfumato.learners.cross_moments import Entries, _pooled, cross_moments
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.features import hermite_coefficients, level_features, number_features
+from sfumato.methods.tables.cross_moments import Entries, _pooled, cross_moments
+from sfumato.methods.tables.features import hermite_coefficients, level_features, number_features
 
 N = 12_000
 EVEN = np.full(24, 1 / 24)

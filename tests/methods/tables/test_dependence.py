@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from sfumato import ConditionalGaussian, NonPrivate, Schema
-from sfumato.data.kinds import Categorical, Continuous
+from sfumato.columns.kinds import Categorical, Continuous
 from sfumato.evaluate import total_variation
 
 N = 20_000

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from sfumato.data.kinds import Boolean, Categorical, Integer
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import Grid
-from sfumato.learners.marginals import TableLayout
-from sfumato.learners.table_moments import TableMoments
+from sfumato.columns.kinds import Boolean, Categorical, Integer
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
 
 SCHEMA = Schema(
     columns={
@@ -103,5 +103,5 @@ def test_a_records_moments_are_within_the_bound(by_class, clip_norm):
 def test_chunks_of_any_size_add_up(monkeypatch):
     data = rows(3_000)
     once = value_of(statistic(), data)
-    monkeypatch.setattr("sfumato.learners.table_moments._WORK_BYTES", 1)
+    monkeypatch.setattr("sfumato.methods.tables.feature_moments._WORK_BYTES", 1)
     np.testing.assert_array_equal(value_of(statistic(), data), once)

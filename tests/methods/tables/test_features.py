@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from sfumato.models.features import (
+from sfumato.maths.gaussian import normal_scores
+from sfumato.methods.tables.features import (
     HERMITE_TERMS,
     LABEL,
     MARK,
@@ -17,7 +18,6 @@ from sfumato.models.features import (
     level_features,
     number_features,
 )
-from sfumato.models.gaussian import normal_scores
 
 
 def dirichlet(cells, seed=0, spread=3.0):

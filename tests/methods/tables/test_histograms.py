@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.models.histograms import NoisyCounts, estimated_shares
+from sfumato.methods.tables.histograms import NoisyCounts, estimated_shares
 
 CELLS, RUN = 128, 4
 RUNS = np.arange(CELLS) // RUN

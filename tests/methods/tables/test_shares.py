@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from sfumato.data.kinds import Boolean, Categorical, Continuous, DateTime, Integer
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import Grid
-from sfumato.learners.marginals import TableLayout
-from sfumato.learners.table_shares import Resolution, _runs, column_shares, released_counts
-from sfumato.learners.two_resolutions import RUN_STEP, TwoResolutionCounts
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.features import LABEL, MARK, SCORE
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.cell_counts import RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.features import LABEL, MARK, SCORE
+from sfumato.methods.tables.shares import Resolution, _runs, column_shares, released_counts
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
 
 N = 5_000
 SCHEMA = Schema(

@@ -3,11 +3,11 @@
 import pytest
 
 from sfumato import ConditionalGaussian
-from sfumato.data.kinds import Boolean, Categorical, Continuous
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Boolean, Categorical, Continuous
 from sfumato.errors import SchemaError
-from sfumato.synthesizers import tables
-from sfumato.synthesizers.sizes import MOST_ENTRIES, require_fits
+from sfumato.methods.tables import recipe as tables
+from sfumato.methods.tables.sizes import MOST_ENTRIES, require_fits
+from sfumato.schema.schema import Schema
 
 
 def test_the_error_says_what_would_fit():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sfumato.models import softmax_fit
-from sfumato.models.features import number_features
-from sfumato.models.softmax_chain import SoftmaxChain, SoftmaxColumn, probabilities
-from sfumato.models.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.methods.tables import softmax_fit
+from sfumato.methods.tables.features import number_features
+from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn, probabilities
 
 CLASSES, RUNS, INPUTS = 2, 7, 4
 

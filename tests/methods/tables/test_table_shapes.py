@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sfumato import ConditionalGaussian, NonPrivate, Schema
-from sfumato.data.kinds import Boolean, Categorical, Continuous, DateTime, Integer, Ordinal
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer, Ordinal
 
 N = 1_500
 DAYS = DateTime(lower="2010-01-01", upper="2020-12-31")

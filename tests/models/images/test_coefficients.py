@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from harness.cases import encoder_of, image_rows, image_schema
 from harness.privacy import join
-from sfumato.data.kinds import Boolean, Image, Integer
-from sfumato.data.schema import Schema
-from sfumato.encoders.images import AREA_BINS, ImageEncoder, ImageLayout, Lit, area_bins, touches_border
+from sfumato.columns.kinds import Boolean, Image, Integer
 from sfumato.errors import ConfigError
+from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, area_bins, touches_border
+from sfumato.schema.schema import Schema
 
 SHAPES = [(5,), (4, 4), (8, 9), (8, 8, 3)]
 

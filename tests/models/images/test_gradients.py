@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness.cases import encoder_of
-from sfumato.encoders.gradients import gradient_features, n_features
+from sfumato.models.images.gradients import gradient_features, n_features
 
 
 @pytest.mark.parametrize("shape", [(28, 28), (8, 8), (9, 13), (16, 16, 3), (2, 3), (5,)])

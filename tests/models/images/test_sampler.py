@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 
 from harness.cases import POSE, encoder_of
-from sfumato.data.kinds import Boolean, Image
-from sfumato.data.schema import Schema
-from sfumato.encoders.gradients import gradient_features, n_features
-from sfumato.encoders.images import AREA_BINS, ImageEncoder, ImageLayout, Lit
+from sfumato.columns.kinds import Boolean, Image
 from sfumato.errors import ReleaseError
+from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit
+from sfumato.models.images.gradients import gradient_features, n_features
+from sfumato.models.images.sampler import ImagePortrait
 from sfumato.release import Release, SourceForm
-from sfumato.release.image_sampler import ImagePortrait
 from sfumato.release.samplers import build_sampler
+from sfumato.schema.schema import Schema
 
 SETTINGS = {"name": ImagePortrait.name, "image": "x", "label": "y"}
 

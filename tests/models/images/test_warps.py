@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from sfumato.models.warps import POSE_PARTS, PoseRange, elastic, poses, with_pose, without_pose
+from sfumato.models.images.warps import POSE_PARTS, PoseRange, elastic, poses, with_pose, without_pose
 
 HEIGHT, WIDTH = 28, 24
 

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import ConfigError
-from sfumato.models.factors import CentredMoment, FactorModel, LowRankMoment, denoised_moment, fit_factors
-from sfumato.models.gaussian import noise_reach
+from sfumato.maths.gaussian import noise_reach
+from sfumato.models.mixtures.factors import CentredMoment, FactorModel, LowRankMoment, denoised_moment, fit_factors
 
 
 def model_of(q=7, r=2, seed=0):

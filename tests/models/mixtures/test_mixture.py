@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.covariances import FORMS, DiagonalCovariance, FullCovariance
-from sfumato.models.gaussian import smat, svec
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.maths.gaussian import smat, svec
+from sfumato.models.mixtures.covariances import FORMS, DiagonalCovariance, FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
 
 
 def mixture_of(form, k=3, q=4, seed=0):

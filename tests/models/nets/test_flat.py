@@ -3,9 +3,9 @@ import pytest
 
 from harness.cases import TABLE, image_rows, image_schema, table_rows
 from harness.privacy import join
-from sfumato.encoders.flat import ImageVectors, RankVectors
-from sfumato.encoders.images import ImageLayout
-from sfumato.learners.flat import flat_dimension, rank_grid
+from sfumato.methods.nets.flat import flat_dimension, rank_grid
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.nets.flat import ImageVectors, RankVectors
 
 
 def ranks(cells: int = 8):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ReleaseError
-from sfumato.models.chain import ChainModel
-from sfumato.models.columns import uncalibrated_column
-from sfumato.models.gaussian import nearest_positive
+from sfumato.maths.gaussian import nearest_positive
+from sfumato.models.tables.gaussian_chain import ChainModel
+from sfumato.models.tables.gaussian_columns import uncalibrated_column
 
 CELLS = (3, 5, 4)
 GROUPS = (np.arange(3), np.array([0, 0, 1, 2, 2]), np.arange(4))

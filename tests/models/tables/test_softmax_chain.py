@@ -8,7 +8,7 @@ from scipy import stats
 
 from fixtures.softmax import CELLS, ORDER, counted_law, joint_law, softmax_chain
 from sfumato.errors import ReleaseError
-from sfumato.models.softmax_chain import (
+from sfumato.models.tables.softmax_chain import (
     SYSTEMATIC_ROWS,
     SoftmaxChain,
     SoftmaxColumn,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fixtures.softmax import CELLS, ORDER, counted_law, joint_law, softmax_chain
-from sfumato.models.softmax_given import SoftmaxGiven
+from sfumato.models.tables.softmax_given import SoftmaxGiven
 
 N = 8_192
 FIRST, MIDDLE, LAST = ORDER.tolist()

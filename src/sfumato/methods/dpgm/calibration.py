@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from sfumato.encoders.flat import AnyVectors, RankVectors
-from sfumato.learners.profiles import Profiles
-from sfumato.models.latent import Calibration
-from sfumato.models.streams import public_stream
-from sfumato.release.mixture_sampler import Decoders, Machines
+from sfumato.maths.streams import public_stream
+from sfumato.methods.dpgm.profiles import Profiles
+from sfumato.models.nets.ensemble import Decoders, Machines
+from sfumato.models.nets.flat import AnyVectors, RankVectors
+from sfumato.models.nets.latent import Calibration
 
 _CALIBRATION_SEED = 2
 _DRAWS, _TABLE_DRAWS = 8192, 20_000

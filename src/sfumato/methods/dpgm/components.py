@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.learners.autoencoder import Output
-from sfumato.learners.clipped import ClippedGradients, RecordGradients
-from sfumato.learners.stacked import Groups, StackedLinear, stacked_sum
-from sfumato.models.boltzmann import Boltzmann
-from sfumato.models.latent import Layers, Part
-from sfumato.models.streams import public_stream
+from sfumato.maths.streams import public_stream
+from sfumato.methods.nets.autoencoder import Output
+from sfumato.methods.nets.clipped import ClippedGradients, RecordGradients
+from sfumato.methods.nets.stacked import Groups, StackedLinear, stacked_sum
+from sfumato.models.nets.boltzmann import Boltzmann
+from sfumato.models.nets.latent import Layers, Part
 
 Assign = Callable[[np.ndarray], np.ndarray]
 """Vectors (b, m) → their clusters (b,): a public rule that looks at one row at a time, to the last bit."""
@@ -88,7 +88,7 @@ class StackedAutoencoders(nn.Module):
 
 
 class AutoencoderGradients:
-    """Gradients of k autoencoders (`sfumato.learners.gradients.Gradients`)."""
+    """Gradients of k autoencoders (`sfumato.methods.nets.gradients.Gradients`)."""
 
     def __init__(self, network: StackedAutoencoders, assign: Assign) -> None:
         self.network: nn.Module = network

@@ -14,11 +14,11 @@ from typing import final
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.learners.batches import VectorEncoder
-from sfumato.learners.feature_kmeans import Weights
+from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.whole import step_of, whole_rows
+from sfumato.methods.mixtures.feature_kmeans import Weights
+from sfumato.methods.nets.batches import VectorEncoder
+from sfumato.records.engine import Rows
 
 _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096

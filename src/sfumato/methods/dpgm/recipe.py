@@ -19,26 +19,20 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sfumato.data.engine import InParts, Records, reduce
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.encoders.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
-from sfumato.encoders.fourier import FourierFeatures
-from sfumato.encoders.sets import SetEncoder
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.learners.batches import require_single_records
-from sfumato.learners.clip_norms import AdaptiveClip
-from sfumato.learners.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
-from sfumato.learners.flat import flat_dimension, is_table
-from sfumato.learners.profiles import ClusterProfiles, Profiles
-from sfumato.learners.set_lengths import TotalLength
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.maths.fourier import FourierFeatures
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy, noisy_sum
-from sfumato.models.streams import public_stream
-from sfumato.privacy.plan import Stage
-from sfumato.privacy.shares import one_shot, sampled
-from sfumato.release.mixture_sampler import Decoders, Machines, NetworkMixture
-from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
-from sfumato.synthesizers.decoding import (
+from sfumato.methods.dpgm.calibration import calibrated, links
+from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles
+from sfumato.methods.dpgm.set_lengths import TotalLength
+from sfumato.methods.dpgm.settings import RBM, VAE, Component, MixtureShares
+from sfumato.methods.mixtures.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
+from sfumato.methods.nets.batches import require_single_records
+from sfumato.methods.nets.clip_norms import AdaptiveClip
+from sfumato.methods.nets.decoding import (
     arrays_of,
     map_records,
     marginal_stages,
@@ -48,8 +42,14 @@ from sfumato.synthesizers.decoding import (
     require_networks,
     schedule,
 )
-from sfumato.synthesizers.dpgm_calibration import calibrated, links
-from sfumato.synthesizers.dpgm_settings import RBM, VAE, Component, MixtureShares
+from sfumato.methods.nets.flat import flat_dimension, is_table
+from sfumato.models.nets.ensemble import Decoders, Machines, NetworkMixture
+from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
+from sfumato.models.sets import SetEncoder
+from sfumato.privacy.plan import Stage
+from sfumato.privacy.shares import one_shot, sampled
+from sfumato.records.engine import InParts, Records, reduce
+from sfumato.schema.schema import Schema
 
 LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "networks"
 _SQRT2 = float(np.sqrt(2))
@@ -293,16 +293,16 @@ class DPGM(Synthesizer):
         self, fit: Fit, records: Records, vectors: AnyVectors, assign: Assign, profiles: Profiles
     ) -> tuple[Decoders | Machines, Mapping[str, Any]]:
         """Train the networks and return them, with their settings for the sampler."""
-        from sfumato.learners.autoencoder import Heads, Output, level_slices
-        from sfumato.learners.components import (
+        from sfumato.methods.dpgm.components import (
             AutoencoderGradients,
             MachineGradients,
             StackedAutoencoders,
             StackedMachines,
         )
-        from sfumato.learners.gradients import Gradients
-        from sfumato.learners.sgd import Descent, descend
-        from sfumato.learners.stacked import Groups
+        from sfumato.methods.nets.autoencoder import Heads, Output, level_slices
+        from sfumato.methods.nets.gradients import Gradients
+        from sfumato.methods.nets.sgd import Descent, descend
+        from sfumato.methods.nets.stacked import Groups
 
         biases = np.stack([links(means, vectors) for means in profiles.means])
         chosen, k, m = self.component, self.n_clusters, vectors.dimension

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.sets import SetEncoder
+from sfumato.models.sets import SetEncoder
+from sfumato.records.engine import Rows
 
 
 @dataclass(frozen=True)

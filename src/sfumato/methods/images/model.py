@@ -10,11 +10,11 @@ from scipy import linalg
 from scipy.ndimage import uniform_filter1d
 from scipy.optimize import isotonic_regression
 
-from sfumato.encoders.images import AREA_BINS, ImageEncoder
-from sfumato.learners.images import ClassSums, PooledMoment, Profiles
+from sfumato.maths.gaussian import nearest_positive, shrink_spectrum, shrinkage_weight, symmetric_noise_edge
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.gaussian import nearest_positive, shrink_spectrum, shrinkage_weight, symmetric_noise_edge
-from sfumato.models.warps import PoseRange
+from sfumato.methods.images.statistics import ClassSums, PooledMoment, Profiles
+from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder
+from sfumato.models.images.warps import PoseRange
 
 MOST_AXES = 40
 _SEEN = 2.0  # a bin counts if it holds this many standard deviations of its noise
@@ -184,7 +184,7 @@ def class_factors(moments: Noisy, counts: np.ndarray) -> np.ndarray:
 def sampler_arrays(
     intensities: Intensities, known: ClassMeans, spread: Spread, factors: np.ndarray, encoder: ImageEncoder
 ) -> Mapping[str, np.ndarray]:
-    """Return the arrays of the image sampler (`sfumato.release.image_sampler`)."""
+    """Return the arrays of the image sampler (`sfumato.models.images.sampler`)."""
     arrays = {
         "class_shares": known.counts / known.counts.sum(),
         "means": known.means,

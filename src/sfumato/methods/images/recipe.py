@@ -5,7 +5,7 @@
     pooled second moment   27 %    → leading axes, variances of the rest; C''
     class second moments   55 %    → covariances along the axes and of pose, exposure, area
 
-    classifier, 10 times   a quarter of all, for training only → which samples to keep (`sfumato.learners.teacher`)
+    classifier, 10 times   a quarter of all, for training only → which samples to keep (`sfumato.methods.images.teacher`)
 
 The class is the label column, whatever the target.
 """
@@ -16,13 +16,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from sfumato.data.engine import reduce
-from sfumato.data.kinds import Image
-from sfumato.data.schema import Schema
-from sfumato.encoders.gradients import gradient_features
-from sfumato.encoders.images import ImageEncoder, ImageLayout
+from sfumato.columns.kinds import Image
 from sfumato.errors import ConfigError
-from sfumato.learners.image_model import (
+from sfumato.fitting.synthesizer import Fit, Fitted
+from sfumato.maths.gaussian import symmetric_noise_edge
+from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
+from sfumato.methods.images.model import (
     MOST_AXES,
     ClassMeans,
     Intensities,
@@ -31,15 +31,15 @@ from sfumato.learners.image_model import (
     sampler_arrays,
     sums_clip_norm,
 )
-from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.learners.teacher import CLIP_NORM, STEPS, Standardised, TeacherGradient, train, warm_start
-from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
-from sfumato.models.gaussian import symmetric_noise_edge
-from sfumato.models.streams import public_stream
+from sfumato.methods.images.purposes import Purpose, Training
+from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.methods.images.teacher import CLIP_NORM, STEPS, Standardised, TeacherGradient, train, warm_start
+from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
+from sfumato.models.images.gradients import gradient_features
+from sfumato.models.images.sampler import ImagePortrait
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
-from sfumato.release.image_sampler import ImagePortrait
-from sfumato.synthesizers.base import Fit, Fitted
-from sfumato.synthesizers.purposes import Purpose, Training
+from sfumato.records.engine import reduce
+from sfumato.schema.schema import Schema
 
 PROFILES, SUMS, POOLED, MOMENTS = "profiles", "class sums", "pooled second moment", "second moments by class"
 TEACHER = "classifier's gradients"

@@ -1,7 +1,7 @@
-"""Statistics of images, bought with four Gaussian releases (`sfumato.synthesizers.images`).
+"""Statistics of images, bought with four Gaussian releases (`sfumato.methods.images.recipe`).
 
 With x an image in [0, 1]^d, s its exposure, a its area, v its coefficients and weighted columns, q its low-frequency
-coefficients (`sfumato.encoders.images`), and y its class:
+coefficients (`sfumato.models.images.coefficients`), and y its class:
 
     profiles                G(σ)   one-hot(bin of a) ⊗ (sorted x/s, const), pose, border     no entry is negative
     class sums              G(σ)   one-hot(y) ⊗ (clip(v, C), C/10)
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.images import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
-from sfumato.mechanisms.whole import PRODUCT_BITS, row_by_row, step_of, whole_rows
-from sfumato.models.warps import POSE_PARTS, PoseRange, poses
+from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
+from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses
+from sfumato.records.engine import Rows
 
 _ROWS_AT_ONCE = 4096
 _SQRT2 = float(np.sqrt(2))

@@ -2,7 +2,7 @@
 
     gradient at step t    G(σ), T times    Σᵢ clip(pᵢ − e_y, c) ⊗ zᵢ,   ‖zᵢ‖ ≤ 1
 
-z is a record's features (`sfumato.encoders.gradients`), standardised by the mean and covariance of *synthetic* images
+z is a record's features (`sfumato.models.images.gradients`), standardised by the mean and covariance of *synthetic* images
 and clipped; p the class probabilities of the weights so far, which earlier releases determine. The classifier starts
 from one that is trained on synthetic images alone, which costs nothing. Proof: docs/proofs/gaussian_sum.md.
 """
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.gradients import gradient_features
-from sfumato.encoders.images import ImageEncoder
 from sfumato.mechanisms.clip import clip_rows
-from sfumato.mechanisms.whole import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.models.images.coefficients import ImageEncoder
+from sfumato.models.images.gradients import gradient_features
+from sfumato.records.engine import Rows
 
 STEPS = 10
 CLIP_NORM = 0.5

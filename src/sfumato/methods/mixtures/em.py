@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.data.engine import Records, reduce
 from sfumato.errors import ConfigError, require_integer
-from sfumato.learners.em_moments import (
+from sfumato.mechanisms.clip import SAFETY
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
+from sfumato.methods.mixtures.em_moments import (
     EmMoments,
     PooledSquares,
     Vectors,
@@ -21,15 +23,13 @@ from sfumato.learners.em_moments import (
     default_shares,
     em_replace_distance,
 )
-from sfumato.mechanisms.clip import SAFETY
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
-from sfumato.models.covariances import CovarianceForm
-from sfumato.models.mixture_starts import MomentStart
-from sfumato.models.mixture_steps import MixtureMoments, MStep
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.mixtures.mixture_starts import MomentStart
+from sfumato.methods.mixtures.steps import MixtureMoments, MStep
+from sfumato.models.mixtures.covariances import CovarianceForm
+from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.records.engine import Records, reduce
 
 _SQRT2 = float(np.sqrt(2))
 

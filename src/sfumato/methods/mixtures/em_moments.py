@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.data.engine import Rows
+from sfumato.maths.gaussian import svec
 from sfumato.mechanisms.clip import SAFETY, clip_rows
+from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.whole import PRODUCT_BITS, row_by_row, step_of, whole_rows
-from sfumato.models.covariances import CovarianceForm, DiagonalCovariance, FullCovariance, SphericalCovariance
-from sfumato.models.gaussian import svec
-from sfumato.models.mixture_steps import MixtureMoments
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.mixtures.steps import MixtureMoments
+from sfumato.models.mixtures.covariances import CovarianceForm, DiagonalCovariance, FullCovariance, SphericalCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.records.engine import Rows
 
 Vectors = Callable[[Rows], np.ndarray]
 Weights = tuple[float, float, float]

@@ -4,7 +4,7 @@
 
 a is the centre nearest to z, of centres that earlier releases determine: all records are assigned before any centre
 moves. Counts and sums are one Gaussian event per iteration, with shares w² of its squared budget in proportion to 1 and
-√d. With the features of `sfumato.encoders.fourier`, this is kernel k-means. Proof: docs/proofs/kmeans.md.
+√d. With the features of `sfumato.maths.fourier`, this is kernel k-means. Proof: docs/proofs/kmeans.md.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import final
 
 import numpy as np
 
-from sfumato.data.engine import Records, Rows, reduce
-from sfumato.encoders.fourier import fixed_product
 from sfumato.errors import ConfigError, require_integer
+from sfumato.maths.fourier import fixed_product
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_sum
-from sfumato.mechanisms.whole import step_of, whole_rows
-from sfumato.models.streams import public_stream
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage
+from sfumato.records.engine import Records, Rows, reduce
 
 Vectors = Callable[[Rows], np.ndarray]
 """A public map from n coded records to vectors, shape (n, d); longer ones than 1 are clipped."""

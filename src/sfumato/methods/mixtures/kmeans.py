@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.data.engine import Records, Rows, reduce
 from sfumato.errors import require_integer
-from sfumato.learners.em_moments import Vectors, in_unit_ball
+from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_histogram, noisy_sum
-from sfumato.mechanisms.whole import step_of, whole_rows
-from sfumato.models.centres import CentreGrid, nearest
+from sfumato.methods.mixtures.centres import CentreGrid, nearest
+from sfumato.methods.mixtures.em_moments import Vectors, in_unit_ball
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.records.engine import Records, Rows, reduce
 
 _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 16_384

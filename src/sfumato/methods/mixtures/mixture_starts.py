@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sfumato.errors import require_integer
-from sfumato.models.covariances import CovarianceForm
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.models.mixtures.covariances import CovarianceForm
+from sfumato.models.mixtures.mixture import GaussianMixture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

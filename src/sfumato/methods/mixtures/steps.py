@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.errors import ConfigError, require_positive
-from sfumato.models.covariances import CovarianceForm
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.models.mixtures.covariances import CovarianceForm
+from sfumato.models.mixtures.mixture import GaussianMixture
 
 LEAST_VARIANCE = 1e-9
 

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.learners.axes import LatentAxes
-from sfumato.models.latent import Layers
-from sfumato.models.mixtures import GaussianMixture
-from sfumato.models.streams import public_stream
+from sfumato.maths.streams import public_stream
+from sfumato.methods.nets.axes import LatentAxes
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.latent import Layers
 
 _LOG_VARIANCE = 10.0  # of q, at most, either way: exp must not overflow
 _START_SEED = 0

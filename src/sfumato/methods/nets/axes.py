@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.flat import ImageVectors, Vectors
-from sfumato.learners.batches import VectorEncoder
 from sfumato.mechanisms.clip import SAFETY, clip_rows
-from sfumato.mechanisms.whole import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.methods.nets.batches import VectorEncoder
+from sfumato.models.nets.flat import ImageVectors, Vectors
+from sfumato.records.engine import Rows
 
 _ROWS_AT_ONCE = 4096
 _SQRT2 = float(np.sqrt(2))

@@ -12,11 +12,11 @@ from typing import Protocol
 
 import numpy as np
 
-from sfumato.data.engine import Records, Rows
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.sampling import poisson_members, sampling_probability
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Records, Rows
 
 HELD_BYTES = 128 << 20
 _MOST_STEPS = 4096

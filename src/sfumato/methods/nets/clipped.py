@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.errors import ConfigError
-from sfumato.learners.stacked import StackedLinear, stacked_sum
 from sfumato.mechanisms.clip import SAFETY
+from sfumato.methods.nets.stacked import StackedLinear, stacked_sum
 
 _FREE = (
     nn.ReLU,

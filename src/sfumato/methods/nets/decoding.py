@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.schema import Schema
-from sfumato.encoders.flat import ImageVectors, Vectors
-from sfumato.encoders.images import ImageLayout
 from sfumato.errors import ConfigError
-from sfumato.learners.flat import cell_counts, cells_of, is_table, rank_vectors
+from sfumato.fitting.synthesizer import Fit
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.latent import Calibration, Layers
-from sfumato.models.mixtures import GaussianMixture
-from sfumato.models.streams import public_stream
+from sfumato.methods.nets.flat import cell_counts, cells_of, is_table, rank_vectors
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.decoder import LatentDecoder, decoder_arrays
+from sfumato.models.nets.flat import ImageVectors, Vectors
+from sfumato.models.nets.latent import Calibration, Layers
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.plan import Stage
-from sfumato.release.decoder_sampler import LatentDecoder, decoder_arrays
-from sfumato.synthesizers.base import Fit
+from sfumato.schema.schema import Schema
 
 MARGINALS = "marginals"
 _SQRT2 = float(np.sqrt(2))

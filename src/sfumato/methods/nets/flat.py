@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.data.engine import Records, reduce
-from sfumato.data.kinds import Image, LevelKind, n_levels
-from sfumato.data.schema import Schema
-from sfumato.encoders.flat import ImageVectors, RankVectors
-from sfumato.encoders.grid import Grid
-from sfumato.encoders.images import ImageLayout
+from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError
-from sfumato.learners.marginals import ClassCellCounts, TableLayout, fit_marginals
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_histogram
+from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.nets.flat import ImageVectors, RankVectors
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Records, reduce
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
 
 _FEWEST_CELLS, _MOST_CELLS = 8, 128
 _CELL_COUNT_TO_NOISE = 4.0

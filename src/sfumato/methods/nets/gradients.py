@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.learners.clipped import ClippedGradients
+from sfumato.methods.nets.clipped import ClippedGradients
 
 Losses = Callable[[Tensor, Tensor], Tensor]
 

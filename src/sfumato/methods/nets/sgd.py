@@ -16,18 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.data.engine import Exact, Records
 from sfumato.errors import TrainingError, require_integer, require_positive
-from sfumato.learners.batches import VectorEncoder, poisson_batches
-from sfumato.learners.clip_norms import AdaptiveClip, ClipNorms
-from sfumato.learners.clipped import clip_factors
-from sfumato.learners.gradients import Gradients, Task, TaskGradients
-from sfumato.learners.progress import Progress
-from sfumato.learners.schedules import Constant, Schedule
+from sfumato.fitting.progress import Progress
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import noisy_sum
+from sfumato.methods.nets.batches import VectorEncoder, poisson_batches
+from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms
+from sfumato.methods.nets.clipped import clip_factors
+from sfumato.methods.nets.gradients import Gradients, Task, TaskGradients
+from sfumato.methods.nets.schedules import Constant, Schedule
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Exact, Records
 
 _CHUNK = 1024  # records at a time; a public constant
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sfumato.data.engine import Records, Rows, reduce
-from sfumato.learners.em import fit_mixture
-from sfumato.learners.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_sum
-from sfumato.models.covariances import CovarianceForm, FullCovariance
-from sfumato.models.mixture_starts import MomentStart, random_start, unit_covariances
-from sfumato.models.mixture_steps import MStep
-from sfumato.models.mixtures import GaussianMixture
-from sfumato.models.streams import public_stream
+from sfumato.methods.mixtures.em import fit_mixture
+from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
+from sfumato.methods.mixtures.mixture_starts import MomentStart, random_start, unit_covariances
+from sfumato.methods.mixtures.steps import MStep
+from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Records, Rows, reduce
 
 _START_SEED = 0
 Classes = Callable[[Rows], np.ndarray]

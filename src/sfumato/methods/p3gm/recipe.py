@@ -20,26 +20,16 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sfumato.data.engine import Rows, Statistic, reduce
-from sfumato.data.kinds import LevelKind, n_levels
-from sfumato.data.schema import Schema
-from sfumato.encoders.flat import Vectors
-from sfumato.encoders.images import ImageLayout
+from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.learners.axes import CentredSecondMoment, LatentAxes, VectorSum, spread_about
-from sfumato.learners.batches import require_single_records
-from sfumato.learners.em import em_stage
-from sfumato.learners.flat import flat_dimension
-from sfumato.learners.priors import fit_class_prior, fit_mixture_prior
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
-from sfumato.models.covariances import FullCovariance
-from sfumato.models.gaussian import symmetric_noise_edge
-from sfumato.models.latent import Layers
-from sfumato.models.mixtures import GaussianMixture
-from sfumato.privacy.accounting import account
-from sfumato.privacy.plan import Plan, Stage
-from sfumato.synthesizers.base import Fit, Fitted, Synthesizer
-from sfumato.synthesizers.decoding import (
+from sfumato.methods.images.recipe import has_image
+from sfumato.methods.mixtures.em import em_stage
+from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum, spread_about
+from sfumato.methods.nets.batches import require_single_records
+from sfumato.methods.nets.decoding import (
     MARGINALS,
     arrays_of,
     map_records,
@@ -52,8 +42,9 @@ from sfumato.synthesizers.decoding import (
     sampler_of,
     schedule,
 )
-from sfumato.synthesizers.images import has_image
-from sfumato.synthesizers.p3gm_settings import (
+from sfumato.methods.nets.flat import flat_dimension
+from sfumato.methods.p3gm.priors import fit_class_prior, fit_mixture_prior
+from sfumato.methods.p3gm.settings import (
     IMAGES,
     ByClass,
     Mixture,
@@ -67,6 +58,15 @@ from sfumato.synthesizers.p3gm_settings import (
     released_noise,
     written_noise,
 )
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.mixtures.covariances import FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.flat import Vectors
+from sfumato.models.nets.latent import Layers
+from sfumato.privacy.accounting import account
+from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.engine import Rows, Statistic, reduce
+from sfumato.schema.schema import Schema
 
 CENTRE, MOMENT, MIXTURE, DECODER = "centre", "second moment", "mixture", "decoder"
 _SQRT2 = float(np.sqrt(2))
@@ -304,8 +304,8 @@ class P3GM(Synthesizer):
 
     def _decoder(self, fit: Fit, vectors: Vectors, axes: LatentAxes, prior: GaussianMixture) -> Layers:
         """Train the decoder and return it."""
-        from sfumato.learners.autoencoder import Autoencoder, Heads, Output, level_slices
-        from sfumato.learners.sgd import Descent, Task, descend
+        from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
+        from sfumato.methods.nets.sgd import Descent, Task, descend
 
         output = Output(Heads(self.heads), level_slices(vectors.parts))
         network = Autoencoder(

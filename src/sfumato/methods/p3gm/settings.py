@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias, final
 import numpy as np
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
-from sfumato.models.covariances import CovarianceForm, DiagonalCovariance, FullCovariance
+from sfumato.models.mixtures.covariances import CovarianceForm, DiagonalCovariance, FullCovariance
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.shares import one_shot, sampled
 

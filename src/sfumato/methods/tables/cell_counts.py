@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.grid import ColumnGrid
-from sfumato.learners.marginals import TableLayout
+from sfumato.methods.marginals import TableLayout
+from sfumato.records.engine import Rows
+from sfumato.schema.grid import ColumnGrid
 
 MOST_RUNS = 32
 RUN_STEP, CELL_STEP = 27 / 32, 17 / 32

@@ -12,12 +12,12 @@ from itertools import pairwise
 import numpy as np
 from scipy import optimize
 
-from sfumato.learners.class_tables import ClassEvidence, class_tables
-from sfumato.learners.cross_moments import LEAST_VARIANCE, CrossMoments
-from sfumato.models.features import N_KINDS, SCORE, Features, hermite_coefficients
-from sfumato.models.shrinkage import shrunk
-from sfumato.models.softmax_chain import SoftmaxChain, SoftmaxColumn, predicted, probabilities
-from sfumato.models.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.maths.shrinkage import shrunk
+from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
+from sfumato.methods.tables.cross_moments import LEAST_VARIANCE, CrossMoments
+from sfumato.methods.tables.features import N_KINDS, SCORE, Features, hermite_coefficients
+from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn, predicted, probabilities
 
 _RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
 _CLASS_RELATED = 4.0  # of a class's, where the moment over all classes may say nothing

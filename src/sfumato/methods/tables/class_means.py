@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sfumato.models.shrinkage import shrunk
+from sfumato.maths.shrinkage import shrunk
 
 _LEAST_WEIGHT = 0.25  # of a class's clipped records, as a share of its count
 _MOST_OFFSET = 1.5  # of a column's score, in its standard deviations

@@ -1,6 +1,6 @@
 """Every column's law in every class, from noisy counts of runs by class and from noisy means of features.
 
-First a class shifts and stretches a number's normal scores (`sfumato.models.normal_classes`), whose location and scale
+First a class shifts and stretches a number's normal scores (`sfumato.methods.tables.normal_classes`), whose location and scale
 all columns tell together; labels start at their pooled law. What that does not explain is added as far as it stands
 above its noise. Free: uses released values only.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sfumato.models.normal_classes import Locations, grid_tables, locate, normal_cuts
+from sfumato.methods.tables.normal_classes import Locations, grid_tables, locate, normal_cuts
 
 _SCALES = np.concatenate([[0.0], 4.0 ** np.arange(-8.0, 2.0)])
 _ROUGH = 0.1  # of what features cannot say, beside what they can

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.learners.class_means import ClassMeans
-from sfumato.learners.strong_pairs import Number, feasible_moments
+from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
+from sfumato.maths.shrinkage import shrunk
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.features import HERMITE_TERMS, N_KINDS, SCORE, Features
-from sfumato.models.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
-from sfumato.models.shrinkage import shrunk
+from sfumato.methods.tables.class_means import ClassMeans
+from sfumato.methods.tables.features import HERMITE_TERMS, N_KINDS, SCORE, Features
+from sfumato.methods.tables.strong_pairs import Number, feasible_moments
 
 LEAST_VARIANCE = 0.05
 """Noise that is left of an entry, at least, as a share of its noise."""

@@ -1,6 +1,6 @@
 """Second moments of a table's records, pooled and by class, bought with one Gaussian release.
 
-A record is the features of its cells (`sfumato.models.features`), each times the root of its weight, clipped to a norm
+A record is the features of its cells (`sfumato.methods.tables.features`), each times the root of its weight, clipped to a norm
 that released shares make one expect. Proof: docs/proofs/second_moment.md.
 """
 
@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.learners.marginals import TableLayout
-from sfumato.mechanisms.whole import PRODUCT_BITS, step_of, whole_rows
+from sfumato.mechanisms.contributions import PRODUCT_BITS, step_of, whole_rows
+from sfumato.methods.marginals import TableLayout
+from sfumato.records.engine import Rows
 
 _WORK_BYTES = 1 << 25
 _FRACTIONS = 1 << 20

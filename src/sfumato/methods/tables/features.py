@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from sfumato.models.gaussian import normal_scores
+from sfumato.maths.gaussian import normal_scores
 
 SCORE, SHAPE, MARK, LABEL = range(4)
 """Kinds of features: normal scores, polynomials, indicators of single numbers, and of labels."""

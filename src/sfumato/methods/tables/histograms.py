@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sfumato.models.gaussian import project_to_simplex
-from sfumato.models.shrinkage import likely_counts
+from sfumato.maths.gaussian import project_to_simplex
+from sfumato.maths.shrinkage import likely_counts
 
 STANDS_OUT = 3.5
 """Noise deviations from which a cell is a spike."""

@@ -15,25 +15,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from sfumato.data.engine import reduce
-from sfumato.data.kinds import LevelKind, n_levels
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.encoders.grid import Grid
+from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
-from sfumato.learners.cross_moments import Entries, cross_moments
-from sfumato.learners.marginals import TableLayout
-from sfumato.learners.table_chain import Effort, fit_table_chain
-from sfumato.learners.table_moments import TableMoments
-from sfumato.learners.table_shares import Resolution, column_shares, released_counts
-from sfumato.learners.two_resolutions import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
+from sfumato.fitting.synthesizer import Fit, Fitted
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy, noisy_histogram, noisy_second_moment
-from sfumato.models.histograms import STANDS_OUT
-from sfumato.models.streams import public_stream
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
+from sfumato.methods.tables.chain import Effort, fit_table_chain
+from sfumato.methods.tables.cross_moments import Entries, cross_moments
+from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.histograms import STANDS_OUT
+from sfumato.methods.tables.shares import Resolution, column_shares, released_counts
+from sfumato.methods.tables.sizes import fits, require_fits
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.records.engine import reduce
 from sfumato.release.samplers import TableSoftmax
-from sfumato.synthesizers.base import Fit, Fitted
-from sfumato.synthesizers.sizes import fits, require_fits
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
 
 MARGINALS, MOMENTS = "marginals", "second moments by class"
 RUN_COUNTS, CELL_COUNTS, POOLED = "counts of runs by class", "counts of cells", "second moments"

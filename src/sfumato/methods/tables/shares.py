@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.encoders.grid import ColumnGrid
-from sfumato.learners.table_chain import ColumnShares
-from sfumato.learners.two_resolutions import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.maths.gaussian import shrinkage_weight
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.features import Features, level_features, number_features
-from sfumato.models.gaussian import shrinkage_weight
-from sfumato.models.histograms import NoisyCounts, estimated_shares
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.chain import ColumnShares
+from sfumato.methods.tables.features import Features, level_features, number_features
+from sfumato.methods.tables.histograms import NoisyCounts, estimated_shares
+from sfumato.schema.grid import ColumnGrid
 
 _SPREAD = 0.006  # mass times squared span of a run, as a share of the column's variance
 

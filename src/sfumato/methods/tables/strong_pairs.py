@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.models.softmax_chain import probabilities
-from sfumato.models.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.models.tables.softmax_chain import probabilities
 
 _ROWS = 1024
 _SLACK = 1.0  # noise deviations of each block that are left to the copula

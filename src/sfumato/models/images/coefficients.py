@@ -4,7 +4,7 @@ Every map here is public and works on one image at a time. An image x with value
 
     exposure  s = Σx² / Σx          how bright its lit part is
     area      a = (Σx)² / Σx²       how much of it is lit; ‖x/s‖² = a
-    pose      shift, shear, log scales of its second moments (`sfumato.models.warps`), where images are posed
+    pose      shift, shear, log scales of its second moments (`sfumato.models.images.warps`), where images are posed
 
 and its coefficients are the orthonormal cosine transform of x/s moved to the reference pose, low frequencies first.
 Pose, log s and √a come along as a few more columns, so that samples get them back.
@@ -18,11 +18,11 @@ from functools import cached_property
 import numpy as np
 from scipy import fft
 
-from sfumato.data.engine import Rows
-from sfumato.data.kinds import Image, LevelKind, n_levels
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError
-from sfumato.models.warps import POSE_PARTS, PoseRange, poses, with_pose, without_pose
+from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses, with_pose, without_pose
+from sfumato.records.engine import Rows
+from sfumato.schema.schema import Schema
 
 AREA_BINS = 32
 _MOST_PIXELS = 4096

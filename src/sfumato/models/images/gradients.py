@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.encoders.images import ImageEncoder
+from sfumato.models.images.coefficients import ImageEncoder
 
 _CELLS = 7
 _ORIENTATIONS = 8

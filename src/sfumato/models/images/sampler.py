@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.kinds import Image
-from sfumato.data.schema import Schema
-from sfumato.encoders.gradients import gradient_features, n_features
-from sfumato.encoders.images import AREA_BINS, ImageEncoder, ImageLayout, area_bins
+from sfumato.columns.kinds import Image
 from sfumato.errors import ReleaseError
-from sfumato.models.arrays import require_array, require_shares
-from sfumato.models.warps import POSE_PARTS, elastic
+from sfumato.maths.arrays import require_array, require_shares
+from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, area_bins
+from sfumato.models.images.gradients import gradient_features, n_features
+from sfumato.models.images.warps import POSE_PARTS, elastic
+from sfumato.schema.schema import Schema
 
 _LARGEST = 1e6  # coefficients beyond are cut: a stranger wrote them
 _FARTHEST = 4.0  # intensities ÷ exposure beyond are cut before pictures are moved

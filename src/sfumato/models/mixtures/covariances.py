@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import linalg
 
-from sfumato.models.gaussian import smat, svec
+from sfumato.maths.gaussian import smat, svec
 
 
 class CovarianceForm(ABC):

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import special
 
 from sfumato.errors import ConfigError, require_integer
-from sfumato.models.arrays import malformed, require_array, require_shares, require_well_formed
-from sfumato.models.covariances import CovarianceForm, FullCovariance
+from sfumato.maths.arrays import malformed, require_array, require_shares, require_well_formed
+from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
 
 _WORK_BYTES = 1 << 23  # of the widest work array: it stays in the processor's cache
 _LEAST = -1e300  # stands for the log of a density that is 0 or not a number

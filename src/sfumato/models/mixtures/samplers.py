@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.kinds import Continuous
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Continuous
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.arrays import require_array, require_well_formed
-from sfumato.models.covariances import FORMS
-from sfumato.models.factors import FactorModel
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.maths.arrays import require_array, require_well_formed
+from sfumato.models.mixtures.covariances import FORMS
+from sfumato.models.mixtures.factors import FactorModel
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.schema.schema import Schema
 
 
 class _Points:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from sfumato.models.latent import Part, draw_levels, mean_of_heads
+from sfumato.models.nets.latent import Part, draw_levels, mean_of_heads
 
 
 @dataclass(frozen=True, eq=False)

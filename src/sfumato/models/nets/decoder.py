@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.kinds import Image, LevelKind, n_levels
-from sfumato.data.schema import Schema
-from sfumato.encoders.flat import ImageVectors, RankVectors, Vectors
-from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
-from sfumato.encoders.images import ImageLayout
+from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.arrays import require_array, require_shares, require_well_formed
-from sfumato.models.covariances import FullCovariance
-from sfumato.models.latent import Calibration, Layers, draw_levels, mean_of_heads
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.maths.arrays import require_array, require_shares, require_well_formed
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.mixtures.covariances import FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.flat import ImageVectors, RankVectors, Vectors
+from sfumato.models.nets.latent import Calibration, Layers, draw_levels, mean_of_heads
+from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.schema.schema import Schema
 
 _LAYERS = 2
 _LARGEST = 1e15
 
 
 class LatentDecoder:
-    """Latents from a mixture, decoded (`sfumato.synthesizers.p3gm`)."""
+    """Latents from a mixture, decoded (`sfumato.methods.p3gm.recipe`)."""
 
     name = "latent_decoder"
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.encoders.flat import AnyVectors, SetVectors
-from sfumato.encoders.sets import SetEncoder
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.arrays import require_array, require_shares, require_well_formed
-from sfumato.models.boltzmann import Boltzmann
-from sfumato.models.latent import Calibration, Layers, Part, draw_levels, mean_of_heads
-from sfumato.release.decoder_sampler import flat_vectors
+from sfumato.maths.arrays import require_array, require_shares, require_well_formed
+from sfumato.models.nets.boltzmann import Boltzmann
+from sfumato.models.nets.decoder import flat_vectors
+from sfumato.models.nets.flat import AnyVectors, SetVectors
+from sfumato.models.nets.latent import Calibration, Layers, Part, draw_levels, mean_of_heads
+from sfumato.models.sets import SetEncoder
+from sfumato.schema.schema import Schema
 
 _LARGEST = 1e15
 _MOST_LAYERS, _MOST_STEPS = 8, 10_000
@@ -107,7 +107,7 @@ class Machines:
 
 
 class NetworkMixture:
-    """A component by its share, a record from its network (`sfumato.synthesizers.dpgm`)."""
+    """A component by its share, a record from its network (`sfumato.methods.dpgm.recipe`)."""
 
     name = "network_mixture"
     class_column: str | None = None

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from sfumato.encoders.grid import ColumnGrid, Grid
-from sfumato.encoders.images import ImageLayout
-from sfumato.encoders.sets import SetEncoder
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.sets import SetEncoder
+from sfumato.schema.grid import ColumnGrid, Grid
 
 _MISSING_ABOVE = 0.5
 TYPICAL_SHARE = 1 / 3  # norm of a typical image ÷ the largest norm an image may have

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
-from sfumato.models.arrays import require_array
+from sfumato.maths.arrays import require_array
 
 _KNOTS = 257
 _ROUNDS = 30

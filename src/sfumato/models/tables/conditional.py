@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.models.chain import ChainModel, Known
-from sfumato.models.streams import public_stream
+from sfumato.maths.streams import public_stream
+from sfumato.models.tables.gaussian_chain import ChainModel, Known
 
 _CALIBRATION_ROWS = 20_000
 _CALIBRATION_SEED = 0

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.models.arrays import require_array, require_shares, require_well_formed
-from sfumato.models.columns import ColumnModel, read_column
-from sfumato.models.steps import Step
+from sfumato.maths.arrays import require_array, require_shares, require_well_formed
+from sfumato.models.tables.gaussian_columns import ColumnModel, read_column
+from sfumato.models.tables.steps import Step
 
 
 @dataclass(frozen=True, slots=True)

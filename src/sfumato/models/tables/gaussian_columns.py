@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.models.arrays import add_to_one, require_array, require_well_formed
-from sfumato.models.gaussian import normal_scores
+from sfumato.maths.arrays import add_to_one, require_array, require_well_formed
+from sfumato.maths.gaussian import normal_scores
 
 QUANTILES = np.linspace(0.0, 1.0, 257)
 

@@ -2,7 +2,7 @@
 
     p(run | class k, columns before) ∝ exp(t_k(run) + φ(run)ᵀ W_k φ(before))
 
-φ are features of cells (`sfumato.models.features`). With normal scores alone this is the Gaussian copula, exactly: the
+φ are features of cells (`sfumato.methods.tables.features`). With normal scores alone this is the Gaussian copula, exactly: the
 logits of a normal variable given others are linear in it, up to a quadratic that t takes. Within a run, a cell is drawn
 by its share.
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.models.arrays import add_to_one, require_array, require_shares, require_well_formed
+from sfumato.maths.arrays import add_to_one, require_array, require_shares, require_well_formed
 
 _LARGEST_LOGIT = 1e30
 _RAKING_ROUNDS, _RAKING_ROWS, _LARGEST_RATIO, _SMALLEST = 3, 2, 4.0, 1e-30

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.models.softmax_chain import SoftmaxChain, choose, probabilities, systematic
+from sfumato.models.tables.softmax_chain import SoftmaxChain, choose, probabilities, systematic
 
 _CANDIDATES, _PER_ROW = 16_384, 16
 _WORK_NUMBERS = 1 << 24

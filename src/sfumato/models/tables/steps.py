@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg, special
 
-from sfumato.models.columns import QUANTILES, ClassBlocks, ColumnModel
+from sfumato.models.tables.gaussian_columns import QUANTILES, ClassBlocks, ColumnModel
 
 _RAKING_ROUNDS = 12
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ConfigError
-from sfumato.learners.mixture_training import MixtureTraining, train_on_mixtures
+from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
 
 QUICK = MixtureTraining(network="fc", epochs=8, batch_size=32, learning_rate=3e-3)
 

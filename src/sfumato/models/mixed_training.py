@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.models.streams import public_stream
+from sfumato.maths.streams import public_stream
 
 _SIDE = 32  # of the published network's input: smaller images are padded with zeros
 _SMALLEST_SIDE = 16

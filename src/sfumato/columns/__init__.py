@@ -1,0 +1,1 @@
+"""Kinds of columns: what is public about each, and the total maps between cells and codes."""
