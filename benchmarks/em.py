@@ -19,8 +19,7 @@ from sfumato.estimators.records import ArrayRecords
 from sfumato.mechanisms.noise import NoNoise
 from sfumato.mechanisms.queries import noisy_sum
 from sfumato.methods.mixtures.em_moments import EmMoments
-from sfumato.methods.mixtures.mixture_starts import random_start
-from sfumato.methods.mixtures.steps import MStep
+from sfumato.methods.mixtures.steps import MStep, random_start
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage

@@ -23,10 +23,10 @@ import pandas as pd
 from compositions import COMPOSITIONS, published_multiplier
 from published import noisy_mixture
 
-from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.methods.mixtures.em import em_stages, fit_mixture
-from sfumato.methods.mixtures.mixture_starts import MomentStart
+from sfumato.methods.mixtures.steps import MomentStart
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.budget import PrivacyBudget

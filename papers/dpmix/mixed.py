@@ -20,8 +20,7 @@ from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
 from sfumato.privacy.accounting import account, interval_for
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Plan, Stage
-from sfumato.privacy.shares import sampled
+from sfumato.privacy.plan import Plan, Stage, sampled
 
 FEATURES, CLASSES = 784, 10
 CLIP_NORM = 28 / 3

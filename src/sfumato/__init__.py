@@ -13,7 +13,7 @@ from sfumato.methods.dpgm.recipe import DPGM
 from sfumato.methods.dpmix import AutoDegree, DPMix
 from sfumato.methods.dpvae import DPVAE
 from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.methods.images.purposes import Fidelity, Training
+from sfumato.methods.images.recipe import Fidelity, Training
 from sfumato.methods.items import IndependentItems
 from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget

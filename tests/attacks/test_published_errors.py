@@ -24,7 +24,7 @@ from harness.privacy import (
     worst_neighbours,
 )
 from sfumato.maths.fourier import FourierFeatures
-from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_weights
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.accounting import account

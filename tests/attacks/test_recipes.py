@@ -22,7 +22,7 @@ from sfumato.io.sources import open_source
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
 from sfumato.methods import gaussian
 from sfumato.methods.dpgm.settings import RBM, VAE
-from sfumato.methods.images.purposes import Training
+from sfumato.methods.images.recipe import Training
 from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.registry import METHODS
 from sfumato.methods.tables import recipe as tables_module

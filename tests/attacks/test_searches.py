@@ -24,9 +24,9 @@ from sfumato.fitting.synthesizer import Fitted, Synthesizer
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.ledger import SearchLedger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
-from sfumato.privacy.search_ledger import SearchLedger
 from sfumato.schema.schema import Schema
 
 SCHEMA = Schema.from_dict({"rows": 1000, "columns": {"flag": {"kind": "boolean"}}})

@@ -251,7 +251,7 @@ BUGS = [
     ),
     PlantedBug(
         "norms added up in an order that depends on the other records",
-        "mechanisms/clip.py",
+        "mechanisms/contributions.py",
         'clipped = np.array(vectors, dtype=np.float64, order="C")',
         "clipped = np.array(vectors, dtype=np.float64)",
         "tests/mechanisms/test_clip.py -k memory",
@@ -434,14 +434,14 @@ BUGS = [
     ),
     PlantedBug(
         "search: the number of repetitions is fixed",
-        "mechanisms/selection.py",
+        "mechanisms/sampling.py",
         "while not noise.bernoulli(1, law.last(k))[0]:",
         "while k < law.mean:",
         f"{SEARCHES} -k law",
     ),
     PlantedBug(
         "search: at least two repetitions",
-        "mechanisms/selection.py",
+        "mechanisms/sampling.py",
         "    k = 1\n",
         "    k = 2\n",
         f"{SEARCHES} -k law",
@@ -470,7 +470,7 @@ BUGS = [
     ),
     PlantedBug(
         "search: ends early, and its account does not see it",
-        "privacy/search_ledger.py",
+        "privacy/ledger.py",
         "if self._left != 0 or not self._opened:",
         "if not self._opened:",
         "tests/privacy/test_search_accounts.py -k last",
@@ -533,7 +533,7 @@ BUGS = [
     ),
     PlantedBug(
         "search: candidates that cost more than the one that is charged",
-        "privacy/search_ledger.py",
+        "privacy/ledger.py",
         "if len({plan.parts[0] for plan in self._plans}) != 1 or not alike([plan.parts[1] for plan in self._plans]):",
         "if len({plan.parts[0] for plan in self._plans}) != 1:",
         "tests/privacy/test_search_accounts.py -k unlike",

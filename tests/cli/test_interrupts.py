@@ -29,8 +29,8 @@ from sfumato.cli import app, data_commands, ending, ledger_commands, output, qua
 import sfumato.report.write, sfumato.io.sinks
 from sfumato.io import atomic
 from sfumato.schema import documents
-from sfumato.io import interrupts
-from sfumato.privacy.across_fits import account_of_fits
+from sfumato.io import atomic as interrupts
+from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import Release, files, load, model
 from sfumato.fitting import synthesizer as base

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import sfumato
 from sfumato.cli.app import run
 from sfumato.io import atomic
-from sfumato.io import folder_sink
+from sfumato.io import folders as folder_sink
 from sfumato.io import sinks
 from sfumato.privacy.ledger import Ledger
 

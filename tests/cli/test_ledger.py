@@ -11,7 +11,7 @@ import pytest
 from fixtures import tables
 from fixtures.processes import serving
 from sfumato import ConditionalGaussian, create_ledger, load, read_ledger
-from sfumato.privacy.across_fits import account_of_fits
+from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.plan import Neighbours
 
 # One process imports the package and calibrates; every fit is a child of its, which dies at the place that is named.

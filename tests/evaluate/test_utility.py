@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier
 
 from sfumato.errors import ConfigError, DataError
-from sfumato.evaluate import classifier_scores, evaluate, features, utility
+from sfumato.evaluate import classifier_scores, evaluate, utility
+from sfumato.evaluate import tables as features
 from sfumato.evaluate.utility import CLASSIFIERS, score
 from sfumato.schema.schema import Schema
 

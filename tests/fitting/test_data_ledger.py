@@ -14,8 +14,7 @@ from sfumato.errors import BudgetExceededError, ConfigError, OutputError, Privac
 from sfumato.fitting import data_ledger
 from sfumato.fitting.data_ledger import charge, settled
 from sfumato.fitting.journal import Journal
-from sfumato.privacy.accounting import account, account_curve
-from sfumato.privacy.across_fits import account_of_fits, merged
+from sfumato.privacy.accounting import account, account_curve, account_of_fits, merged
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 
 __all__ = ["remembered_accounts"]

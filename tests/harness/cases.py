@@ -10,24 +10,23 @@ from harness.privacy import MechanismCase, StatisticCase
 from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
 from sfumato.columns.set_codes import CodedSets
 from sfumato.columns.set_kind import ItemSet
-from sfumato.fitting.counts import RowCount
+from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.discovery import DomainCounts, KindCounts
 from sfumato.fitting.pair_counts import PairCounts, PairLayout
-from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
-from sfumato.methods.dpgm.profiles import ClusterProfiles
-from sfumato.methods.dpgm.set_lengths import TotalLength
+from sfumato.methods.dpgm.profiles import ClusterProfiles, TotalLength
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.methods.images.teacher import Standardised, TeacherGradient
-from sfumato.methods.item_counts import ItemCounts
+from sfumato.methods.items import ItemCounts
 from sfumato.methods.marginals import ClassCellCounts, TableLayout
 from sfumato.methods.mixtures.centres import CentreGrid
 from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
 from sfumato.methods.mixtures.feature_kmeans import ClusterSums as FeatureSums
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
-from sfumato.methods.nets.flat import rank_grid
+from sfumato.methods.nets.decoding import rank_grid
 from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments

@@ -11,7 +11,7 @@ from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, In
 from sfumato.columns.set_codes import CodedSets, code_sets, decode_sets
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ReleaseError, SchemaError
-from sfumato.io.arrow_types import read_type, write_type
+from sfumato.io.arrow import read_type, write_type
 
 PLAIN = [
     pa.null(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(),

@@ -10,7 +10,7 @@ import pytest
 
 import sfumato
 from sfumato.io import atomic
-from sfumato.io.interrupts import undisturbed
+from sfumato.io.atomic import undisturbed
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import sfumato
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import evaluate
 from sfumato.io.sources import open_source
-from sfumato.models.set_sampler import IndependentItems as Sampler
+from sfumato.models.sets import IndependentItems as Sampler
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
 

@@ -20,7 +20,7 @@ from sfumato.columns.kinds import (
     n_levels,
 )
 from sfumato.errors import ConfigError
-from sfumato.models.table import TableEncoder
+from sfumato.models.mixed import TableEncoder
 from sfumato.schema.schema import Schema, Unit
 
 LEVELS = (

@@ -9,7 +9,7 @@ import pytest
 from sfumato.columns.kinds import Categorical, Continuous, Identifier, Image, Integer
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import DataError, PrivacyWarning, SchemaError
-from sfumato.fitting.counts import RowCount
+from sfumato.fitting.arguments import RowCount
 from sfumato.io.arrays import images_of
 from sfumato.io.sources import open_source
 from sfumato.records.engine import reduce

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import final
 
-from sfumato.io.atomic import telling
-from sfumato.io.interrupts import Handler, current_handler, set_handler
+from sfumato.io.atomic import Handler, current_handler, set_handler, telling
 
 
 @final

@@ -13,7 +13,6 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
-from sfumato.cli.conditions import class_counts, column_kinds, given_values
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.options import (
@@ -35,6 +34,9 @@ from sfumato.cli.options import (
     SchemaOption,
     SeedOption,
     TargetOption,
+    class_counts,
+    column_kinds,
+    given_values,
 )
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
 from sfumato.errors import ConfigError
@@ -44,7 +46,7 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import Source, open_source
 from sfumato.mechanisms.mixing import FixedDegreeMixing, Mixing, PoissonMixing, SubsetMixing
 from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.methods.images.purposes import Fidelity, Purpose, Training
+from sfumato.methods.images.recipe import Fidelity, Purpose, Training
 from sfumato.methods.registry import METHODS, make_synthesizer
 from sfumato.privacy.budget import BuyCount
 from sfumato.records.private import PrivateData

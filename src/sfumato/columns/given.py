@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.coding import decode_column
-from sfumato.columns.date_text import parse_dates
+from sfumato.columns.dates import parse_dates
 from sfumato.columns.facts import label_text, microseconds_since_epoch, real_number, shown, whole_number
 from sfumato.columns.kinds import (
     MICROSECONDS,

@@ -7,8 +7,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.cells import is_bytes, is_text, plain
-from sfumato.columns.date_text import format_dates
-from sfumato.columns.dates import default_format, store_dates
+from sfumato.columns.dates import default_format, format_dates, store_dates
 from sfumato.columns.kinds import MICROSECONDS, Continuous, DateTime, Integer, NumericKind, kind_name, tick_range
 from sfumato.columns.numbers import number_text
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
 from sfumato.maths.gaussian import noise_reach
-from sfumato.mechanisms.clip import SAFETY
+from sfumato.mechanisms.contributions import SAFETY
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment
 from sfumato.methods.mixtures.em_moments import PooledSquares
 from sfumato.models.mixtures.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors

@@ -12,8 +12,7 @@ from sfumato.estimators.base import PrivateEstimator, Session
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import em_stages, fit_mixture
 from sfumato.methods.mixtures.em_moments import EmMoments
-from sfumato.methods.mixtures.mixture_starts import MomentStart, random_start
-from sfumato.methods.mixtures.steps import MAP, MLE, MStep
+from sfumato.methods.mixtures.steps import MAP, MLE, MomentStart, MStep, random_start
 from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance, SphericalCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.mixtures.samplers import MixturePoints

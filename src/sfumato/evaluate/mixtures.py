@@ -14,7 +14,7 @@ from sfumato.columns.kinds import Image
 from sfumato.errors import DataError
 from sfumato.io.sources import open_source
 from sfumato.models.images.coefficients import ImageLayout
-from sfumato.models.table import TableEncoder
+from sfumato.models.mixed import TableEncoder
 from sfumato.records.engine import Rows
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema, SchemaLike, read_schema

@@ -14,8 +14,7 @@ import numpy as np
 
 from sfumato.columns.kinds import LevelKind, NumericKind
 from sfumato.errors import require_integer
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
+from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.records.outside import INSIDE

@@ -1,12 +1,19 @@
-"""What a caller hands to a fit, checked: schema, number of rows, target, and noise as budget and seed ask for it."""
+"""What a caller hands to a fit, checked: schema, number of rows, target, and noise as budget and seed ask for it.
+
+How many records there are: for those who do not declare a public number.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+
+import numpy as np
 
 from sfumato.errors import ConfigError, SchemaError, require_integer
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
+from sfumato.records.engine import Rows
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, read_schema
 
@@ -56,3 +63,21 @@ def noise_door(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
     if budget is None:
         return NoNoise(seed)
     return SecureNoise() if seed is None else SeededNoise(seed)
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """The number of records. One record adds 1; under replace-one nothing changes. Value: shape ()."""
+
+    name: str = "number of rows"
+    norm_bound: float = 1.0
+    replace_bound: float = 1.0
+    step: float = 1.0
+
+    def zero(self) -> np.ndarray:
+        """Return 0."""
+        return np.zeros(())
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count some records."""
+        total += len(next(iter(rows.values())))

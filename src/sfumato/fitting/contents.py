@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sfumato.io.arrow_types import write_type
+from sfumato.io.arrow import write_type
 from sfumato.mechanisms.queries import Noisy
 from sfumato.records.private import PrivateData
 from sfumato.release import Measurement, SourceForm

@@ -34,9 +34,9 @@ from sfumato.errors import (
 )
 from sfumato.fitting.process import ProcessMark, file_lock
 from sfumato.io.atomic import atomic_path, refuse_existing
-from sfumato.privacy.across_fits import account_of_fits
+from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate_events import event_to_dict, stage_from_dict
+from sfumato.privacy.certificate_form import event_to_dict, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan
 
 Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]

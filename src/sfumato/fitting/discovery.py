@@ -4,6 +4,8 @@
 
 Everything else is read off the noisy counts, for free: the span of the cells that stand out, the words above their
 threshold, and whether a column has a missing value at all. Proof: docs/proofs/discovery.md.
+
+Buying what a schema leaves open: the stages it costs, and the schema that comes of it.
 """
 
 from __future__ import annotations
@@ -11,17 +13,24 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
+from pyarrow import types
 from scipy.special import ndtri
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
-from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.words import NoisyTally, Tally
-from sfumato.records.engine import Rows
-from sfumato.records.open_data import numbers_of
-from sfumato.schema.open_schema import OpenKind
+from sfumato.io.sources import Source
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy, noisy_histogram
+from sfumato.mechanisms.words import NoisyTally, Tally, noisy_words
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.records.engine import Rows, reduce
+from sfumato.records.open_data import OpenData, numbers_of
+from sfumato.schema.open_schema import OpenKind, OpenSchema
+from sfumato.schema.schema import Schema
 
 _FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
 _PARTS = 4  # cells of an octave
@@ -232,3 +241,83 @@ def _beyond(outer: np.ndarray, std: float) -> int:
     if near.size and near.sum() > _LIKELY * std * math.sqrt(near.size):
         return int(np.argmax(np.cumsum(near))) + 1
     return 0
+
+
+KINDS, DOMAINS = "kinds of columns", "discovery"
+DOMAIN_SHARE = 0.1
+_KIND_SHARE = 0.02
+_DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
+
+
+def discovery_stages(schema: OpenSchema, delta: float) -> list[Stage]:
+    """Return what discovery costs: kinds where a column has none, then the domains of all open columns."""
+    stages = []
+    ratio = 2**0.5
+    if "unknown" in schema.open.values():
+        stages.append(
+            Stage(
+                name=KINDS,
+                noise_multiplier=multiplier_for_share(_KIND_SHARE),
+                replace_distance=ratio,
+                measures="per column of no declared kind, how many cells are numbers, texts or missing",
+            )
+        )
+    worded = {"unknown", "categorical"} & set(schema.open.values())
+    if schema.open:
+        stages.append(
+            Stage(
+                name=DOMAINS,
+                noise_multiplier=multiplier_for_share(DOMAIN_SHARE),
+                replace_distance=ratio,
+                extra_delta=_DELTA_SHARE * delta if worded else 0.0,
+                measures="bounds, categories and missing cells of the columns that the schema leaves open",
+            )
+        )
+    return stages
+
+
+def discover(
+    source: Source,
+    schema: OpenSchema,
+    *,
+    n: int,
+    ledger: Ledger,
+    noise: NoiseSource,
+    measured: list[tuple[str, Noisy]],
+) -> Schema:
+    """Buy what is open; return the schema.
+
+    Args:
+        source: where the records lie.
+        schema: what is public of them.
+        n: the public or bought number of rows.
+        ledger: charged before noise is drawn.
+        noise: the door of randomness.
+        measured: takes in what was measured.
+    """
+    kinds: dict[str, OpenKind] = dict(schema.open)
+    unknown = tuple(name for name, kind in kinds.items() if kind == "unknown")
+    if unknown:
+        statistic = KindCounts(unknown)
+        noisy = noisy_histogram(reduce(statistic, OpenData(source, schema)), stage=KINDS, ledger=ledger, noise=noise)
+        kinds |= kinds_of(noisy, unknown)
+        measured.append((statistic.name, noisy))
+    counts = DomainCounts(kinds, 1 if schema.nominal.unit is None else schema.nominal.unit.max_rows)
+    tally = noisy_words(reduce(cast(Any, counts), OpenData(source, schema)), stage=DOMAINS, ledger=ledger, noise=noise)
+    measured.append((counts.name, tally.listed))
+    found = discovered(tally, counts, n)
+    columns = {name: found.get(name, kind) for name, kind in schema.nominal.columns.items()}
+    for name, kind in columns.items():
+        if name in found and isinstance(kind, Integer):
+            columns[name] = _storable(kind, source, name)
+    return replace(schema.nominal, columns=columns)
+
+
+def _storable(kind: Integer, source: Source, name: str) -> Integer:
+    """Return the bounds that a column's own type can hold: an edge of the grid may lie beyond."""
+    storage = source.storage[name]
+    if not types.is_integer(storage):
+        return kind
+    limits = np.iinfo(storage.to_pandas_dtype())
+    lower, upper = (int(min(max(bound, limits.min), limits.max)) for bound in (kind.lower, kind.upper))
+    return replace(kind, lower=lower, upper=upper)

@@ -3,6 +3,8 @@
 The file holds released values and functions of them: noisy statistics, and the weights and optimiser of a descent after
 some step. It holds no record, and is as private as a release of the same plan. What a killed fit had drawn and not
 written was never released: its steps are made again, with new noise, and are in the account once.
+
+What a descent tells, and asks of, who runs it.
 """
 
 from __future__ import annotations
@@ -19,10 +21,21 @@ import safetensors
 import safetensors.numpy
 
 from sfumato.errors import ConfigError, OutputError
-from sfumato.fitting.progress import Progress
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.ledger import Ledger
+
+
+class Progress:
+    """Where to go on, and what to keep. Does nothing by itself."""
+
+    def start(self) -> tuple[int, dict[str, np.ndarray]]:
+        """Return the number of steps already done and charged, and the state after them."""
+        return 0, {}
+
+    def done(self, step: int, last: bool, state: Callable[[], dict[str, np.ndarray]]) -> None:
+        """Note that so many steps are done; `state` gives all that is needed to go on: released values."""
+
 
 _FORMAT = 1
 _SAVE_EVERY = 50  # steps of a descent; a public constant

@@ -13,11 +13,10 @@ import numpy as np
 from sfumato.columns.kinds import Image
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
-from sfumato.fitting.arguments import check_target, noise_door, nominal_budget, open_schema, row_count
+from sfumato.fitting.arguments import RowCount, check_target, noise_door, nominal_budget, open_schema, row_count
 from sfumato.fitting.contents import measurements_of, source_form
-from sfumato.fitting.counts import RowCount
 from sfumato.fitting.data_ledger import Charge, charge, settled
-from sfumato.fitting.discovery_synthesizers import discover, discovery_stages
+from sfumato.fitting.discovery import discover, discovery_stages
 from sfumato.fitting.journal import Journal, NoMoreNoise, written_out
 from sfumato.fitting.target_error import epsilon_for_error
 from sfumato.io.sources import open_source

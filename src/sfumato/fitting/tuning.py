@@ -28,16 +28,16 @@ from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy, noisy_histogram
-from sfumato.mechanisms.selection import drawn_candidate, drawn_repetitions
+from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
 from sfumato.methods.dpmix import DPMix
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, issue
+from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
-from sfumato.privacy.search_ledger import SearchLedger, alike
 from sfumato.records.engine import reduce
 from sfumato.records.private import PrivateData
 from sfumato.release import Release

@@ -15,9 +15,8 @@ import pyarrow as pa
 from sfumato.columns.cells import valid_text
 from sfumato.columns.set_codes import is_set_storage
 from sfumato.errors import DataError
-from sfumato.io.baskets import CSR_KEYS, csr_source
+from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source
 from sfumato.io.chunks import Chunk, Column, Source, attempt
-from sfumato.io.set_arrays import csr_arrays
 
 KEYS = ({"x": "x", "y": "y"}, {"x": "x_train", "y": "y_train"})
 

@@ -3,13 +3,21 @@
 Either has the one column `items`. A FIMI file has one set per line, its items as text between white space; an empty
 line is the empty set. A CSR file has `indptr` and `indices`, where set i is `indices[indptr[i] : indptr[i + 1]]`, and
 `n_items`, which is public knowledge and stands in the schema.
+
+Sets of items as arrays in CSR form: `indptr`, `indices`, `n_items`.
+
+Sets of items as FIMI `.dat` text or as CSR `.npz` arrays, a batch at a time.
 """
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -17,8 +25,10 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.kinds import ColumnKind
+from sfumato.columns.levels import canonical_text
+from sfumato.columns.set_codes import is_set_storage, list_parts
 from sfumato.columns.set_kind import ItemSet
-from sfumato.errors import DataError, SchemaError
+from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source
 from sfumato.io.csv import open_utf8
 
@@ -205,3 +215,124 @@ def _csr_chunks(parts: Iterator[np.ndarray], read: Any, size: int, items: pa.Dat
         lists = pa.LargeListArray.from_arrays(pa.array(pointers - at), pa.array(values, items))
         at = int(pointers[-1])
         yield Chunk(columns={ITEMS: pa.chunked_array([lists])}, n_rows=len(lists))
+
+
+N_ITEMS = b"n_items"
+"""Key of a field's metadata: the public number of items, which no sample tells."""
+
+
+def csr_arrays(table: pa.Table) -> dict[str, np.ndarray]:
+    """Return the one column of a table, which holds sets, as arrays.
+
+    Raises:
+        ConfigError: the items are no whole numbers.
+    """
+    field = table.schema.field(0)
+    parts = [csr_part(field, chunk) for chunk in table.column(0).chunks]
+    lengths = np.concatenate([np.zeros(0, np.int64), *(lengths for lengths, _ in parts)])
+    items = field.type.value_type.to_pandas_dtype()
+    indices = np.concatenate([np.zeros(0, items), *(values for _, values in parts)])
+    return {
+        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        "indices": indices,
+        "n_items": np.array(n_items_of(field, [indices]), dtype=np.int64),
+    }
+
+
+def csr_part(field: pa.Field, lists: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return lengths and items of some sets.
+
+    Raises:
+        ConfigError: the items are no whole numbers.
+    """
+    if not pa.types.is_integer(field.type.value_type):
+        raise ConfigError(
+            f"Expected items that are whole numbers in an .npz file, got type {field.type.value_type} in column "
+            f"{field.name!r}. Write .parquet or .dat."
+        )
+    lengths, values = list_parts(lists)
+    return lengths, values.to_numpy(zero_copy_only=False)
+
+
+def n_items_of(field: pa.Field, parts: Iterable[np.ndarray]) -> int:
+    """Return the public number of items if the column says it, else that of the items there are."""
+    if field.metadata and N_ITEMS in field.metadata:
+        return int(field.metadata[N_ITEMS])
+    return max((int(part.max()) + 1 for part in parts if part.size), default=0)
+
+
+_COPY_BYTES = 1 << 20
+
+
+def holds_sets(batch: pa.Table) -> bool:
+    """Whether a table is one column of sets."""
+    return len(batch.column_names) == 1 and is_set_storage(batch.schema.field(0).type)
+
+
+def write_dat(batches: Iterator[pa.Table], path: Path) -> None:
+    """Write sets as lines of items with spaces between them; the empty set is an empty line.
+
+    Raises:
+        ConfigError: a batch is not one column of sets, or an item holds white space.
+    """
+    with path.open("xb") as file:
+        for batch in batches:
+            if not holds_sets(batch):
+                names = ", ".join(map(repr, batch.column_names))
+                raise ConfigError(
+                    f"Expected one column of sets to write a .dat file, got {names}. Write .csv or .parquet."
+                )
+            for chunk in batch.column(0).chunks:
+                file.write(_dat_lines(chunk, batch.column_names[0]))
+
+
+def write_csr(first: pa.Table, rest: Iterator[pa.Table], path: Path) -> None:
+    """Write sets as `indptr`, `indices` and `n_items`, spooled until their number is known.
+
+    Raises:
+        ConfigError: the items are no whole numbers.
+    """
+    field = first.schema.field(0)
+    with contextlib.ExitStack() as stack:
+        lengths, items = (stack.enter_context(tempfile.TemporaryFile(dir=path.parent)) for _ in range(2))
+        n_sets = n_entries = largest = 0
+        dtype = np.dtype(np.int64)
+        for batch in _all(first, rest):
+            for chunk in batch.column(0).chunks:
+                counts, values = csr_part(field, chunk)
+                lengths.write((np.cumsum(counts) + n_entries).astype("<i8").tobytes())
+                items.write(np.ascontiguousarray(values).tobytes())
+                n_sets, n_entries, dtype = n_sets + counts.size, n_entries + values.size, values.dtype
+                largest = max(largest, n_items_of(field, [values]))
+        archive = stack.enter_context(zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED))
+        _member(archive, "indptr", np.dtype("<i8"), (n_sets + 1,), np.zeros(1, "<i8").tobytes(), lengths)
+        _member(archive, "indices", dtype, (n_entries,), b"", items)
+        _member(archive, "n_items", np.dtype("<i8"), (), np.array(largest, "<i8").tobytes(), None)
+
+
+def _all(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    yield from rest
+
+
+def _member(
+    archive: zipfile.ZipFile, name: str, dtype: np.dtype, shape: tuple[int, ...], start: bytes, spool: IO[bytes] | None
+) -> None:
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array_header_1_0(member, header)
+        member.write(start)
+        if spool is not None:
+            spool.seek(0)
+            shutil.copyfileobj(spool, member, _COPY_BYTES)
+
+
+def _dat_lines(lists: pa.Array, name: str) -> bytes:
+    lengths, values = list_parts(lists)
+    coded = values if isinstance(values, pa.DictionaryArray) else values.dictionary_encode()
+    words = np.array([*canonical_text(coded.dictionary).to_pylist(), ""], dtype=object)
+    if any(word.split() != [word] for word in words[:-1]):
+        raise ConfigError(f"Expected items without white space to write a .dat file, got others in column {name!r}.")
+    tokens = words[coded.indices.to_numpy(zero_copy_only=False)].tolist()
+    ends = [0, *np.cumsum(lengths).tolist()]
+    return "".join(" ".join(tokens[start:end]) + "\n" for start, end in pairwise(ends)).encode()

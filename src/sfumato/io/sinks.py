@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.arrays import array_of
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
-from sfumato.io.basket_sink import holds_sets, write_csr, write_dat
+from sfumato.io.baskets import holds_sets, write_csr, write_dat
 from sfumato.io.chunks import Chunk, Column
-from sfumato.io.folder_sink import MARKER, write_pictures
-from sfumato.io.text_sink import csv_body, csv_header
+from sfumato.io.csv import csv_body, csv_header
+from sfumato.io.folders import MARKER, write_pictures
 
 __all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_table"]
 

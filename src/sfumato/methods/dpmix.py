@@ -37,12 +37,10 @@ from sfumato.mechanisms.mixing import (
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.images.recipe import has_image
 from sfumato.models.images.coefficients import ImageLayout
-from sfumato.models.mixed import MixtureSet, mixture_columns
-from sfumato.models.table import TableEncoder
+from sfumato.models.mixed import MixtureSet, TableEncoder, mixture_columns
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.certificate import Certificate
-from sfumato.privacy.plan import Plan, Stage
-from sfumato.privacy.shares import one_shot, sampled
+from sfumato.privacy.plan import Plan, Stage, one_shot, sampled
 from sfumato.records.engine import Rows
 from sfumato.schema.schema import Schema
 

@@ -17,6 +17,7 @@ from sfumato.errors import require_integer, require_positive
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.decoding import (
+    is_table,
     map_records,
     marginal_stages,
     nominal_budget,
@@ -25,11 +26,9 @@ from sfumato.methods.nets.decoding import (
     sampler_of,
     schedule,
 )
-from sfumato.methods.nets.flat import is_table
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.privacy.plan import Stage
-from sfumato.privacy.shares import one_shot, sampled
+from sfumato.privacy.plan import Stage, one_shot, sampled
 from sfumato.schema.schema import Schema
 
 AUTOENCODER = "autoencoder"

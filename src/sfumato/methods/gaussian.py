@@ -13,10 +13,12 @@ from typing import ClassVar, final
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
-from sfumato.methods.images.purposes import Fidelity, Purpose, Training
 from sfumato.methods.images.recipe import (
     POSES,
+    Fidelity,
     Pose,
+    Purpose,
+    Training,
     class_share_error,
     has_image,
     image_forecast,

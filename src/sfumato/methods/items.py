@@ -3,6 +3,12 @@
     counts of items    G(σ)    → the probability of each item
 
 The least that a model of sets can know, and the baseline for those that know more: what items go together is lost.
+
+How many sets hold each item.
+
+    counts of items    G(σ)    x ∈ {0, 1}^m with at most L ones
+
+Proof: docs/proofs/gaussian_sum.md.
 """
 
 from __future__ import annotations
@@ -15,12 +21,45 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.mechanisms.queries import noisy_histogram
-from sfumato.methods.item_counts import ItemCounts
-from sfumato.models.set_sampler import IndependentItems as IndependentItemsSampler
+from sfumato.models.sets import IndependentItems as IndependentItemsSampler
 from sfumato.models.sets import SetEncoder
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.records.engine import reduce
+from sfumato.records.engine import Rows, reduce
 from sfumato.schema.schema import Schema
+
+_SQRT2 = float(np.sqrt(2))
+
+
+@dataclass(frozen=True)
+class ItemCounts:
+    """The number of sets that hold each item.
+
+    A record adds its binary vector, of norm at most √L, L = min(max_length, m). No entry is negative, so two records
+    are at most √(2L) apart. Value: shape (m,).
+    """
+
+    encoder: SetEncoder
+    name: str = "counts of items"
+    step: float = 1.0
+
+    @property
+    def norm_bound(self) -> float:
+        """√L."""
+        return self.encoder.norm_bound
+
+    @property
+    def replace_bound(self) -> float:
+        """√2·norm_bound."""
+        return _SQRT2 * self.norm_bound
+
+    def zero(self) -> np.ndarray:
+        """Return zeros."""
+        return np.zeros(self.encoder.dimension)
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count the items of some sets."""
+        total += np.bincount(self.encoder.sets(rows).codes, minlength=total.size)
+
 
 COUNTS = "counts of items"
 

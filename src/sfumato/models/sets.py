@@ -2,6 +2,8 @@
 
 A set of at most L of m items is a vector in {0, 1}^m with at most L ones: its norm is at most √min(L, m), a bound that
 the schema states.
+
+Samples of sets whose items are independent.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from scipy import sparse
 
 from sfumato.columns.set_codes import CodedSets
 from sfumato.columns.set_kind import ItemSet
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, ReleaseError
 from sfumato.schema.schema import Schema
 
 
@@ -116,3 +118,38 @@ class SetEncoder:
             kept = np.sort(order[rank < self.kind.longest])
             sets = CodedSets.of(owners[kept], codes[kept], len(vectors))
         return {self.name: sets}
+
+
+class IndependentItems:
+    """Sets of items, each there with its own probability; of more than `max_length`, random ones are left out."""
+
+    name = "independent_items"
+    class_column: str | None = None
+
+    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
+        self._encoder = SetEncoder.of(schema)
+        probabilities = parameters.get("probabilities")
+        if probabilities is None or probabilities.shape != (self._encoder.dimension,):
+            raise ReleaseError("Expected one probability per item in the release.")
+        if probabilities.dtype.kind != "f" or not ((probabilities >= 0) & (probabilities <= 1)).all():
+            raise ReleaseError("Expected probabilities between 0 and 1 in the release.")
+        # a double more per item would be drawn for nothing where it is never there
+        self._items = np.flatnonzero(probabilities > 0)
+        self._probabilities = probabilities[self._items]
+        self.width = max(1, self._items.size)
+        self.possible = np.ones(1, dtype=bool)
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
+        """Return n coded sets."""
+        owners, places = np.nonzero(rng.random((n, self._items.size)) < self._probabilities)
+        sets = CodedSets.of(owners, self._items[places], n)
+        longest = self._encoder.kind.longest
+        if (sets.lengths > longest).any():
+            order = np.lexsort((rng.random(owners.size), owners))
+            kept = np.sort(order[np.arange(owners.size) - sets.offsets[owners] < longest])
+            sets = CodedSets.of(owners[kept], sets.codes[kept], n)
+        return {self._encoder.name: sets}
+
+    def given(self, codes: Mapping[str, float]) -> IndependentItems:
+        """Refuse: sets are not given."""
+        raise ConfigError("Expected no given values for a release of sets. Leave them out.")

@@ -22,8 +22,7 @@ from sfumato.privacy.accounting import (
     with_rounding,
 )
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate_events import event_to_dict, plan_of, stage_from_dict
-from sfumato.privacy.certificate_form import FORMAT_VERSION, malformed
+from sfumato.privacy.certificate_form import FORMAT_VERSION, event_to_dict, malformed, plan_of, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan, Stage
 
 _VERIFY_TOLERANCE = 1e-6

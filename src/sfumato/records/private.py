@@ -19,9 +19,7 @@ from sfumato.errors import PrivacyWarning, SchemaError
 from sfumato.io.arrays import images_of
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Rows
-from sfumato.records.long_tables import as_records
-from sfumato.records.set_form import check_ids
-from sfumato.records.unit_names import unit_names
+from sfumato.records.long_tables import as_records, check_ids, unit_names
 from sfumato.schema.schema import Schema
 
 

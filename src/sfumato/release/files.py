@@ -22,7 +22,7 @@ import safetensors.numpy
 from sfumato.columns.facts import shown
 from sfumato.errors import OutputError, ReleaseError, SfumatoError, require_instance
 from sfumato.io.arrays import KEYS
-from sfumato.io.arrow_types import read_type, write_type
+from sfumato.io.arrow import read_type, write_type
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.baskets import SET_KEYS
 from sfumato.privacy.certificate import Certificate

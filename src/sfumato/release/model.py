@@ -26,7 +26,7 @@ from sfumato.io.sources import Container, open_source, to_container
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.certificate import Certificate
-from sfumato.records.set_form import as_written, written_types
+from sfumato.records.long_tables import as_written, written_types
 from sfumato.release.conditions import Conditions
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.schema.schema import Schema

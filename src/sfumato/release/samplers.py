@@ -13,9 +13,8 @@ from sfumato.models.mixed import MixtureSet
 from sfumato.models.mixtures.samplers import CentrePoints, FactorPoints, MixturePoints
 from sfumato.models.nets.decoder import LatentDecoder
 from sfumato.models.nets.ensemble import NetworkMixture
-from sfumato.models.set_sampler import IndependentItems
-from sfumato.models.tables.conditional import ConditionalChain, given_first
-from sfumato.models.tables.gaussian_chain import ChainModel
+from sfumato.models.sets import IndependentItems
+from sfumato.models.tables.gaussian_chain import ChainModel, ConditionalChain, given_first
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.models.tables.softmax_given import SoftmaxGiven
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid

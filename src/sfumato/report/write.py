@@ -19,7 +19,8 @@ from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.release import Release, load
-from sfumato.report import charts, wording
+from sfumato.report import page as charts
+from sfumato.report import wording
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets

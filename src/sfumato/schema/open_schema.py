@@ -6,7 +6,7 @@
       income: {kind: categorical, categories: ["<=50K", ">50K"]}
       note: {kind: unknown, discover: true}
 
-`sfumato.fitting.discovery_synthesizers` buys bounds, categories and whether cells are missing, and makes a `Schema` of them.
+`sfumato.fitting.discovery` buys bounds, categories and whether cells are missing, and makes a `Schema` of them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from torch import nn  # noqa: E402
 import sfumato.methods.nets.sgd as sgd  # noqa: E402
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale  # noqa: E402
 from sfumato.errors import ConfigError  # noqa: E402
-from sfumato.fitting.progress import Progress  # noqa: E402
+from sfumato.fitting.journal import Progress  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
 from sfumato.methods.dpgm.components import (  # noqa: E402
     AutoencoderGradients,
@@ -20,9 +20,11 @@ from sfumato.methods.dpgm.components import (  # noqa: E402
 )
 from sfumato.methods.nets.autoencoder import Heads, Output  # noqa: E402
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms  # noqa: E402
-from sfumato.methods.nets.clipped import clip_factors  # noqa: E402
+from sfumato.methods.nets.clipped import (
+    Groups,
+    clip_factors,
+)
 from sfumato.methods.nets.sgd import Descent, descend  # noqa: E402
-from sfumato.methods.nets.stacked import Groups  # noqa: E402
 from sfumato.models.nets.flat import Part  # noqa: E402
 from sfumato.privacy.ledger import Ledger  # noqa: E402
 from sfumato.privacy.plan import Plan, Stage  # noqa: E402

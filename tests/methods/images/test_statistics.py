@@ -6,7 +6,7 @@ import pytest
 from harness.cases import encoder_of, image_rows
 from harness.privacy import FakeRecords, contribution, join
 from sfumato.columns.kinds import Boolean, Image
-from sfumato.mechanisms.clip import SAFETY
+from sfumato.mechanisms.contributions import SAFETY
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.models.images.coefficients import ImageEncoder, ImageLayout, Lit, area_bins, touches_border
 from sfumato.models.images.warps import PoseRange, poses

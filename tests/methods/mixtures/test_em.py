@@ -15,8 +15,7 @@ from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.mechanisms.queries import noisy_sum
 from sfumato.methods.mixtures.em import em_stage, em_stages, fit_mixture, pooled_stage_name
 from sfumato.methods.mixtures.em_moments import EmMoments, default_shares, em_replace_distance
-from sfumato.methods.mixtures.mixture_starts import MomentStart, random_start
-from sfumato.methods.mixtures.steps import MStep
+from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start
 from sfumato.models.mixtures.covariances import (
     FORMS,
     DiagonalCovariance,

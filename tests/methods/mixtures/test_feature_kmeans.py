@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from harness.cases import STATISTICS, cluster_sums, feature_rows
 from harness.privacy import FakeRecords, check_locality, check_norm_property, join, search_neighbours
 from sfumato.errors import ConfigError, LedgerError
-from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.methods.mixtures.feature_kmeans import (
     ClusterSums,

@@ -5,8 +5,7 @@ import pytest
 
 from sfumato.errors import ConfigError
 from sfumato.maths.gaussian import smat
-from sfumato.methods.mixtures.mixture_starts import MomentStart, random_start
-from sfumato.methods.mixtures.steps import MAP, MixtureMoments, MStep
+from sfumato.methods.mixtures.steps import MAP, MixtureMoments, MomentStart, MStep, random_start
 from sfumato.models.mixtures.covariances import FORMS
 
 SILENT = (0.0, 0.0, 0.0)

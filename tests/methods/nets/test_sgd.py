@@ -7,10 +7,14 @@ from torch import nn  # noqa: E402
 import sfumato.methods.nets.sgd as sgd  # noqa: E402
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale  # noqa: E402
 from sfumato.errors import LedgerError, TrainingError  # noqa: E402
-from sfumato.fitting.progress import Progress  # noqa: E402
+from sfumato.fitting.journal import Progress  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
-from sfumato.methods.nets.schedules import Cosine  # noqa: E402
-from sfumato.methods.nets.sgd import Descent, Task, descend  # noqa: E402
+from sfumato.methods.nets.sgd import (  # noqa: E402
+    Cosine,
+    Descent,
+    Task,
+    descend,
+)
 from sfumato.privacy.ledger import Ledger  # noqa: E402
 from sfumato.privacy.plan import Plan, Stage  # noqa: E402
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
+from sfumato.methods.tables.class_tables import ClassEvidence, class_tables, normal_cuts, normal_table
 from sfumato.methods.tables.features import level_features, number_features
-from sfumato.methods.tables.normal_classes import normal_cuts, normal_table
 
 N = 10_000
 

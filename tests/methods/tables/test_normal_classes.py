@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.methods.tables.normal_classes import Locations, grid_tables, locate, normal_cuts, normal_table
+from sfumato.methods.tables.class_tables import Locations, grid_tables, locate, normal_cuts, normal_table
 
 
 def located(tables, total, noise_std, cuts):

@@ -6,7 +6,7 @@ from sfumato import ConditionalGaussian
 from sfumato.columns.kinds import Boolean, Categorical, Continuous
 from sfumato.errors import SchemaError
 from sfumato.methods.tables import recipe as tables
-from sfumato.methods.tables.sizes import MOST_ENTRIES, require_fits
+from sfumato.methods.tables.recipe import MOST_ENTRIES, require_fits
 from sfumato.schema.schema import Schema
 
 

@@ -3,8 +3,8 @@ import pytest
 from scipy import special
 
 from sfumato.errors import ReleaseError
+from sfumato.models.nets.decoder import Calibration, Layers, draw_levels, mean_of_heads
 from sfumato.models.nets.flat import Part
-from sfumato.models.nets.latent import Calibration, Layers, draw_levels, mean_of_heads
 
 PARTS = (Part(slice(0, 3), levels=True), Part(slice(3, 4), levels=False), Part(slice(4, 6), levels=True))
 TARGETS = np.array([0.7, 0.29, 0.01, 0.5, 0.5, 0.5])

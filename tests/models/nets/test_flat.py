@@ -3,7 +3,7 @@ import pytest
 
 from harness.cases import TABLE, image_rows, image_schema, table_rows
 from harness.privacy import join
-from sfumato.methods.nets.flat import flat_dimension, rank_grid
+from sfumato.methods.nets.decoding import flat_dimension, rank_grid
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.nets.flat import ImageVectors, RankVectors
 

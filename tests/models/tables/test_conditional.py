@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.models.tables.conditional import ConditionalChain, given_first
-from sfumato.models.tables.gaussian_chain import ChainModel
+from sfumato.models.tables.gaussian_chain import ChainModel, ConditionalChain, given_first
 from sfumato.models.tables.gaussian_columns import uncalibrated_column
 
 CELLS = (3, 5, 4)

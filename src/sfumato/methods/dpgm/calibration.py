@@ -7,9 +7,9 @@ from scipy import special
 
 from sfumato.maths.streams import public_stream
 from sfumato.methods.dpgm.profiles import Profiles
+from sfumato.models.nets.decoder import Calibration
 from sfumato.models.nets.ensemble import Decoders, Machines
 from sfumato.models.nets.flat import AnyVectors, RankVectors
-from sfumato.models.nets.latent import Calibration
 
 _CALIBRATION_SEED = 2
 _DRAWS, _TABLE_DRAWS = 8192, 20_000

@@ -18,10 +18,9 @@ from torch import Tensor, nn
 
 from sfumato.maths.streams import public_stream
 from sfumato.methods.nets.autoencoder import Output
-from sfumato.methods.nets.clipped import ClippedGradients, RecordGradients
-from sfumato.methods.nets.stacked import Groups, StackedLinear, stacked_sum
-from sfumato.models.nets.boltzmann import Boltzmann
-from sfumato.models.nets.latent import Layers, Part
+from sfumato.methods.nets.clipped import ClippedGradients, Groups, RecordGradients, StackedLinear, stacked_sum
+from sfumato.models.nets.decoder import Layers, Part
+from sfumato.models.nets.ensemble import Boltzmann
 
 Assign = Callable[[np.ndarray], np.ndarray]
 """Vectors (b, m) → their clusters (b,): a public rule that looks at one row at a time, to the last bit."""

@@ -4,6 +4,10 @@
 
 a is a public rule of a record's own vector, such as the nearest of released centres. The sum over all records is bought
 beside those of clusters, as the noise of k sums adds up. Proof: docs/proofs/kmeans.md.
+
+How long sets are, on the mean: from it follows how far apart two of them lie.
+
+total length    G(σ)    a set's number of items, at most L
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.feature_kmeans import Weights
 from sfumato.methods.nets.batches import VectorEncoder
+from sfumato.models.sets import SetEncoder
 from sfumato.records.engine import Rows
 
 _SQRT2 = float(np.sqrt(2))
@@ -171,3 +176,33 @@ def denoised(sums: np.ndarray, noise_std: float) -> np.ndarray:
     result = sums.copy()
     result[small] = posterior @ grid
     return result
+
+
+@dataclass(frozen=True)
+class TotalLength:
+    """The number of items in all sets together.
+
+    A record adds its length, between 0 and L = min(max_length, m): norm and distance are at most L. Value: shape ().
+    """
+
+    encoder: SetEncoder
+    name: str = "items in all sets"
+    step: float = 1.0
+
+    @property
+    def norm_bound(self) -> float:
+        """L."""
+        return float(self.encoder.kind.longest)
+
+    @property
+    def replace_bound(self) -> float:
+        """L."""
+        return self.norm_bound
+
+    def zero(self) -> np.ndarray:
+        """Return zero."""
+        return np.zeros(())
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add the lengths of some sets."""
+        total += float(self.encoder.sets(rows).codes.size)

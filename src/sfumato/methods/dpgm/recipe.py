@@ -26,14 +26,15 @@ from sfumato.maths.fourier import FourierFeatures
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy, noisy_sum
 from sfumato.methods.dpgm.calibration import calibrated, links
-from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles
-from sfumato.methods.dpgm.set_lengths import TotalLength
+from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles, TotalLength
 from sfumato.methods.dpgm.settings import RBM, VAE, Component, MixtureShares
 from sfumato.methods.mixtures.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.nets.decoding import (
     arrays_of,
+    flat_dimension,
+    is_table,
     map_records,
     marginal_stages,
     noisy_of,
@@ -42,12 +43,10 @@ from sfumato.methods.nets.decoding import (
     require_networks,
     schedule,
 )
-from sfumato.methods.nets.flat import flat_dimension, is_table
 from sfumato.models.nets.ensemble import Decoders, Machines, NetworkMixture
 from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
 from sfumato.models.sets import SetEncoder
-from sfumato.privacy.plan import Stage
-from sfumato.privacy.shares import one_shot, sampled
+from sfumato.privacy.plan import Stage, one_shot, sampled
 from sfumato.records.engine import InParts, Records, reduce
 from sfumato.schema.schema import Schema
 
@@ -300,9 +299,9 @@ class DPGM(Synthesizer):
             StackedMachines,
         )
         from sfumato.methods.nets.autoencoder import Heads, Output, level_slices
+        from sfumato.methods.nets.clipped import Groups
         from sfumato.methods.nets.gradients import Gradients
         from sfumato.methods.nets.sgd import Descent, descend
-        from sfumato.methods.nets.stacked import Groups
 
         biases = np.stack([links(means, vectors) for means in profiles.means])
         chosen, k, m = self.component, self.n_clusters, vectors.dimension

@@ -8,16 +8,19 @@
     classifier, 10 times   a quarter of all, for training only → which samples to keep (`sfumato.methods.images.teacher`)
 
 The class is the label column, whatever the target.
+
+What samples of a release are for.
 """
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, final, get_args
 
 import numpy as np
 
 from sfumato.columns.kinds import Image
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, require_open_unit
 from sfumato.fitting.synthesizer import Fit, Fitted
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.maths.streams import public_stream
@@ -31,7 +34,6 @@ from sfumato.methods.images.model import (
     sampler_arrays,
     sums_clip_norm,
 )
-from sfumato.methods.images.purposes import Purpose, Training
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.methods.images.teacher import CLIP_NORM, STEPS, Standardised, TeacherGradient, train, warm_start
 from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
@@ -40,6 +42,45 @@ from sfumato.models.images.sampler import ImagePortrait
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import reduce
 from sfumato.schema.schema import Schema
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """Samples look and count like the records."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """Samples teach a classifier.
+
+    Images are varied beyond the records, and only those are kept that a privately trained classifier labels as the
+    model does: samples carry what that classifier learned from the records, which others call distillation.
+    Tables are the same as for `Fidelity`: nothing that was tried taught a classifier better.
+
+    Attributes:
+        teacher_share: part of the squared budget that trains the classifier, in (0, 1).
+        spread: factor of the Gaussian's standard deviations, in [0, 4].
+        elastic: smooth distortion in pixels of a picture of 28 × 28, in [0, 4].
+        jitter: noise on poses, where images are posed, in [0, 4].
+    """
+
+    teacher_share: float = 0.25
+    spread: float = 1.2
+    elastic: float = 1.0
+    jitter: float = 1.2
+
+    def __post_init__(self) -> None:
+        require_open_unit(teacher_share=self.teacher_share)
+        for name in ("spread", "elastic", "jitter"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 4:
+                raise ConfigError(f"Expected {name} between 0 and 4, got {name}={value!r}.")
+
+
+Purpose = Fidelity | Training
+
 
 PROFILES, SUMS, POOLED, MOMENTS = "profiles", "class sums", "pooled second moment", "second moments by class"
 TEACHER = "classifier's gradients"

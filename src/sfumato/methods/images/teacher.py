@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
-from sfumato.mechanisms.clip import clip_rows
-from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.mechanisms.contributions import PRODUCT_BITS, clip_rows, row_by_row, step_of, whole_rows
 from sfumato.models.images.coefficients import ImageEncoder
 from sfumato.models.images.gradients import gradient_features
 from sfumato.records.engine import Rows

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.errors import ConfigError, require_integer
-from sfumato.mechanisms.clip import SAFETY
+from sfumato.mechanisms.contributions import SAFETY
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
 from sfumato.methods.mixtures.em_moments import (
@@ -23,8 +23,7 @@ from sfumato.methods.mixtures.em_moments import (
     default_shares,
     em_replace_distance,
 )
-from sfumato.methods.mixtures.mixture_starts import MomentStart
-from sfumato.methods.mixtures.steps import MixtureMoments, MStep
+from sfumato.methods.mixtures.steps import MixtureMoments, MomentStart, MStep
 from sfumato.models.mixtures.covariances import CovarianceForm
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.ledger import Ledger

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.maths.gaussian import svec
-from sfumato.mechanisms.clip import SAFETY, clip_rows
-from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.mechanisms.contributions import PRODUCT_BITS, SAFETY, clip_rows, row_by_row, step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.steps import MixtureMoments
 from sfumato.models.mixtures.covariances import CovarianceForm, DiagonalCovariance, FullCovariance, SphericalCovariance

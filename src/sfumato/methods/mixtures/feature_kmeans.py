@@ -19,8 +19,7 @@ import numpy as np
 from sfumato.errors import ConfigError, require_integer
 from sfumato.maths.fourier import fixed_product
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.clip import clip_rows
-from sfumato.mechanisms.contributions import step_of, whole_rows
+from sfumato.mechanisms.contributions import clip_rows, step_of, whole_rows
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_sum
 from sfumato.privacy.ledger import Ledger

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from sfumato.maths.streams import public_stream
 from sfumato.methods.nets.axes import LatentAxes
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.models.nets.latent import Layers
+from sfumato.models.nets.decoder import Layers
 
 _LOG_VARIANCE = 10.0  # of q, at most, either way: exp must not overflow
 _START_SEED = 0

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sfumato.mechanisms.clip import SAFETY, clip_rows
-from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.mechanisms.contributions import PRODUCT_BITS, SAFETY, clip_rows, row_by_row, step_of, whole_rows
 from sfumato.methods.nets.batches import VectorEncoder
 from sfumato.models.nets.flat import ImageVectors, Vectors
 from sfumato.records.engine import Rows

@@ -6,18 +6,22 @@
  Every step is one `PoissonSampled(q, Gaussian(σ))` event, with its own sample; an empty sample still gets
 its noise, and a large one is worked off in chunks, never cut. With `AdaptiveClip` the event also holds a histogram of
 the gradients' norms. Proofs: docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
+
+Learning rates over the steps of a descent.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sfumato.errors import TrainingError, require_integer, require_positive
-from sfumato.fitting.progress import Progress
+from sfumato.fitting.journal import Progress
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import noisy_sum
@@ -25,9 +29,36 @@ from sfumato.methods.nets.batches import VectorEncoder, poisson_batches
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms
 from sfumato.methods.nets.clipped import clip_factors
 from sfumato.methods.nets.gradients import Gradients, Task, TaskGradients
-from sfumato.methods.nets.schedules import Constant, Schedule
 from sfumato.privacy.ledger import Ledger
 from sfumato.records.engine import Exact, Records
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same rate at every step."""
+
+    def factor(self, step: int, n_steps: int) -> float:
+        """Return 1."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """From the full rate down to a share of it along half a cosine.
+
+    Attributes:
+        last: the share at the end, in [0, 1].
+    """
+
+    last: float = 0.0
+
+    def factor(self, step: int, n_steps: int) -> float:
+        """Return the factor of step 0 … n_steps − 1."""
+        return self.last + (1 - self.last) * 0.5 * (1 + math.cos(math.pi * step / n_steps))
+
+
+Schedule: TypeAlias = Constant | Cosine
+
 
 _CHUNK = 1024  # records at a time; a public constant
 

@@ -12,8 +12,7 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_sum
 from sfumato.methods.mixtures.em import fit_mixture
 from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
-from sfumato.methods.mixtures.mixture_starts import MomentStart, random_start, unit_covariances
-from sfumato.methods.mixtures.steps import MStep
+from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_covariances
 from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.ledger import Ledger

@@ -32,6 +32,7 @@ from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.decoding import (
     MARGINALS,
     arrays_of,
+    flat_dimension,
     map_records,
     marginal_stages,
     noisy_of,
@@ -42,7 +43,6 @@ from sfumato.methods.nets.decoding import (
     sampler_of,
     schedule,
 )
-from sfumato.methods.nets.flat import flat_dimension
 from sfumato.methods.p3gm.priors import fit_class_prior, fit_mixture_prior
 from sfumato.methods.p3gm.settings import (
     IMAGES,
@@ -61,8 +61,8 @@ from sfumato.methods.p3gm.settings import (
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.decoder import Layers
 from sfumato.models.nets.flat import Vectors
-from sfumato.models.nets.latent import Layers
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.engine import Rows, Statistic, reduce
