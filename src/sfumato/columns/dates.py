@@ -10,6 +10,9 @@ A format whose fields all have a fixed place is a matrix of digits. What does no
 names, single-digit days, offsets) is read by Python, each distinct text once.
 """
 
+# pyarrow makes these kernels at import, where no type checker sees them
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

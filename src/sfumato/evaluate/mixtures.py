@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.kinds import Image
 from sfumato.errors import DataError
 from sfumato.io.sources import open_source
 from sfumato.models.images.coefficients import ImageLayout
@@ -95,7 +94,7 @@ def record_vectors(source: object, schema: Schema, target: str | None) -> tuple[
 
 
 def _vectors(rows: Rows, schema: Schema, target: str | None) -> tuple[np.ndarray, np.ndarray]:
-    if any(isinstance(schema.columns[name], Image) for name in schema.released):
+    if schema.images:
         layout = ImageLayout.of(schema)
         pictures = layout.pictures(rows[layout.image])
         n_labels = layout.n_classes if layout.label else 0

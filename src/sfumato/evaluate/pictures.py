@@ -35,7 +35,7 @@ class Pictures:
 
 def image_names(schema: Schema) -> tuple[str, str | None] | None:
     """Return the image column and the label column beside it, or None for a table."""
-    images = [name for name in schema.released if isinstance(schema.columns[name], Image)]
+    images = schema.images
     if not images:
         return None
     labels = [name for name in schema.released if isinstance(schema.columns[name], LevelKind)]

@@ -71,6 +71,7 @@ class Synthesizer(ABC):
     method: ClassVar[str]
     resumable: ClassVar[bool] = False  # whether fits take long enough to keep a checkpoint
     needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
+    makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
     discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table
 
     epsilon: float | NonPrivate

@@ -29,7 +29,6 @@ from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy, noisy_histogram
 from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
-from sfumato.methods.dpmix import DPMix
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
@@ -243,8 +242,11 @@ def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
         raise ConfigError(
             "Expected candidates of one epsilon and one delta, those of the whole search, got several. State the same."
         )
-    if any(isinstance(candidate, DPMix) for candidate in candidates):
-        raise ConfigError("Expected methods whose releases are models, got dpmix, which releases a data set.")
+    unfit = next((candidate for candidate in candidates if not candidate.makes_model), None)
+    if unfit is not None:
+        raise ConfigError(
+            f"Expected methods whose releases are models, got {unfit.method!r}, which releases a data set."
+        )
     for name in schema.released:
         if isinstance(schema.columns[name], Image | ItemSet):
             what = "images" if isinstance(schema.columns[name], Image) else "sets of items"

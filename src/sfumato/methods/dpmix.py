@@ -35,7 +35,6 @@ from sfumato.mechanisms.mixing import (
     product_error,
 )
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.images.recipe import has_image
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixed import MixtureSet, TableEncoder, mixture_columns
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
@@ -84,6 +83,7 @@ class DPMix(Synthesizer):
 
     method: ClassVar[str] = "dpmix"
     needs_declared_rows: ClassVar[bool] = True
+    makes_model: ClassVar[bool] = False
 
     mixture_degree: int | AutoDegree = field(default_factory=AutoDegree)
     n_mixtures: int | None = None
@@ -305,7 +305,7 @@ class _Shape:
     @classmethod
     def of(cls, schema: Schema, target: str | None, clip_norm: float | None) -> _Shape:
         """Read it off a schema; of images, the label column is the target."""
-        if has_image(schema):
+        if schema.images:
             layout = ImageLayout.of(schema)
             norm = math.sqrt(layout.dimension) / 3 if clip_norm is None else clip_norm
             return cls(layout.dimension, layout.n_classes if layout.label else 0, norm, 1.0, layout.label, layout)

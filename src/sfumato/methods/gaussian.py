@@ -20,7 +20,6 @@ from sfumato.methods.images.recipe import (
     Purpose,
     Training,
     class_share_error,
-    has_image,
     image_forecast,
     image_stages,
     run_images,
@@ -72,26 +71,26 @@ class ConditionalGaussian(Synthesizer):
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """For tables two releases, for images four; see the module's docstring."""
-        if has_image(schema):
+        if schema.images:
             return image_stages(schema, self.purpose)
         return table_stages(schema, target, marginal_share=self.marginal_share, level_groups=self.level_groups)
 
     def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
-        if has_image(schema):
+        if schema.images:
             return image_forecast(plan, schema, n_public)
         return table_forecast(plan, schema, target, n_public)
 
     def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
         """The noise of a label's share, of all classes together; of images, that of a class count."""
-        if has_image(schema):
+        if schema.images:
             return class_share_error(plan, schema, n_public)
         return one_way_error(plan, schema, target, n_public)
 
     def run(self, fit: Fit) -> Fitted:
         """Fit the marginals, the moments and the chain; or the moments of images."""
         schema = fit.data.schema
-        if has_image(schema):
+        if schema.images:
             return run_images(fit, self.pose, self.purpose)
         return run_table(
             fit, level_groups=self.level_groups, clip_slack=self.clip_slack, simulated=self.calibration_rows

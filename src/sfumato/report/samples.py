@@ -28,8 +28,7 @@ class Sheet:
 
 def image_column(release: Release) -> str | None:
     """Return the name of the column of images, or None."""
-    schema = release.schema
-    return next((name for name in schema.released if isinstance(schema.columns[name], Image)), None)
+    return next(iter(release.schema.images), None)
 
 
 def sheets(release: Release, *, seed: int) -> list[Sheet]:

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from sfumato.columns.facts import label_text, plain_value, shown
-from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, kind_name
+from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, kind_name
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
@@ -83,6 +83,11 @@ class Schema:
         """The columns a release holds: all but identifiers and the column of the unit."""
         hidden = self.unit.column if self.unit else None
         return tuple(name for name, kind in self.columns.items() if name != hidden and not isinstance(kind, Identifier))
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The released columns that hold images."""
+        return tuple(name for name in self.released if isinstance(self.columns[name], Image))
 
     @property
     def written(self) -> tuple[str, ...]:

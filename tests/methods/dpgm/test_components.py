@@ -20,7 +20,7 @@ from sfumato.methods.dpgm.components import (  # noqa: E402
 )
 from sfumato.methods.nets.autoencoder import Heads, Output  # noqa: E402
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms  # noqa: E402
-from sfumato.methods.nets.clipped import (
+from sfumato.methods.nets.clipped import (  # noqa: E402
     Groups,
     clip_factors,
 )

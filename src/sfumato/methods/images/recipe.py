@@ -5,7 +5,7 @@
     pooled second moment   27 %    → leading axes, variances of the rest; C''
     class second moments   55 %    → covariances along the axes and of pose, exposure, area
 
-    classifier, 10 times   a quarter of all, for training only → which samples to keep (`sfumato.methods.images.teacher`)
+    classifier, 10 times   a quarter of all, for training only → which samples to keep (`teacher.py`)
 
 The class is the label column, whatever the target.
 
@@ -19,7 +19,6 @@ from typing import Literal, final, get_args
 
 import numpy as np
 
-from sfumato.columns.kinds import Image
 from sfumato.errors import ConfigError, require_open_unit
 from sfumato.fitting.synthesizer import Fit, Fitted
 from sfumato.maths.gaussian import symmetric_noise_edge
@@ -91,11 +90,6 @@ _LIT = 0.2  # of the values of an image, for forecasts: no norm is known before 
 _EXPLAINED = 0.6
 _WARM_BLOCKS, _WARM_BLOCK, _WARM_SEED = 5, 4096, 0  # synthetic images that the classifier starts from
 _COUNT_ERROR = float(np.sqrt(101))  # norm of a record's class sums ÷ the constant that counts it
-
-
-def has_image(schema: Schema) -> bool:
-    """Return whether a schema has an image column to release."""
-    return any(isinstance(schema.columns[name], Image) for name in schema.released)
 
 
 def image_stages(schema: Schema, purpose: Purpose) -> list[Stage]:

@@ -2,9 +2,9 @@
 
     gradient at step t    G(σ), T times    Σᵢ clip(pᵢ − e_y, c) ⊗ zᵢ,   ‖zᵢ‖ ≤ 1
 
-z is a record's features (`sfumato.models.images.gradients`), standardised by the mean and covariance of *synthetic* images
-and clipped; p the class probabilities of the weights so far, which earlier releases determine. The classifier starts
-from one that is trained on synthetic images alone, which costs nothing. Proof: docs/proofs/gaussian_sum.md.
+z is a record's features (`sfumato.models.images.gradients`), standardised by the mean and covariance of *synthetic*
+images and clipped; p the class probabilities of the weights so far, which earlier releases determine. The classifier
+starts from one that is trained on synthetic images alone, which costs nothing. Proof: docs/proofs/gaussian_sum.md.
 """
 
 from __future__ import annotations

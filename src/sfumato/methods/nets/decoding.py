@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.kinds import Image, LevelKind, n_levels
+from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.errors import ConfigError
 from sfumato.fitting.synthesizer import Fit
 from sfumato.maths.streams import public_stream
@@ -43,7 +43,7 @@ def is_table(schema: Schema) -> bool:
     Raises:
         ConfigError: an image column with other columns than one label, or vectors of too many entries.
     """
-    if any(isinstance(schema.columns[name], Image) for name in schema.released):
+    if schema.images:
         ImageLayout.of(schema)
         return False
     kinds = [schema.columns[name] for name in schema.released]

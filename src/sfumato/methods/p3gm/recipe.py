@@ -25,7 +25,6 @@ from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
-from sfumato.methods.images.recipe import has_image
 from sfumato.methods.mixtures.em import em_stage
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum, spread_about
 from sfumato.methods.nets.batches import require_single_records
@@ -230,7 +229,7 @@ class P3GM(Synthesizer):
         ]
 
     def _varies(self, schema: Schema) -> bool:
-        return has_image(schema) if self.variance is None else self.variance
+        return bool(schema.images) if self.variance is None else self.variance
 
     def _dimension(self, schema: Schema) -> int:
         return min(self.latent_dim, flat_dimension(schema))
@@ -335,7 +334,7 @@ class P3GM(Synthesizer):
 
 def _class_column(schema: Schema, target: str | None) -> str | None:
     """Return the column whose levels are classes: the label of images; the target of a table, if it has levels."""
-    if has_image(schema):
+    if schema.images:
         return ImageLayout.of(schema).label
     return target if target is not None and isinstance(schema.columns[target], LevelKind) else None
 

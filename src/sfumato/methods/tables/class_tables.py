@@ -1,8 +1,8 @@
 """Every column's law in every class, from noisy counts of runs by class and from noisy means of features.
 
-First a class shifts and stretches a number's normal scores (`sfumato.methods.tables.class_tables`), whose location and scale
-all columns tell together; labels start at their pooled law. What that does not explain is added as far as it stands
-above its noise. Free: uses released values only.
+First a class shifts and stretches a number's normal scores, whose location and scale all columns tell together; labels
+start at their pooled law. What that does not explain is added as far as it stands above its noise. Free: uses released
+values only.
 
 Class-conditional tables of ordered cells, when noise hides all but location and scale.
 

@@ -1,7 +1,7 @@
 """Second moments of a table's records, pooled and by class, bought with one Gaussian release.
 
-A record is the features of its cells (`sfumato.methods.tables.features`), each times the root of its weight, clipped to a norm
-that released shares make one expect. Proof: docs/proofs/second_moment.md.
+A record is the features of its cells (`sfumato.methods.tables.features`), each times the root of its weight, clipped
+to a norm that released shares make one expect. Proof: docs/proofs/second_moment.md.
 """
 
 from __future__ import annotations

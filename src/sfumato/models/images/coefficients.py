@@ -56,7 +56,7 @@ class ImageLayout:
         Raises:
             ConfigError: more than one image column or one label column, or too many pixels.
         """
-        images = [name for name in schema.released if isinstance(schema.columns[name], Image)]
+        images = schema.images
         others = [name for name in schema.released if name not in images]
         labels = [name for name in others if isinstance(schema.columns[name], LevelKind)]
         if len(images) != 1 or len(others) > 1 or others != labels:

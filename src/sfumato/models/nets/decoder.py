@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import special
 
-from sfumato.columns.kinds import Image, LevelKind, n_levels
+from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.maths.arrays import require_array, require_shares, require_well_formed
 from sfumato.models.images.coefficients import ImageLayout
@@ -226,7 +226,7 @@ def flat_vectors(schema: Schema, settings: Mapping[str, Any], parameters: Mappin
     Raises:
         ReleaseError: its settings or arrays do not fit the schema.
     """
-    if any(isinstance(schema.columns[name], Image) for name in schema.released):
+    if schema.images:
         return ImageVectors(ImageLayout.of(schema))
     cells = settings.get("numeric_cells")
     if not isinstance(cells, int) or isinstance(cells, bool) or not 2 <= cells <= MOST_NUMERIC_CELLS:

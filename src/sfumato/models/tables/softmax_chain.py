@@ -2,7 +2,7 @@
 
     p(run | class k, columns before) ∝ exp(t_k(run) + φ(run)ᵀ W_k φ(before))
 
-φ are features of cells (`sfumato.methods.tables.features`). With normal scores alone this is the Gaussian copula, exactly: the
+φ are features of cells, fixed numbers of a release. With normal scores alone this is the Gaussian copula, exactly: the
 logits of a normal variable given others are linear in it, up to a quadratic that t takes. Within a run, a cell is drawn
 by its share.
 
