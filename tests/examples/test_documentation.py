@@ -107,10 +107,10 @@ def test_the_architecture_page_names_every_module() -> None:
     rooms = {}
     for heading, body in re.findall(r"^### (.*)\n((?:(?!^##).*\n)*)", text, re.M):
         named = set(re.findall(r"`(\w+\.py)`", body)) | set(re.findall(r"\w+\.py", heading))
-        for room in re.split(r"[: ]+", heading):
+        for room in re.split(r"[:, ]+", heading):
             rooms.setdefault(room, set()).update(named)
     for path in sorted(SOURCE.rglob("*.py")):
-        room = path.parent.name if path.parent != SOURCE else path.name
+        room = path.parent.relative_to(SOURCE).as_posix() if path.parent != SOURCE else path.name
         if not path.name.startswith("__"):
             assert path.name in rooms.get(room, set()), path.relative_to(SOURCE)
 
