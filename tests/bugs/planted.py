@@ -75,7 +75,7 @@ BUGS = [
         "methods/tables/feature_moments.py",
         "whole_rows(self.of([column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)",
         "np.rint(self.of([column[some] for column in cells]) * 2.0**PRODUCT_BITS / self.clip_norm)",
-        "tests/mechanisms/test_queries.py -k second",
+        "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
         "entries of mixed records clipped, not their norms",
@@ -174,8 +174,8 @@ BUGS = [
     PlantedBug(
         "a record's cell counted for nothing in the norm",
         "methods/tables/cell_counts.py",
-        "len(self.layout.features) * SQUARES))",
-        "len(self.layout.features) * RUN_STEP**2))",
+        "return len(self.layout.features) * SQUARES\n",
+        "return len(self.layout.features) * RUN_STEP**2\n",
         "tests/mechanisms/test_queries.py -k resolutions",
     ),
     PlantedBug(
@@ -183,7 +183,7 @@ BUGS = [
         "methods/tables/feature_moments.py",
         "np.array([1 - self.by_class] + [self.by_class] * self.layout.n_classes)",
         "np.array([1.0] + [self.by_class] * self.layout.n_classes)",
-        "tests/mechanisms/test_queries.py -k second",
+        "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
         "an indicator of the class added after clipping",
@@ -194,7 +194,7 @@ BUGS = [
         "                whole = whole_rows(found[:, :-size], self.clip_norm, PRODUCT_BITS)\n"
         "                unclipped = np.rint(found[:, -size:] * 2.0**PRODUCT_BITS / self.clip_norm)\n"
         "                whole = np.concatenate([whole, unclipped], axis=1)\n",
-        "tests/mechanisms/test_queries.py -k second",
+        "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
         "as many runs of cells as hold any record",
@@ -320,11 +320,25 @@ BUGS = [
         "tests/privacy/test_subsets.py -k fixed_size",
     ),
     PlantedBug(
-        "distance between clusters forgotten",
-        "methods/dpgm/profiles.py",
-        "        return _SQRT2\n",
-        "        return 1.0\n",
+        "distance between records without negative entries forgotten",
+        "mechanisms/statistics.py",
+        "        return _SQRT2 * self.norm_bound\n",
+        "        return self.norm_bound\n",
         "tests/mechanisms/test_queries.py -k profiles",
+    ),
+    PlantedBug(
+        "distance between clipped vectors that point apart forgotten",
+        "mechanisms/statistics.py",
+        "        return 2 * self.clip_norm\n",
+        "        return _SQRT2 * self.clip_norm\n",
+        "tests/mechanisms/test_queries.py -k teacher",
+    ),
+    PlantedBug(
+        "norm of outer products not squared",
+        "mechanisms/statistics.py",
+        "        return self.clip_norm**2\n",
+        "        return self.clip_norm\n",
+        "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
         "noise of unlisted words × 2/3",

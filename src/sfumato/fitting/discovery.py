@@ -24,6 +24,7 @@ from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, 
 from sfumato.io.sources import Source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_histogram
+from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.words import NoisyTally, Tally, noisy_words
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, multiplier_for_share
@@ -72,7 +73,7 @@ def cell_span(cell: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class KindCounts:
+class KindCounts(Counts):
     """Per column, how many cells are missing, whole numbers, other numbers, and texts that are no numbers.
 
     One record adds a single 1 to each of the c columns: norm √c. Value: shape (c, 4).
@@ -83,14 +84,9 @@ class KindCounts:
     step: float = 1.0
 
     @property
-    def norm_bound(self) -> float:
-        """√c."""
-        return math.sqrt(len(self.columns))
-
-    @property
-    def replace_bound(self) -> float:
-        """√(2c)."""
-        return math.sqrt(2 * len(self.columns))
+    def squares(self) -> float:
+        """The number of columns."""
+        return len(self.columns)
 
     def zero(self) -> np.ndarray:
         """Return empty tables."""
@@ -125,7 +121,7 @@ def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, OpenKind]:
 
 
 @dataclass(frozen=True)
-class DomainCounts:
+class DomainCounts(Counts):
     """Per open column, how many records lie in each cell of the public grid, are missing, or hold each word.
 
     One record adds a single 1 to each of the c columns: norm √c. Two records are at most √(2c) apart. Value: a `Tally`.
@@ -141,14 +137,9 @@ class DomainCounts:
     step: None = None  # a tally of its own; the mechanism knows that these are counts
 
     @property
-    def norm_bound(self) -> float:
-        """√c."""
-        return math.sqrt(len(self.kinds))
-
-    @property
-    def replace_bound(self) -> float:
-        """√(2c)."""
-        return math.sqrt(2 * len(self.kinds))
+    def squares(self) -> float:
+        """The number of columns."""
+        return len(self.kinds)
 
     @property
     def worded(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.statistics import Counts
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.schema import Schema
@@ -69,7 +70,7 @@ class PairLayout:
 
 
 @dataclass(frozen=True)
-class PairCounts:
+class PairCounts(Counts):
     """For every pair of columns, how many records lie in each pair of coarse cells.
 
     One record adds a single 1 to each of the t tables: norm √t. Two records are at most √(2t) apart. Value: all tables
@@ -81,14 +82,9 @@ class PairCounts:
     step: float = 1.0
 
     @property
-    def norm_bound(self) -> float:
-        """√t."""
-        return float(np.sqrt(len(self.layout.pairs)))
-
-    @property
-    def replace_bound(self) -> float:
-        """√(2t)."""
-        return float(np.sqrt(2 * len(self.layout.pairs)))
+    def squares(self) -> float:
+        """The number of pairs of columns."""
+        return len(self.layout.pairs)
 
     def zero(self) -> np.ndarray:
         """Return empty tables."""

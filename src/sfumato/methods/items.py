@@ -21,6 +21,7 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.mechanisms.queries import noisy_histogram
+from sfumato.mechanisms.statistics import Counts
 from sfumato.models.sets import IndependentItems as IndependentItemsSampler
 from sfumato.models.sets import SetEncoder
 from sfumato.privacy.plan import Plan, Stage
@@ -31,7 +32,7 @@ _SQRT2 = float(np.sqrt(2))
 
 
 @dataclass(frozen=True)
-class ItemCounts:
+class ItemCounts(Counts):
     """The number of sets that hold each item.
 
     A record adds its binary vector, of norm at most √L, L = min(max_length, m). No entry is negative, so two records
@@ -43,14 +44,9 @@ class ItemCounts:
     step: float = 1.0
 
     @property
-    def norm_bound(self) -> float:
-        """√L."""
-        return self.encoder.norm_bound
-
-    @property
-    def replace_bound(self) -> float:
-        """√2·norm_bound."""
-        return _SQRT2 * self.norm_bound
+    def squares(self) -> float:
+        """The most items of a set."""
+        return self.encoder.kind.longest
 
     def zero(self) -> np.ndarray:
         """Return zeros."""

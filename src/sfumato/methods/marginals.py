@@ -14,6 +14,7 @@ import numpy as np
 
 from sfumato.maths.gaussian import project_to_simplex, shrinkage_weight
 from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.statistics import Counts
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 
@@ -49,7 +50,7 @@ class TableLayout:
 
 
 @dataclass(frozen=True)
-class ClassCellCounts:
+class ClassCellCounts(Counts):
     """For every column, how many records lie in each (class, cell).
 
     One record adds a single 1 to each of the c columns' tables: norm √c. Two records are at most √(2c) apart.
@@ -61,14 +62,9 @@ class ClassCellCounts:
     step: float = 1.0
 
     @property
-    def norm_bound(self) -> float:
-        """√c."""
-        return float(np.sqrt(len(self.layout.features)))
-
-    @property
-    def replace_bound(self) -> float:
-        """√(2c)."""
-        return float(np.sqrt(2 * len(self.layout.features)))
+    def squares(self) -> float:
+        """The number of columns."""
+        return len(self.layout.features)
 
     def zero(self) -> np.ndarray:
         """Return empty tables."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.statistics import NonNegativeSum
 from sfumato.methods.mixtures.feature_kmeans import Weights
 from sfumato.methods.nets.batches import VectorEncoder
 from sfumato.models.sets import SetEncoder
@@ -34,7 +35,7 @@ _LEAST = 0.5  # records, that an entry stands for at least
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterProfiles:
+class ClusterProfiles(NonNegativeSum):
     """Sizes of clusters, and sums of clipped vectors by cluster and over all records.
 
     Norm at most 1. Entries of vectors are not negative, so two records' contributions have an inner product of at least
@@ -67,11 +68,6 @@ class ClusterProfiles:
     def norm_bound(self) -> float:
         """1."""
         return 1.0
-
-    @property
-    def replace_bound(self) -> float:
-        """√2."""
-        return _SQRT2
 
     @property
     def step(self) -> np.ndarray:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
+from sfumato.mechanisms.statistics import NonNegativeSum, OuterProducts
 from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
 from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses
 from sfumato.records.engine import Rows
@@ -37,7 +38,7 @@ def _blocks(layout: ImageLayout, rows: Rows) -> Iterator[tuple[np.ndarray, np.nd
 
 
 @dataclass(frozen=True)
-class Profiles:
+class Profiles(NonNegativeSum):
     """Sums of sorted intensities by area, with counts, poses and how many images touch the border.
 
     A record adds, in its area's bin, its values ÷ exposure in descending order times a public weight of the bin, and
@@ -63,11 +64,6 @@ class Profiles:
     def norm_bound(self) -> float:
         """R·√1.03."""
         return self.radius * float(np.sqrt(1 + 3 * _SMALL**2))
-
-    @property
-    def replace_bound(self) -> float:
-        """√2·norm_bound."""
-        return _SQRT2 * self.norm_bound
 
     @property
     def weights(self) -> np.ndarray:
@@ -160,7 +156,7 @@ class ClassSums:
 
 
 @dataclass(frozen=True)
-class PooledMoment:
+class PooledMoment(OuterProducts):
     """Sum of outer products of low-frequency residuals, and the energies of each other frequency on the diagonal.
 
     The residual r of all coefficients is clipped to C. A record's matrix has the block qqᵀ, q the low part of r, and
@@ -173,16 +169,6 @@ class PooledMoment:
     means: np.ndarray
     clip_norm: float
     name: str = "second moments"
-
-    @property
-    def norm_bound(self) -> float:
-        """C²."""
-        return self.clip_norm**2
-
-    @property
-    def replace_bound(self) -> float:
-        """√2·C²."""
-        return _SQRT2 * self.clip_norm**2
 
     @property
     def high_frequencies(self) -> np.ndarray:
@@ -213,7 +199,7 @@ class PooledMoment:
 
 
 @dataclass(frozen=True)
-class ClassMoments:
+class ClassMoments(OuterProducts):
     """Per class, sums of outer products of clipped residuals along some axes of the coefficients, and of the columns.
 
     Norm at most C², two records at most √2·C² apart. Value: shape (k, q + m, q + m).
@@ -224,16 +210,6 @@ class ClassMoments:
     axes: np.ndarray
     clip_norm: float
     name: str = "second moments by class"
-
-    @property
-    def norm_bound(self) -> float:
-        """C²."""
-        return self.clip_norm**2
-
-    @property
-    def replace_bound(self) -> float:
-        """√2·C²."""
-        return _SQRT2 * self.clip_norm**2
 
     @property
     def step(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import linalg, special
 
 from sfumato.mechanisms.contributions import PRODUCT_BITS, clip_rows, row_by_row, step_of, whole_rows
+from sfumato.mechanisms.statistics import ClippedSum
 from sfumato.models.images.coefficients import ImageEncoder
 from sfumato.models.images.gradients import gradient_features
 from sfumato.records.engine import Rows
@@ -75,27 +76,18 @@ def _errors(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class TeacherGradient:
+class TeacherGradient(ClippedSum):
     """Sum over images of clip(p − e_y, c) ⊗ z: norm at most c, two images at most 2c apart. Value: shape (f + 1, k)."""
 
     standardised: Standardised
     weights: np.ndarray
+    clip_norm: float = CLIP_NORM
     name: str = "classifier's gradients"
-
-    @property
-    def norm_bound(self) -> float:
-        """C."""
-        return CLIP_NORM
-
-    @property
-    def replace_bound(self) -> float:
-        """2c."""
-        return 2 * CLIP_NORM
 
     @property
     def step(self) -> float:
         """c/2^36: errors are whole numbers of c/2^18, features of 1/2^18."""
-        return step_of(CLIP_NORM, 2 * PRODUCT_BITS)
+        return step_of(self.clip_norm, 2 * PRODUCT_BITS)
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
@@ -110,7 +102,7 @@ class TeacherGradient:
             features = gradient_features(layout.pictures(rows[layout.image][part]), self.standardised.encoder)
             vectors = row_by_row(self.standardised.vectors, features)
             scores = row_by_row(lambda some: some @ self.weights, vectors)
-            errors = whole_rows(_errors(scores, classes[part]), CLIP_NORM, PRODUCT_BITS)
+            errors = whole_rows(_errors(scores, classes[part]), self.clip_norm, PRODUCT_BITS)
             total += whole_rows(vectors, 1.0, PRODUCT_BITS).T @ errors
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from sfumato.maths.gaussian import svec
 from sfumato.mechanisms.contributions import PRODUCT_BITS, SAFETY, clip_rows, row_by_row, step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.statistics import OuterProducts
 from sfumato.methods.mixtures.steps import MixtureMoments
 from sfumato.models.mixtures.covariances import CovarianceForm, DiagonalCovariance, FullCovariance, SphericalCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
@@ -179,7 +180,7 @@ def _squares(points: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class PooledSquares:
+class PooledSquares(OuterProducts):
     """Sum over all records of the outer product of u = (z, a): a vector and, if not 0, a constant.
 
     Norm ‖u‖² ≤ 1 + a², two records at most √2 times that apart. With a constant the products with it are the sum of
@@ -204,11 +205,6 @@ class PooledSquares:
     def norm_bound(self) -> float:
         """1 + a²."""
         return 1 + self.constant**2
-
-    @property
-    def replace_bound(self) -> float:
-        """√2·(1 + a²)."""
-        return _SQRT2 * self.norm_bound
 
     def zero(self) -> np.ndarray:
         """Return zeros."""

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from sfumato.mechanisms.contributions import PRODUCT_BITS, SAFETY, clip_rows, row_by_row, step_of, whole_rows
+from sfumato.mechanisms.statistics import NonNegativeSum, OuterProducts
 from sfumato.methods.nets.batches import VectorEncoder
 from sfumato.models.nets.flat import ImageVectors, Vectors
 from sfumato.records.engine import Rows
@@ -30,17 +31,17 @@ def _vectors(encoder: VectorEncoder, rows: Rows) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class VectorSum:
+class VectorSum(NonNegativeSum):
     """Sum of records as vectors with no negative entry, clipped to C; two are at most √2·C apart. Value: shape (d,)."""
 
     encoder: VectorEncoder
-    norm_bound: float
+    clip_norm: float
     name: str = "centre"
 
     @property
-    def replace_bound(self) -> float:
-        """√2·C."""
-        return _SQRT2 * self.norm_bound
+    def norm_bound(self) -> float:
+        """C."""
+        return self.clip_norm
 
     @property
     def step(self) -> float:
@@ -57,23 +58,13 @@ class VectorSum:
 
 
 @dataclass(frozen=True)
-class CentredSecondMoment:
+class CentredSecondMoment(OuterProducts):
     """Sum of zzᵀ for records about a released centre, z clipped to C. Value: shape (d, d), norm at most C²."""
 
     encoder: VectorEncoder
     centre: np.ndarray
     clip_norm: float
     name: str = "second moment"
-
-    @property
-    def norm_bound(self) -> float:
-        """C²: the norm of svec(zzᵀ)."""
-        return self.clip_norm**2
-
-    @property
-    def replace_bound(self) -> float:
-        """√2·C²."""
-        return _SQRT2 * self.norm_bound
 
     @property
     def step(self) -> float:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.mechanisms.statistics import Counts
 from sfumato.methods.marginals import TableLayout
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid
@@ -22,7 +23,7 @@ SQUARES = RUN_STEP**2 + CELL_STEP**2
 
 
 @dataclass(frozen=True)
-class TwoResolutionCounts:
+class TwoResolutionCounts(Counts):
     """For every column, how many records lie in each (class, run of cells), and in each cell.
 
     One record adds a = 27/32 to one (class, run) and b = 17/32 to one cell of each of the c columns, which has norm
@@ -37,14 +38,9 @@ class TwoResolutionCounts:
     name: str = "counts of runs by class, and of cells"
 
     @property
-    def norm_bound(self) -> float:
-        """√(c(a² + b²))."""
-        return float(np.sqrt(len(self.layout.features) * SQUARES))
-
-    @property
-    def replace_bound(self) -> float:
-        """√(2c(a² + b²))."""
-        return float(np.sqrt(2 * len(self.layout.features) * SQUARES))
+    def squares(self) -> float:
+        """c(a² + b²), of c columns."""
+        return len(self.layout.features) * SQUARES
 
     @cached_property
     def runs(self) -> tuple[np.ndarray, ...]:

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.mechanisms.contributions import PRODUCT_BITS, step_of, whole_rows
+from sfumato.mechanisms.statistics import OuterProducts
 from sfumato.methods.marginals import TableLayout
 from sfumato.records.engine import Rows
 
@@ -21,7 +22,7 @@ _FRACTIONS = 1 << 20
 
 
 @dataclass(frozen=True)
-class TableMoments:
+class TableMoments(OuterProducts):
     """The sum of outer products of the records' clipped vectors: of all records, and of each class.
 
     A record x adds α·xxᵀ to the pooled matrix and β·xxᵀ to that of its class, α² + β² ≤ 1: norm at most C². Two
@@ -42,16 +43,6 @@ class TableMoments:
     clip_norm: float
     by_class: float = 0.0
     name: str = "second moments, pooled and by class"
-
-    @property
-    def norm_bound(self) -> float:
-        """C²."""
-        return self.clip_norm**2
-
-    @property
-    def replace_bound(self) -> float:
-        """√2·C²."""
-        return float(np.sqrt(2) * self.clip_norm**2)
 
     @cached_property
     def dimension(self) -> int:
