@@ -14,12 +14,18 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 
 from fixtures import tables
 from fixtures.methods import QUICK, SMALL
-from sfumato import DPVAE, P3GM, ConditionalGaussian, create_ledger, load
-from sfumato.errors import ConfigError
+from harness.privacy import FakeRecords
+from sfumato import DPVAE, P3GM, ConditionalGaussian, DPMix, OpenSchema, create_ledger, load
+from sfumato.errors import ConfigError, LedgerError
 from sfumato.fitting import journal
+from sfumato.fitting.account import Account, arrays_of
+from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.data_ledger import read_ledger
-from sfumato.fitting.journal import written_out
+from sfumato.fitting.journal import Journal, written_out
+from sfumato.mechanisms.noise import NoNoise, SecureNoise
+from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Plan, Stage
 
 SETTINGS = {**SMALL, "epochs": 40, "batch_size": 100}
 
@@ -48,8 +54,6 @@ def fit(path, *, stop_after: int | None = None, **settings):
 @pytest.fixture
 def draws(monkeypatch):
     """Every noise vector that is drawn."""
-    from sfumato.mechanisms.noise import SecureNoise
-
     seen = []
     original = SecureNoise.gaussian
 
@@ -199,11 +203,58 @@ class TestRefusals:
         with pytest.raises(ConfigError, match="checkpoint of Sfumato"):
             fit(path)
 
-    def test_a_method_of_seconds(self, tmp_path):
-        with pytest.raises(ConfigError, match="takes seconds"):
-            ConditionalGaussian(epsilon=1.0).fit(
-                tables.frame(), schema=tables.schema(), checkpoint=tmp_path / "fit.checkpoint"
+    def test_a_method_that_releases_all_at_once(self, tmp_path):
+        with pytest.raises(ConfigError, match="releases all at once"):
+            DPMix(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), checkpoint=tmp_path / "fit.checkpoint")
+
+    def test_columns_to_discover(self, tmp_path):
+        with pytest.raises(ConfigError, match="columns to discover"):
+            ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(
+                tables.frame(), schema=OpenSchema.of(tables.frame()), n_public=1000, checkpoint=tmp_path / "c"
             )
+
+
+def test_two_releases_without_a_descent_are_kept_too(tmp_path, monkeypatch):
+    """Stopped before its second release, a table's fit draws that one alone; after it, none."""
+    path, charged, draws = tmp_path / "fit.checkpoint", [], []
+    drawn_before = SecureNoise.rounded_gaussian
+    monkeypatch.setattr(
+        SecureNoise, "rounded_gaussian", lambda self, *a, **k: (draws.append(1), drawn_before(self, *a, **k))[1]
+    )
+
+    def stop(stage):
+        charged.append(stage)
+        if len(charged) == 2:
+            raise Stop
+
+    def go(**options):
+        return ConditionalGaussian(epsilon=1.0).fit(
+            tables.frame(), schema=tables.schema(), target="income", checkpoint=path, **options
+        )
+
+    with pytest.raises(Stop):
+        go(progress=stop)
+    drawn = len(draws)
+    released = go()
+    assert len(draws) - drawn > 0
+    drawn = len(draws)
+    again = go()
+    assert len(draws) == drawn
+    for one, other in zip(released.measurements, again.measurements, strict=True):
+        np.testing.assert_array_equal(one.value, other.value)
+    for name, array in released.parameters.items():
+        np.testing.assert_array_equal(array, again.parameters[name])
+
+
+def test_what_stands_after_a_new_release_is_never_told_from_the_file():
+    """Else an early release that was not kept would be drawn twice."""
+    kept = Journal(None, {})
+    kept.read = {"second": arrays_of(Noisy(np.zeros(()), 1.0))}.get
+    plan = Plan([Stage(name=n, noise_multiplier=1.0, replace_distance=1.0) for n in ("first", "second")])
+    account = Account(Ledger(plan, None), NoNoise(), kept)
+    account.measure("first", RowCount(), FakeRecords([{"x": np.zeros(3)}]))
+    with pytest.raises(LedgerError, match="in the checkpoint, too"):
+        account.measure("second", RowCount(), FakeRecords([{"x": np.zeros(3)}]))
 
 
 def test_it_holds_no_record(tmp_path, monkeypatch):

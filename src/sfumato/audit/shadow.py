@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.audit.tape import Draw, Enough, Tape, log_ratios
 from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError
-from sfumato.fitting.journal import Journal
+from sfumato.fitting.account import Account
 from sfumato.fitting.synthesizer import Fit, Synthesizer
 from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.privacy.ledger import Ledger
@@ -86,7 +86,7 @@ class Shadow:
         # the plan was calibrated to the budget once
         ledger = Ledger(self.plan, None, lambda stage: tape.charged(stage, ledger.charged[-1][1]))
         with suppress(Enough):
-            self.synthesizer.run(Fit(records, ledger, tape, self.n_public, self.target, Journal(None, {})))
+            self.synthesizer.run(Fit(records, Account(ledger, tape), self.n_public, self.target))
         ledger.close()
         self._check(tape)
         return tape.draws

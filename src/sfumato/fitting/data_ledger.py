@@ -233,6 +233,30 @@ def charge(path: str | os.PathLike[str], plan: Plan, *, method: str, unit: str, 
     return Charge(place, charged)
 
 
+def charge_data(
+    path: str | os.PathLike[str] | None,
+    plan: Plan,
+    *,
+    method: str,
+    unit: str,
+    private: bool,
+    resumes: str | None = None,
+) -> Charge | None:
+    """Charge the account of a data set, if there is one; arguments and errors as `charge`.
+
+    Raises:
+        ConfigError: also where the noise is not secret, so that no budget pays for the fit.
+    """
+    if path is None:
+        return None
+    if not private:
+        raise ConfigError(
+            "Expected noise that nobody can predict with a ledger, got a seed, or no noise: no budget pays for "
+            "that. Leave the seed out, or the ledger."
+        )
+    return charge(path, plan, method=method, unit=unit, resumes=resumes)
+
+
 @contextlib.contextmanager
 def settled(charged: Charge | None) -> Iterator[None]:
     """Note in the ledger how the block ends; what the ledger refuses to note is no reason to lose a release."""

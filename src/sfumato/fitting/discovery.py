@@ -21,12 +21,11 @@ from pyarrow import types
 from scipy.special import ndtri
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
+from sfumato.fitting.account import Account
 from sfumato.io.sources import Source
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, noisy_histogram
+from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.words import NoisyTally, Tally, noisy_words
-from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.records.engine import Rows, reduce
 from sfumato.records.open_data import OpenData, numbers_of
@@ -272,8 +271,7 @@ def discover(
     schema: OpenSchema,
     *,
     n: int,
-    ledger: Ledger,
-    noise: NoiseSource,
+    account: Account,
     measured: list[tuple[str, Noisy]],
 ) -> Schema:
     """Buy what is open; return the schema.
@@ -282,19 +280,19 @@ def discover(
         source: where the records lie.
         schema: what is public of them.
         n: the public or bought number of rows.
-        ledger: charged before noise is drawn.
-        noise: the door of randomness.
+        account: charged before noise is drawn.
         measured: takes in what was measured.
     """
     kinds: dict[str, OpenKind] = dict(schema.open)
     unknown = tuple(name for name, kind in kinds.items() if kind == "unknown")
     if unknown:
         statistic = KindCounts(unknown)
-        noisy = noisy_histogram(reduce(statistic, OpenData(source, schema)), stage=KINDS, ledger=ledger, noise=noise)
+        noisy = account.measure(KINDS, statistic, OpenData(source, schema))
         kinds |= kinds_of(noisy, unknown)
         measured.append((statistic.name, noisy))
     counts = DomainCounts(kinds, 1 if schema.nominal.unit is None else schema.nominal.unit.max_rows)
-    tally = noisy_words(reduce(cast(Any, counts), OpenData(source, schema)), stage=DOMAINS, ledger=ledger, noise=noise)
+    exact = reduce(cast(Any, counts), OpenData(source, schema))
+    tally = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
     measured.append((counts.name, tally.listed))
     found = discovered(tally, counts, n)
     columns = {name: found.get(name, kind) for name, kind in schema.nominal.columns.items()}

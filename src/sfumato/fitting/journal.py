@@ -23,7 +23,6 @@ import safetensors.numpy
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.privacy.ledger import Ledger
 
 
 class Progress:
@@ -68,20 +67,15 @@ class Journal:
         else:
             refuse_existing(self._path, overwrite=False)
 
-    def once(self, stage: str, ledger: Ledger, make: Callable[[], Arrays]) -> Arrays:
-        """Return what a whole stage released: as kept, entered in the account; or made now, and kept.
+    def read(self, name: str) -> Arrays | None:
+        """Return what a stage released, or one of its events, if it is kept."""
+        return self._stages.get(name)
 
-        Args:
-            stage: name of the stage.
-            ledger: the account.
-            make: charges the stage and returns arrays that were released.
-        """
-        if stage in self._stages:
-            ledger.replay(stage, ledger.plan[stage].count)
-            return self._stages[stage]
-        self._stages[stage] = make()
-        self._write()
-        return self._stages[stage]
+    def write(self, name: str, arrays: Arrays) -> None:
+        """Keep what a stage released, or one of its events."""
+        if self.active:  # else nothing is held twice
+            self._stages[name] = arrays
+            self._write()
 
     def descent(self, stage: str) -> Progress:
         """Return the progress of a descent that is one stage."""

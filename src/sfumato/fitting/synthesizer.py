@@ -13,21 +13,22 @@ import numpy as np
 from sfumato.columns.kinds import Image
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
+from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import RowCount, check_target, noise_door, nominal_budget, open_schema, row_count
 from sfumato.fitting.contents import measurements_of, source_form
-from sfumato.fitting.data_ledger import Charge, charge, settled
-from sfumato.fitting.discovery import discover, discovery_stages
+from sfumato.fitting.data_ledger import Charge, charge_data, settled
+from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.journal import Journal, NoMoreNoise, written_out
 from sfumato.fitting.target_error import epsilon_for_error
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, noisy_count
+from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, installed_versions, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
-from sfumato.records.engine import Records, reduce
+from sfumato.records.engine import Records, Statistic
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
@@ -49,14 +50,31 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a recipe gets: the records, the account, the door of randomness, and public facts."""
+    """What a recipe gets: the records, the account, and public facts."""
 
     data: PrivateData
-    ledger: Ledger
-    noise: NoiseSource
+    account: Account
     n_public: int
     target: str | None
-    journal: Journal
+
+    def measure(self, stage: str, statistic: Statistic, records: Records | None = None) -> Noisy:
+        """Release a statistic of the records, by default as they come: see `Account.measure`."""
+        return self.account.measure(stage, statistic, self.data if records is None else records)
+
+    @property
+    def plan(self) -> Plan:
+        """The calibrated plan."""
+        return self.account.plan
+
+    @property
+    def ledger(self) -> Ledger:
+        """For mechanisms that charge by themselves."""
+        return self.account.ledger
+
+    @property
+    def noise(self) -> NoiseSource:
+        """The door of randomness, for mechanisms that draw by themselves."""
+        return self.account.noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +87,7 @@ class Synthesizer(ABC):
     """
 
     method: ClassVar[str]
-    resumable: ClassVar[bool] = False  # whether fits take long enough to keep a checkpoint
+    resumable: ClassVar[bool] = True  # whether all that is released goes through the account, which can keep it
     needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
     makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
     discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table
@@ -264,9 +282,7 @@ class Synthesizer(ABC):
         ledger: str | os.PathLike[str] | None,
     ) -> Release:
         """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
-        if progress is not None and not callable(progress):
-            # its type only: what was passed by mistake may be records
-            raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")
+        _check_progress(progress)
         opened = open_schema(schema)
         schema = opened.nominal
         rows = row_count(schema, n_public)
@@ -281,18 +297,19 @@ class Synthesizer(ABC):
         allowed = budget or nominal_budget(rows)
         plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
         journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
-        account = Ledger(plan, budget, progress)
+        opened_ledger = Ledger(plan, budget, progress)
         charged = self._charge(ledger, plan, schema, journal, private=noise.private)
         if charged is not None and charged.complete:
             noise = NoMoreNoise(noise)
+        account = Account(opened_ledger, noise, journal)
         with settled(charged):
             measured: list[tuple[str, Noisy]] = []
-            n = rows or _bought_rows(OpenData(source, opened) if opened.open else records, account, noise, measured)
+            n = rows or _bought_rows(OpenData(source, opened) if opened.open else records, account, measured)
             if opened.open:
-                schema = discover(source, opened, n=n, ledger=account, noise=noise, measured=measured)
+                schema = discover(source, opened, n=n, account=account, measured=measured)
                 records = PrivateData(source, schema)
-            fitted = run(Fit(records, account, noise, n, target, journal))
-            account.close()
+            fitted = run(Fit(records, account, n, target))
+            account.ledger.close()
             description = self._describe(plan, budget, schema, n, declared=rows is not None, discovered=opened.open)
             return Release(
                 schema=schema,
@@ -307,15 +324,10 @@ class Synthesizer(ABC):
         self, path: str | os.PathLike[str] | None, plan: Plan, schema: Schema, journal: Journal, *, private: bool
     ) -> Charge | None:
         """Charge the account of the data set, if there is one."""
-        if path is None:
-            return None
-        if not private:
-            raise ConfigError(
-                "Expected noise that nobody can predict with a ledger, got a seed, or no noise: no budget pays for "
-                "that. Leave the seed out, or the ledger."
-            )
-        charged = charge(path, plan, method=self.method, unit=schema.protects["name"], resumes=journal.charge)
-        journal.charge = charged.id
+        unit = schema.protects["name"]
+        charged = charge_data(path, plan, method=self.method, unit=unit, resumes=journal.charge, private=private)
+        if charged is not None:
+            journal.charge = charged.id
         return charged
 
     def _journal(
@@ -331,7 +343,12 @@ class Synthesizer(ABC):
     ) -> Journal:
         if path is not None and not self.resumable:
             raise ConfigError(
-                f"Expected no checkpoint for the method {self.method}, got one. It takes seconds: leave it out."
+                f"Expected no checkpoint for the method {self.method}, got one: it releases all at once. Leave it out."
+            )
+        if path is not None and any(stage.name == DOMAINS for stage in plan.stages):
+            raise ConfigError(
+                "Expected no checkpoint with columns to discover, got one: what they are found to be is not kept. "
+                "Leave it out, or declare the columns."
             )
         identity = {
             "method": self.method,
@@ -390,7 +407,13 @@ class Synthesizer(ABC):
         )
 
 
-def _bought_rows(records: Records, ledger: Ledger, noise: NoiseSource, measured: list[tuple[str, Noisy]]) -> int:
-    count = noisy_count(reduce(RowCount(), records), stage=COUNT_STAGE, ledger=ledger, noise=noise)
+def _check_progress(progress: object) -> None:
+    if progress is not None and not callable(progress):
+        # its type only: what was passed by mistake may be records
+        raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")
+
+
+def _bought_rows(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:
+    count = account.measure(COUNT_STAGE, RowCount(), records)
     measured.append((RowCount.name, count))
     return max(1, round(float(count.value)))

@@ -19,15 +19,16 @@ import numpy as np
 from sfumato.columns.kinds import Image
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
+from sfumato.fitting.account import Account
 from sfumato.fitting.contents import measurements_of, source_form
 from sfumato.fitting.data_ledger import charge, settled
-from sfumato.fitting.journal import Journal, written_out
+from sfumato.fitting.journal import written_out
 from sfumato.fitting.pair_counts import PairCounts, PairLayout, squared_distance
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
-from sfumato.mechanisms.queries import Noisy, noisy_histogram
+from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
@@ -37,7 +38,6 @@ from sfumato.privacy.certificate import describe, issue
 from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
-from sfumato.records.engine import reduce
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
 from sfumato.release.samplers import build_sampler
@@ -180,13 +180,13 @@ class Search:
         repetitions = drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)
         account.charge(repetitions)
         once = account.once()
-        counts = noisy_histogram(reduce(PairCounts(layout), records), stage=SCORE_STAGE, ledger=once, noise=noise)
+        counts = Account(once, noise).measure(SCORE_STAGE, PairCounts(layout), records)
         once.close()
         best: Best | None = None
         for _ in range(repetitions):
             j = drawn_candidate(len(self.candidates), noise)
             ledger = account.repetition(j)
-            fit = Fit(records, ledger, noise, self.rows, self.target, Journal(None, {}))
+            fit = Fit(records, Account(ledger, noise), self.rows, self.target)
             fitted = self.candidates[j].run(fit)
             ledger.close()
             distance = squared_distance(counts, self._sampled(fitted, layout), layout)

@@ -84,6 +84,7 @@ class DPMix(Synthesizer):
     method: ClassVar[str] = "dpmix"
     needs_declared_rows: ClassVar[bool] = True
     makes_model: ClassVar[bool] = False
+    resumable: ClassVar[bool] = False
 
     mixture_degree: int | AutoDegree = field(default_factory=AutoDegree)
     n_mixtures: int | None = None
@@ -257,7 +258,7 @@ class DPMix(Synthesizer):
     def _mix(self, fit: Fit) -> tuple[_Shape, MixtureSettings, Iterator[MixtureBlock]]:
         """Read the records, and charge: the blocks come as they are asked for."""
         shape = _Shape.of(fit.data.schema, fit.target, self.clip_norm)
-        settings = self.settings(fit.ledger.plan[MIXTURES], fit.data.schema, target=fit.target, n_public=fit.n_public)
+        settings = self.settings(fit.plan[MIXTURES], fit.data.schema, target=fit.target, n_public=fit.n_public)
         records = shape.read(fit)
         return shape, settings, noisy_mixtures(records, settings, stage=MIXTURES, ledger=fit.ledger, noise=fit.noise)
 
@@ -269,7 +270,7 @@ class DPMix(Synthesizer):
     ) -> Fitted:
         stds = (0.0, 0.0)
         if not fit.noise.silent:
-            stds = settings.noise_stds(fit.ledger.plan[MIXTURES], shape.feature_norm, shape.label_norm)
+            stds = settings.noise_stds(fit.plan[MIXTURES], shape.feature_norm, shape.label_norm)
         measured = [("mixed features", Noisy(features, stds[0]))]
         if shape.n_labels:
             measured.append(("mixed labels", Noisy(labels, stds[1])))

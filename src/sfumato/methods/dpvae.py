@@ -112,7 +112,7 @@ class DPVAE(Synthesizer):
             ledger=fit.ledger,
             noise=fit.noise,
             n_public=fit.n_public,
-            progress=fit.journal.descent(AUTOENCODER),
+            progress=fit.account.descent(AUTOENCODER),
         )
         q = self.latent_dim
         prior = GaussianMixture(np.ones(1), np.zeros((1, q)), np.eye(q)[None], FullCovariance())

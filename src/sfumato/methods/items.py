@@ -20,12 +20,11 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
-from sfumato.mechanisms.queries import noisy_histogram
 from sfumato.mechanisms.statistics import Counts
 from sfumato.models.sets import IndependentItems as IndependentItemsSampler
 from sfumato.models.sets import SetEncoder
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.records.engine import Rows, reduce
+from sfumato.records.engine import Rows
 from sfumato.schema.schema import Schema
 
 _SQRT2 = float(np.sqrt(2))
@@ -97,7 +96,7 @@ class IndependentItems(Synthesizer):
     def run(self, fit: Fit) -> Fitted:
         """Buy the counts."""
         statistic = ItemCounts(SetEncoder.of(fit.data.schema))
-        counts = noisy_histogram(reduce(statistic, fit.data), stage=COUNTS, ledger=fit.ledger, noise=fit.noise)
+        counts = fit.measure(COUNTS, statistic)
         kept = np.where(counts.value >= 2 * counts.noise_std, counts.value, 0.0)
         return Fitted(
             sampler={"name": IndependentItemsSampler.name},

@@ -21,10 +21,11 @@ import numpy as np
 
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.fitting.account import arrays_of, noisy_of
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.maths.fourier import FourierFeatures
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.queries import Noisy, noisy_sum
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.dpgm.calibration import calibrated, links
 from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles, TotalLength
 from sfumato.methods.dpgm.settings import RBM, VAE, Component, MixtureShares
@@ -32,14 +33,11 @@ from sfumato.methods.mixtures.feature_kmeans import fit_kmeans, kmeans_stage, ne
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.nets.decoding import (
-    arrays_of,
     flat_dimension,
     is_table,
     map_records,
     marginal_stages,
-    noisy_of,
     nominal_budget,
-    once,
     require_networks,
     schedule,
 )
@@ -47,7 +45,7 @@ from sfumato.models.nets.ensemble import Decoders, Machines, NetworkMixture
 from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
 from sfumato.models.sets import SetEncoder
 from sfumato.privacy.plan import Stage, one_shot, sampled
-from sfumato.records.engine import InParts, Records, reduce
+from sfumato.records.engine import InParts, Records
 from sfumato.schema.schema import Schema
 
 LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "networks"
@@ -203,11 +201,7 @@ class DPGM(Synthesizer):
         assign, clustered = self._clusters(fit, records, vectors)
         norm = self._record_norm(vectors)
         statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self._shares(fit.data.schema).whole)
-        bought = once(
-            fit,
-            PROFILES,
-            lambda: noisy_sum(reduce(statistic, records), stage=PROFILES, ledger=fit.ledger, noise=fit.noise),
-        )
+        bought = fit.measure(PROFILES, statistic, records)
         profiles = statistic.read(bought)
         networks, own = self._networks(fit, records, vectors, assign, profiles)
         arrays |= {**networks.to_arrays(), "component_shares": profiles.shares}
@@ -233,13 +227,7 @@ class DPGM(Synthesizer):
         encoder = SetEncoder.of(fit.data.schema)
         if not self._needs_width:
             return SetVectors(encoder), {}, {}, ()
-        total = once(
-            fit,
-            LENGTHS,
-            lambda: noisy_sum(
-                reduce(TotalLength(encoder), fit.data), stage=LENGTHS, ledger=fit.ledger, noise=fit.noise
-            ),
-        )
+        total = fit.measure(LENGTHS, TotalLength(encoder))
         length = float(np.clip(total.value / fit.n_public, 1.0, encoder.kind.longest))
         return SetVectors(encoder, length), {}, {}, ((LENGTHS, total),)
 
@@ -271,7 +259,7 @@ class DPGM(Synthesizer):
             released = Noisy(np.stack([noisy.value for noisy in found.releases]), found.releases[0].noise_std)
             return {"centres": found.centres, **arrays_of(released)}
 
-        kept = fit.journal.once(CLUSTERS, fit.ledger, make)
+        kept = fit.account.once(CLUSTERS, make)
         centres = kept["centres"]
         return lambda rows: nearest_centre(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept)),)
 
@@ -316,7 +304,7 @@ class DPGM(Synthesizer):
                 ledger=fit.ledger,
                 noise=fit.noise,
                 n_public=fit.n_public,
-                progress=fit.journal.descent(NETWORKS),
+                progress=fit.account.descent(NETWORKS),
             )
 
         if isinstance(chosen, VAE):

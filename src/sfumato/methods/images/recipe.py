@@ -23,7 +23,7 @@ from sfumato.errors import ConfigError, require_open_unit
 from sfumato.fitting.synthesizer import Fit, Fitted
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.images.model import (
     MOST_AXES,
     ClassMeans,
@@ -39,7 +39,6 @@ from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
 from sfumato.models.images.gradients import gradient_features
 from sfumato.models.images.sampler import ImagePortrait
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
-from sfumato.records.engine import reduce
 from sfumato.schema.schema import Schema
 
 
@@ -170,17 +169,17 @@ def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
     """Fit the images of `ConditionalGaussian`."""
     layout = ImageLayout.of(fit.data.schema)
     profiles = Profiles(layout)
-    first = noisy_sum(reduce(profiles, fit.data), stage=PROFILES, ledger=fit.ledger, noise=fit.noise)
+    first = fit.measure(PROFILES, profiles)
     intensities = Intensities.of(profiles, first)
     encoder = ImageEncoder(layout, intensities.pose if _poses(layout, pose, intensities) else None)
     sums = ClassSums(encoder, sums_clip_norm(intensities, encoder))
-    second = noisy_sum(reduce(sums, fit.data), stage=SUMS, ledger=fit.ledger, noise=fit.noise)
+    second = fit.measure(SUMS, sums)
     known = ClassMeans.of(sums, second, intensities.area)
     pooled = PooledMoment(encoder, known.means, known.clip_norm)
-    third = noisy_second_moment(reduce(pooled, fit.data), stage=POOLED, ledger=fit.ledger, noise=fit.noise)
+    third = fit.measure(POOLED, pooled)
     spread = Spread.of(pooled, third, float(known.counts.sum()))
     moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm)
-    fourth = noisy_second_moment(reduce(moments, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise)
+    fourth = fit.measure(MOMENTS, moments)
     fitted = Fitted(
         sampler={"name": ImagePortrait.name, "image": layout.image, "label": layout.label},
         parameters=sampler_arrays(intensities, known, spread, class_factors(fourth, known.counts), encoder),
@@ -201,8 +200,7 @@ def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Trai
     released: list[Noisy] = []
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        exact = reduce(TeacherGradient(standardised, weights), fit.data)
-        released.append(noisy_sum(exact, stage=TEACHER, ledger=fit.ledger, noise=fit.noise))
+        released.append(fit.measure(TEACHER, TeacherGradient(standardised, weights)))
         return released[-1].value
 
     start = warm_start(standardised.vectors(features), classes, layout.n_classes)

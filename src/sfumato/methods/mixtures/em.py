@@ -12,9 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.errors import ConfigError, require_integer
+from sfumato.fitting.account import Account
 from sfumato.mechanisms.contributions import SAFETY
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em_moments import (
     EmMoments,
     PooledSquares,
@@ -28,7 +29,7 @@ from sfumato.models.mixtures.covariances import CovarianceForm
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, multiplier_for_share
-from sfumato.records.engine import Records, reduce
+from sfumato.records.engine import Records
 
 _SQRT2 = float(np.sqrt(2))
 
@@ -162,14 +163,14 @@ def fit_mixture(
     tail = 1 if noise.silent else max(1, 3 * count // 10 if average_last is None else average_last)
     released: list[Noisy] = []
     pooled: Noisy | None = None
+    account = Account(ledger, noise)
     if not form.per_component:
-        exact = reduce(PooledSquares(vectors, q), records)
-        pooled = noisy_second_moment(exact, stage=pooled_stage_name(stage), ledger=ledger, noise=noise)
+        pooled = account.measure(pooled_stage_name(stage), PooledSquares(vectors, q), records)
         released.append(pooled)
 
     def release(mixture: GaussianMixture) -> MixtureMoments:
         statistic = EmMoments(vectors, mixture, weights)
-        noisy = noisy_sum(reduce(statistic, records), stage=stage, ledger=ledger, noise=noise)
+        noisy = account.measure(stage, statistic, records)
         released.append(noisy)
         return _with_pooled(statistic.moments(noisy), pooled)
 

@@ -8,7 +8,7 @@ marginals        G(σ)   one-hot(cell) per column   → ranks of numbers, shares
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +18,14 @@ from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.errors import ConfigError
 from sfumato.fitting.synthesizer import Fit
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, noisy_histogram
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.decoder import Calibration, LatentDecoder, Layers, decoder_arrays
 from sfumato.models.nets.flat import ImageVectors, RankVectors, Vectors
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
-from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage
-from sfumato.records.engine import Records, reduce
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
@@ -70,17 +67,6 @@ def cells_of(noise_multiplier: float, n_columns: int, n_public: float) -> int:
     """Return how many cells a number is cut into: as many as an even cell's count is four times its noise."""
     noise_std = noise_multiplier * np.sqrt(n_columns)
     return int(np.clip(n_public / (_CELL_COUNT_TO_NOISE * noise_std), _FEWEST_CELLS, _MOST_CELLS))
-
-
-def cell_counts(
-    schema: Schema, cells: int, records: Records, *, stage: str, ledger: Ledger, noise: NoiseSource
-) -> Noisy:
-    """Buy how many records lie in each cell of each column of a table.
-
-    Privacy: one `Gaussian(σ)` event of the stage, as `ClassCellCounts` without classes.
-    """
-    layout = TableLayout(rank_grid(schema, cells), None)
-    return noisy_histogram(reduce(ClassCellCounts(layout), records), stage=stage, ledger=ledger, noise=noise)
 
 
 def rank_grid(schema: Schema, cells: int) -> Grid:
@@ -141,35 +127,12 @@ def map_records(fit: Fit) -> Mapped:
     schema = fit.data.schema
     if not is_table(schema):
         return Mapped(ImageVectors(ImageLayout.of(schema)), {}, {}, ())
-    multiplier = fit.ledger.plan[MARGINALS].noise_multiplier
+    multiplier = fit.plan[MARGINALS].noise_multiplier
     cells = cells_of(multiplier, len(schema.released), fit.n_public)
-
-    def buy() -> Noisy:
-        return cell_counts(schema, cells, fit.data, stage=MARGINALS, ledger=fit.ledger, noise=fit.noise)
-
-    counts = once(fit, MARGINALS, buy)
+    counts = fit.measure(MARGINALS, ClassCellCounts(TableLayout(rank_grid(schema, cells), None)))
     vectors = rank_vectors(schema, cells, counts)
     arrays = {f"shares{j}": shares for j, shares in enumerate(vectors.shares)}
     return Mapped(vectors, {"numeric_cells": cells}, arrays, ((MARGINALS, counts),))
-
-
-def once(fit: Fit, stage: str, buy: Callable[[], Noisy]) -> Noisy:
-    """Return what a stage released: as the journal has it, or bought now."""
-    return noisy_of(fit.journal.once(stage, fit.ledger, lambda: arrays_of(buy())))
-
-
-def arrays_of(noisy: Noisy) -> dict[str, np.ndarray]:
-    """Return a released statistic as a journal holds it."""
-    return {
-        "value": noisy.value,
-        "noise_std": np.array([noisy.noise_std]),
-        "symmetric": np.array([noisy.symmetric], dtype=np.int64),
-    }
-
-
-def noisy_of(arrays: Mapping[str, np.ndarray]) -> Noisy:
-    """Return a released statistic that a journal holds."""
-    return Noisy(arrays["value"], float(arrays["noise_std"][0]), bool(arrays["symmetric"][0]))
 
 
 def sampler_of(

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sfumato.fitting.account import Account
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, noisy_sum
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import fit_mixture
 from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
 from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_covariances
 from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.ledger import Ledger
-from sfumato.records.engine import Records, Rows, reduce
+from sfumato.records.engine import Records, Rows
 
 _START_SEED = 0
 Classes = Callable[[Rows], np.ndarray]
@@ -68,7 +69,7 @@ def fit_class_prior(
     shares = default_shares(start.form, dimension)
     weights = (float(np.sqrt(shares[0])), float(np.sqrt(shares[1])), float(np.sqrt(shares[2])))
     statistic = ClassLatents(vectors, start, weights, classes=classes)
-    noisy = noisy_sum(reduce(statistic, records), stage=stage, ledger=ledger, noise=noise)
+    noisy = Account(ledger, noise).measure(stage, statistic, records)
     return MStep(split_dead=False)(statistic.moments(noisy), start), noisy
 
 

@@ -22,21 +22,19 @@ import numpy as np
 
 from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.fitting.account import arrays_of, noisy_of
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.maths.gaussian import symmetric_noise_edge
-from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import em_stage
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum, spread_about
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.decoding import (
     MARGINALS,
-    arrays_of,
     flat_dimension,
     map_records,
     marginal_stages,
-    noisy_of,
     nominal_budget,
-    once,
     require_heads,
     require_networks,
     sampler_of,
@@ -64,7 +62,7 @@ from sfumato.models.nets.decoder import Layers
 from sfumato.models.nets.flat import Vectors
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.records.engine import Rows, Statistic, reduce
+from sfumato.records.engine import Rows
 from sfumato.schema.schema import Schema
 
 CENTRE, MOMENT, MIXTURE, DECODER = "centre", "second moment", "mixture", "decoder"
@@ -260,16 +258,11 @@ class P3GM(Synthesizer):
     def _axes(self, fit: Fit, vectors: Vectors) -> tuple[LatentAxes, list[tuple[str, Noisy]]]:
         norm = vectors.typical_norm if self.record_norm is None else self.record_norm
 
-        def bought(stage: str, statistic: Statistic, query: Callable[..., Noisy]) -> Noisy:
-            return once(
-                fit, stage, lambda: query(reduce(statistic, fit.data), stage=stage, ledger=fit.ledger, noise=fit.noise)
-            )
-
-        total = bought(CENTRE, VectorSum(vectors, norm), noisy_sum)
+        total = fit.measure(CENTRE, VectorSum(vectors, norm))
         centre = np.clip(total.value / fit.n_public, 0.0, 1.0)
         if self.record_norm is None:
             norm = spread_about(vectors, centre)
-        second = bought(MOMENT, CentredSecondMoment(vectors, centre, norm), noisy_second_moment)
+        second = fit.measure(MOMENT, CentredSecondMoment(vectors, centre, norm))
         # a divergence from a prior that is a point along an axis would drown the rest
         edge = 0.0 if self._varies(fit.data.schema) else symmetric_noise_edge(second.noise_std, vectors.dimension)
         axes = LatentAxes.of(
@@ -293,7 +286,7 @@ class P3GM(Synthesizer):
                 )
             return {**mixture.to_arrays(), **arrays_of(noisy)}
 
-        kept = fit.journal.once(MIXTURE, fit.ledger, make)
+        kept = fit.account.once(MIXTURE, make)
         form = FullCovariance() if isinstance(self.prior, ByClass) else self.prior.form
         prior = GaussianMixture.from_arrays(kept, form)
         scaled = GaussianMixture(
@@ -327,7 +320,7 @@ class P3GM(Synthesizer):
             ledger=fit.ledger,
             noise=fit.noise,
             n_public=fit.n_public,
-            progress=fit.journal.descent(DECODER),
+            progress=fit.account.descent(DECODER),
         )
         return network.layers()
 

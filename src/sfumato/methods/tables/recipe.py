@@ -22,7 +22,7 @@ from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
 from sfumato.fitting.synthesizer import Fit, Fitted
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.queries import Noisy, noisy_histogram, noisy_second_moment
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.chain import Effort, fit_table_chain
@@ -31,7 +31,6 @@ from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.histograms import STANDS_OUT
 from sfumato.methods.tables.shares import Resolution, column_shares, released_counts
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
-from sfumato.records.engine import reduce
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
@@ -206,7 +205,7 @@ class Settings:
     def of(cls, fit: Fit, facts: TableFacts, level_groups: int, simulated: int | None) -> Settings:
         """Choose them from public facts and the planned noise; without noise, the finest."""
         weights = {} if fit.target is None else {fit.target: _TARGET_WEIGHT}
-        plan = fit.ledger.plan
+        plan = fit.plan
         entry = 0.0
         if not fit.noise.silent:
             entry = entry_noise(plan[MOMENTS].noise_multiplier, facts, fit.n_public)
@@ -256,13 +255,13 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     """Buy both releases and fit the chain."""
     schema = fit.data.schema
     facts = TableFacts.of(schema, fit.target, level_groups)
-    plan = fit.ledger.plan
+    plan = fit.plan
     settings = Settings.of(fit, facts, level_groups, simulated)
     grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, ends=settings.ends)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = TwoResolutionCounts(layout)
-    counts = noisy_histogram(reduce(counting, fit.data), stage=MARGINALS, ledger=fit.ledger, noise=fit.noise)
+    counts = fit.measure(MARGINALS, counting)
     class_counts = released_counts(counts, counting)
     columns = column_shares(counts, counting, class_counts, settings.resolution)
     shares = [column.shares for column in columns]
@@ -275,7 +274,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     multiplier = 0.0 if fit.noise.silent else plan[MOMENTS].noise_multiplier * facts.unit_rows
     clip_norm = clip_slack * clip_norm_of(vectors, shares, multiplier / fit.n_public)
     moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class)
-    noisy = noisy_second_moment(reduce(moments, fit.data), stage=MOMENTS, ledger=fit.ledger, noise=fit.noise)
+    noisy = fit.measure(MOMENTS, moments)
     entries = Entries.of(
         [column.features for column in columns],
         [column.hermite() for column in columns],
