@@ -355,6 +355,20 @@ BUGS = [
         "tests/fitting/test_data_ledger.py -k pays",
     ),
     PlantedBug(
+        "the ledger is charged without its lock",
+        "fitting/process.py",
+        "        lock.acquire()\n",
+        "        pass\n",
+        "tests/fitting/test_process.py -k thread",
+    ),
+    PlantedBug(
+        "a running fit seems ended once the clock is set",
+        "fitting/process.py",
+        'return _ticks(number) if sys.platform == "linux" else f"{process.create_time():.3f}"',
+        'return f"{process.create_time():.3f}"',
+        "tests/fitting/test_process.py -k clock",
+    ),
+    PlantedBug(
         "the ledger charges after the fit",
         "fitting/synthesizer.py",
         "        charged = self._charge(ledger, plan, schema, journal, private=noise.private)\n",
