@@ -145,8 +145,8 @@ BUGS = [
     PlantedBug(
         "the divisor is the size of the batch",
         "methods/nets/sgd.py",
-        "state.step(gradient, divisor,",
-        "state.step(gradient, max(len(batch), 1),",
+        "state.step(gradient, divisor)",
+        "state.step(gradient, max(len(batch), 1))",
         f"{RECIPES} -k dp-vae",
     ),
     PlantedBug(
