@@ -28,7 +28,7 @@ from sfumato.mechanisms.words import noisy_words, threshold_of
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
-from sfumato.records.engine import reduce
+from sfumato.records.engine import tally
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -177,8 +177,8 @@ def test_words_that_nobody_listed(monkeypatch, wrong):
         monkeypatch.setattr(thresholds, "threshold_of", lambda *a, **k: threshold_of(*a, **k) / 2)
     lone = {"age": np.array([3.0]), "city": np.array(["Xanthippe"], dtype=object)}
     none = {"age": np.zeros(0), "city": np.zeros(0, dtype=object)}
-    exacts = [reduce(counts, FakeRecords([rows])) for rows in (lone, none)]
-    cell = int(np.argmax(exacts[0].open_in_mechanism().listed))
+    exacts = [tally(counts, FakeRecords([rows])) for rows in (lone, none)]
+    cell = int(np.argmax(exacts[0].whole_in_mechanism().listed))
     samples = []
     for side, exact in enumerate(exacts):
         noise, found = SeededNoise(side), []

@@ -145,8 +145,8 @@ BUGS = [
     PlantedBug(
         "the divisor is the size of the batch",
         "methods/nets/sgd.py",
-        "state.step(gradient, divisor,",
-        "state.step(gradient, max(len(batch), 1),",
+        "state.step(gradient, divisor)",
+        "state.step(gradient, max(len(batch), 1))",
         f"{RECIPES} -k dp-vae",
     ),
     PlantedBug(
@@ -367,6 +367,20 @@ BUGS = [
         "if spent > state.budget.epsilon * (1 + _SLACK):",
         "if spent > 10 * state.budget.epsilon:",
         "tests/fitting/test_data_ledger.py -k pays",
+    ),
+    PlantedBug(
+        "the ledger is charged without its lock",
+        "fitting/process.py",
+        "        lock.acquire()\n",
+        "        pass\n",
+        "tests/fitting/test_process.py -k thread",
+    ),
+    PlantedBug(
+        "a running fit seems ended once the clock is set",
+        "fitting/process.py",
+        'return _ticks(number) if sys.platform == "linux" else f"{process.create_time():.3f}"',
+        'return f"{process.create_time():.3f}"',
+        "tests/fitting/test_process.py -k clock",
     ),
     PlantedBug(
         "the ledger charges after the fit",

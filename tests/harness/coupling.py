@@ -129,7 +129,7 @@ def _watched_words(original: Callable[..., Any], tape: Tape) -> Callable[..., An
     def run(exact, *, stage, ledger, noise):
         planned = ledger.plan[stage]
         found = original(exact, stage=stage, ledger=ledger, noise=noise)
-        tally = exact.open_in_mechanism()
+        tally = exact.whole_in_mechanism()
         std = found.listed.noise_std
         counts = {name: {word: n / std for word, n in words.items()} for name, words in tally.words.items()}
         return tape.take(planned, tally.listed.ravel() / std, found, std, counts)

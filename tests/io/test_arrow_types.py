@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.columns.coding import check_storage, decode_column, is_level_kind, n_levels
-from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
+from sfumato.columns.coding import check_storage, decode_column, n_levels
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer, LevelKind
 from sfumato.columns.set_codes import CodedSets, code_sets, decode_sets
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ReleaseError, SchemaError
@@ -76,7 +76,7 @@ def test_whatever_a_schema_accepts_can_be_released():
                 continue
             accepted += 1
             codes = np.array([0.0, 0.3, 1.0, np.nan if kind.nullable else 0.5])
-            if is_level_kind(kind):
+            if isinstance(kind, LevelKind):
                 codes = np.arange(n_levels(kind), dtype=np.int32)
             assert read_type(write_type(storage)).equals(storage)
             assert decode_column(kind, codes, storage).type == storage

@@ -18,7 +18,7 @@ from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
-from sfumato.records.engine import reduce
+from sfumato.records.engine import tally
 
 WORDS = DomainCounts({"city": "categorical", "street": "categorical"})
 
@@ -30,7 +30,7 @@ def ledger(noise_multiplier=3.0, extra_delta=1e-3, count=1):
 
 
 def release(counts, rows, noise, open_ledger=None, unit_rows=1):
-    exact = reduce(counts, FakeRecords([rows], unit_rows))
+    exact = tally(counts, FakeRecords([rows], unit_rows))
     return noisy_words(exact, stage="s", ledger=open_ledger or ledger(), noise=noise)
 
 
@@ -43,7 +43,7 @@ def people(cities, streets=None):
 
 def test_the_noise_is_that_of_the_charge():
     counts, rows = DomainCounts(OPEN_KINDS), join(open_rows(30))
-    exact = reduce(counts, FakeRecords([rows])).open_in_mechanism()
+    exact = tally(counts, FakeRecords([rows])).whole_in_mechanism()
     noise, listed, words = SeededNoise(0), [], []
     for _ in range(5):
         noisy = release(counts, rows, noise)
@@ -139,6 +139,6 @@ def test_the_bound_holds_on_the_worst_pair():
 
 
 def test_counters_are_hidden():
-    exact = reduce(WORDS, FakeRecords([people(["secret"])]))
-    assert "secret" not in repr(exact) + repr(exact.open_in_mechanism())
-    assert isinstance(exact.open_in_mechanism().words["city"], Counter)
+    exact = tally(WORDS, FakeRecords([people(["secret"])]))
+    assert "secret" not in repr(exact) + repr(exact.whole_in_mechanism())
+    assert isinstance(exact.whole_in_mechanism().words["city"], Counter)

@@ -7,7 +7,7 @@ from harness.cases import TABLE, table_layout, table_rows
 from harness.privacy import FakeRecords, join
 from sfumato.columns.kinds import Categorical, Integer
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals, group_cells
+from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
 from sfumato.records.engine import reduce
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
@@ -66,42 +66,6 @@ def test_shrinking_helps_a_small_class():
         raw = np.maximum(counts[1], 0)
         raw_errors.append(np.abs(raw / raw.sum() - truth).sum())
     assert np.mean(errors) < 0.4 * np.mean(raw_errors)
-
-
-def column_of(kind, cells=64):
-    return Grid.of(Schema(columns={"v": kind}, rows=1), numeric_cells=cells).columns[0]
-
-
-@pytest.mark.parametrize("most", [1, 2, 5, 10, 63, 64, 200])
-@pytest.mark.parametrize("nullable", [False, True])
-def test_numeric_groups_are_runs_of_cells(most, nullable):
-    column = column_of(Integer(lower=1, upper=1000, nullable=nullable))
-    pooled = np.random.default_rng(0).dirichlet(np.full(column.n_cells, 0.1))
-    groups = group_cells(column, pooled, most)
-    ordered = groups[: column.n_cells - nullable]
-    assert (np.diff(ordered) >= 0).all()
-    assert len(np.unique(ordered)) <= max(most, 1) or column.n_cells - nullable <= most
-    np.testing.assert_array_equal(np.unique(groups), np.arange(groups.max() + 1))
-    if nullable:
-        assert (groups == groups[-1]).sum() == 1
-
-
-def test_a_heavy_cell_is_a_group_of_its_own():
-    column = column_of(Integer(lower=0, upper=63))
-    pooled = np.full(64, 0.3 / 63)
-    pooled[20] = 0.7
-    groups = group_cells(column, pooled, 8)
-    assert (groups == groups[20]).sum() == 1
-
-
-def test_rare_levels_share_a_group():
-    column = column_of(Categorical(categories=tuple(map(str, range(100)))))
-    pooled = np.random.default_rng(0).dirichlet(np.ones(100))
-    groups = group_cells(column, pooled, 10)
-    assert groups.max() == 9
-    shared = pooled[groups == 9]
-    assert shared.size == 91
-    assert shared.max() <= pooled[groups < 9].min()
 
 
 def test_table_is_the_one_the_schema_says():

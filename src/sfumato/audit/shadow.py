@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Rows
-from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
 
 _MOST_ROWS = 1_000
@@ -82,7 +81,7 @@ class Shadow:
         return self._played(rows, Tape(None, released, most=len(released)))
 
     def _played(self, rows: Rows, tape: Tape) -> list[Draw]:
-        records = cast("PrivateData", Planted(self.schema, rows))
+        records = Planted(self.schema, rows)
         # the plan was calibrated to the budget once
         ledger = Ledger(self.plan, None, lambda stage: tape.charged(stage, ledger.charged[-1][1]))
         with suppress(Enough):

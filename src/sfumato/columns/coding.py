@@ -41,21 +41,9 @@ __all__ = [
     "check_storage",
     "code_column",
     "decode_column",
-    "is_level_kind",
-    "is_numeric_kind",
     "level_labels",
     "n_levels",
 ]
-
-
-def is_level_kind(kind: ColumnKind) -> bool:
-    """Whether columns of this kind are coded as levels."""
-    return isinstance(kind, LevelKind)
-
-
-def is_numeric_kind(kind: ColumnKind) -> bool:
-    """Whether columns of this kind are coded as numbers in [0, 1]."""
-    return isinstance(kind, NumericKind)
 
 
 def code_column(kind: ColumnKind, column: pa.Array | pa.ChunkedArray, *, missing: Sequence[str]) -> np.ndarray:

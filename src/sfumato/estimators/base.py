@@ -32,7 +32,7 @@ from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.release.model import Measurement, Release, SourceForm
+from sfumato.release import Measurement, Release, SourceForm
 from sfumato.schema.schema import Schema
 
 _TELL_NO_CELL = (  # beginnings of scikit-learn's messages

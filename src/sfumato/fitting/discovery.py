@@ -14,7 +14,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import numpy as np
 from pyarrow import types
@@ -27,7 +26,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.words import NoisyTally, Tally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
-from sfumato.records.engine import Rows, reduce
+from sfumato.records.engine import Rows, tally
 from sfumato.records.open_data import OpenData, numbers_of
 from sfumato.schema.open_schema import OpenKind, OpenSchema
 from sfumato.schema.schema import Schema
@@ -133,7 +132,6 @@ class DomainCounts(Counts):
     kinds: Mapping[str, OpenKind]
     unit_rows: int = 1
     name: str = "counts of open columns"
-    step: None = None  # a tally of its own; the mechanism knows that these are counts
 
     @property
     def squares(self) -> float:
@@ -291,10 +289,10 @@ def discover(
         kinds |= kinds_of(noisy, unknown)
         measured.append((statistic.name, noisy))
     counts = DomainCounts(kinds, 1 if schema.nominal.unit is None else schema.nominal.unit.max_rows)
-    exact = reduce(cast(Any, counts), OpenData(source, schema))
-    tally = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
-    measured.append((counts.name, tally.listed))
-    found = discovered(tally, counts, n)
+    exact = tally(counts, OpenData(source, schema))
+    released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
+    measured.append((counts.name, released.listed))
+    found = discovered(released, counts, n)
     columns = {name: found.get(name, kind) for name, kind in schema.nominal.columns.items()}
     for name, kind in columns.items():
         if name in found and isinstance(kind, Integer):

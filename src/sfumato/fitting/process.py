@@ -6,15 +6,15 @@ import contextlib
 import os
 import socket
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
-from sfumato.errors import OutputError
+import psutil
+from filelock import FileLock
 
-_PATIENCE = 0.05
+from sfumato.errors import OutputError
 
 
 @final
@@ -35,7 +35,7 @@ class ProcessMark:
     @classmethod
     def own(cls) -> ProcessMark:
         """Return the mark of this process."""
-        return cls(_host(), os.getpid(), _start(os.getpid()))
+        return cls(_host(), os.getpid(), _start(os.getpid()) or "")
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> ProcessMark:
@@ -47,10 +47,15 @@ class ProcessMark:
         return asdict(self)
 
     def alive(self) -> bool | None:
-        """Whether it still runs; None if it is on another machine, or in another container."""
+        """Whether it still runs; None if it is on another machine, or in another container.
+
+        A number in use whose start is not known counts as running: two processes that go on with one fit would draw
+        its noise twice under one charge.
+        """
         if self.host != _host():
             return None
-        return _exists(self.number) and _start(self.number) == self.start
+        start = _start(self.number)
+        return start is not None and (start == self.start or "" in (start, self.start))
 
 
 @contextlib.contextmanager
@@ -63,10 +68,12 @@ def file_lock(path: Path) -> Iterator[None]:
         OutputError: the lock cannot be had on this file system.
     """
     beside = path.with_name(f"{path.name}.lock")
-    handle = -1
+    # the system's lock or none: one that is held by a file's being there would outlive a killed process
+    lock = FileLock(beside, fallback_to_soft=False, preserve_lock_file=True)
     reason = None
     try:
-        handle = _locked(beside)
+        os.stat(beside.parent)  # `acquire` would make a folder that is not there
+        lock.acquire()
     except OSError as error:
         reason = error.strerror or "the system refused"
     if reason:
@@ -74,57 +81,7 @@ def file_lock(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        _release(handle)
-
-
-def _locked(path: Path) -> int:
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            _wait_for(handle)
-            # somebody may have removed the lock file in between: what is locked then guards nothing
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle), os.stat(path)):
-                    return handle
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)
-
-
-def _wait_for(handle: int) -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        while True:
-            with contextlib.suppress(OSError):
-                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-                return
-            time.sleep(_PATIENCE)
-    else:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX)
-
-
-def _release(handle: int) -> None:
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_UN)  # a child forked meanwhile has a copy of the handle: closing is not enough
-    os.close(handle)
-
-
-def _exists(number: int) -> bool:
-    if sys.platform == "win32":  # there `kill` ends a process
-        return False
-    try:
-        os.kill(number, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return True
+        lock.release()
 
 
 def _host() -> str:
@@ -136,9 +93,22 @@ def _host() -> str:
     return " ".join(parts)
 
 
-def _start(number: int) -> str:
-    """Return the 22nd field of /proc/N/stat, counted after the command's closing bracket; a zombie has ended."""
-    with contextlib.suppress(OSError, IndexError):
-        fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return "" if fields[0] == "Z" else fields[19]
-    return ""
+def _start(number: int) -> str | None:
+    """Return when a process started, empty if the system does not say; None if it has ended, as a zombie has."""
+    try:
+        if not psutil.pid_exists(number) or (process := psutil.Process(number)).status() == psutil.STATUS_ZOMBIE:
+            return None
+        return _ticks(number) if sys.platform == "linux" else f"{process.create_time():.3f}"
+    except (psutil.NoSuchProcess, OverflowError):
+        return None
+    except (psutil.Error, OSError, IndexError):
+        return ""
+
+
+def _ticks(number: int) -> str:
+    """Return the 22nd field of /proc/N/stat, counted after the command's closing bracket: clock ticks since the boot.
+
+    psutil gives seconds since 1970 by the clock of the moment: once the clock is set, a running fit would seem ended.
+    """
+    text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    return text.rpartition(")")[2].split()[19]

@@ -30,7 +30,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import Records, Statistic
 from sfumato.records.open_data import OpenData
-from sfumato.records.private import PrivateData
+from sfumato.records.private import CodedRecords, PrivateData
 from sfumato.release import Release
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
@@ -52,7 +52,7 @@ class Fitted:
 class Fit:
     """What a recipe gets: the records, the account, and public facts."""
 
-    data: PrivateData
+    data: CodedRecords
     account: Account
     n_public: int
     target: str | None

@@ -102,11 +102,6 @@ def noise_reach(noise_std: float, dimension: int) -> float:
     return symmetric_noise_edge(noise_std, dimension) * (1 + max(dimension, 1) ** (-2 / 3))
 
 
-def symmetric_noise_energy(noise_std: float, dimension: int) -> float:
-    """Return the expected squared Frobenius norm σ²d(d + 1)/2 of that noise."""
-    return noise_std**2 * dimension * (dimension + 1) / 2
-
-
 def shrink_spectrum(matrix: np.ndarray, edge: float) -> np.ndarray:
     """Return the symmetric matrix with each eigenvalue a replaced by sign(a)·√(a² − edge²), 0 within the edge.
 

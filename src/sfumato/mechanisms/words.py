@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 from scipy.special import ndtri
@@ -17,7 +16,7 @@ from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, charge_stage, on_grid
 from sfumato.privacy.ledger import Ledger
-from sfumato.records.engine import Exact
+from sfumato.records.engine import Sealed
 
 
 @dataclass(slots=True, repr=False)
@@ -67,7 +66,7 @@ def threshold_of(extra_delta: float, *, noise_std: float, columns: int, unit_row
     return unit_rows - noise_std * float(ndtri(extra_delta / (columns * unit_rows)))
 
 
-def noisy_words(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -> NoisyTally:
+def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: NoiseSource) -> NoisyTally:
     """Release a tally: every listed cell with noise, and the words whose noisy count reaches a threshold.
 
     Statistic: counts; one record adds a single 1 to each of c columns, to a listed cell or to a word.
@@ -77,7 +76,7 @@ def noisy_words(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource)
         shown with probability at most p. Proof: docs/proofs/discovery.md.
 
     Args:
-        exact: a `Tally`, opaque.
+        exact: the tally, opaque.
         stage: name of the stage to charge; it has an `extra_delta`.
         ledger: charged before the noise is drawn.
         noise: the door of randomness.
@@ -88,7 +87,7 @@ def noisy_words(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource)
     Reference: Korolova, Kenthapadi, Mishra and Ntoulas 2009 (thresholded counts); Gaussian form as in Google's
         differential-privacy library, "Delta for thresholding" (2020).
     """
-    tally = cast(Any, exact.open_in_mechanism())
+    tally = exact.whole_in_mechanism()
     planned = ledger.plan[stage]
     if tally.words and planned.extra_delta <= 0:
         raise ConfigError(f"Expected an additive part of delta for stage {stage!r}, got none.")

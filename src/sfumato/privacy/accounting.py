@@ -368,7 +368,7 @@ def merged(plans: Sequence[Plan], neighbours: Neighbours) -> Plan:
                 "Expected events that have an account under add/remove, got subsets without replacement."
             )
         if stage.inclusion is not None:
-            alike = replace(stage, name="", count=1, extra_delta=0.0, measures="", forecast="")
+            alike = replace(stage, name="", count=1, extra_delta=0.0, measures="")
             sampled[alike] = sampled.get(alike, 0) + stage.count
             continue
         distance = 1.0 if neighbours is Neighbours.ADD_REMOVE else stage.replace_distance

@@ -84,7 +84,6 @@ class Stage:
         repetitions: of a search that repeats this stage with all others that it repeats, and releases one outcome: how
             often, at random. The event is then that of all repetitions.
         measures: what is measured, in words, for the printed plan.
-        forecast: what the noise means at `n_public`, in words, for the printed plan.
     """
 
     name: str
@@ -96,7 +95,6 @@ class Stage:
     extra_delta: float = 0.0
     repetitions: Repetitions | None = None
     measures: str = ""
-    forecast: str = ""
 
     def __post_init__(self) -> None:
         require_positive(f"Stage {self.name!r}.", noise_multiplier=self.noise_multiplier)

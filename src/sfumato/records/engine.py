@@ -7,13 +7,15 @@ are exact: neither order nor chunks of the records change a bit of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, final
+from typing import Any, Generic, NoReturn, Protocol, TypedDict, TypeVar, final
 
 import numpy as np
 
 from sfumato.errors import ConfigError, require_positive
+
+Value = TypeVar("Value")
 
 _PART_FLOATS, _FEWEST_ROWS = 8 << 20, 512
 ROWS_AT_ONCE = 1 << 16
@@ -23,12 +25,8 @@ Rows = Mapping[str, Any]
 """Coded columns of some records, all of one length: numpy arrays, and `CodedSets` for sets of items."""
 
 
-class Statistic(Protocol):
-    """A sum over records of bounded contributions; replace_bound is at most 2·norm_bound.
-
-    A record adds whole numbers, each 1 worth `step`; bounds are in data units. Sums over 65,536 records stay
-    below 2^53.
-    """
+class Bounded(Protocol):
+    """What one record may contribute, data units; replace_bound is at most 2·norm_bound."""
 
     @property
     def name(self) -> str:
@@ -45,6 +43,13 @@ class Statistic(Protocol):
         """Largest ℓ2 distance between two records' contributions."""
         ...
 
+
+class Statistic(Bounded, Protocol):
+    """A sum over records of bounded contributions.
+
+    A record adds whole numbers, each 1 worth `step`. Sums over 65,536 records stay below 2^53.
+    """
+
     @property
     def step(self) -> float | np.ndarray | None:
         """What 1 is worth, data units: one number, or an array that broadcasts to the sum. Public.
@@ -59,6 +64,18 @@ class Statistic(Protocol):
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add the contributions of some records, whole numbers, to `total`, in place. Total: no record raises."""
+        ...
+
+
+class TallyStatistic(Bounded, Protocol[Value]):
+    """Counts over records of what has no place in an array."""
+
+    def zero(self) -> Value:
+        """Return the counts over no records."""
+        ...
+
+    def add(self, total: Value, rows: Rows) -> None:
+        """Add the counts of some records to `total`, in place. Total: no record raises."""
         ...
 
 
@@ -100,23 +117,21 @@ class InParts:
             yield from _pieces(rows, at_once)
 
 
-@final
-class Exact:
-    """An exact statistic of the records. It shows nothing, cannot be pickled, and has one exit: a mechanism.
+class Sealed(Generic[Value]):
+    """An exact value of the records. It shows nothing, cannot be pickled, and has one exit: a mechanism.
 
     Attributes:
         name: what it is.
         norm_bound: largest ℓ2 norm of what one *unit* contributes to it.
         replace_distance: largest ℓ2 distance between two units' contributions ÷ norm_bound.
-        step: what 1 is worth, if the value is whole numbers (int64, modulo 2^64); None if it is 64-bit floats, as sums
-            of gradients are.
+        step: what 1 is worth, if it is whole numbers; None if it is 64-bit floats, as sums of gradients are.
     """
 
     __slots__ = ("__value", "name", "norm_bound", "replace_distance", "step")
 
     def __init__(
         self,
-        value: np.ndarray,
+        value: Value,
         *,
         name: str,
         norm_bound: float,
@@ -132,16 +147,12 @@ class Exact:
             # below 1, units of several records could be further apart than the bound for one record says
             raise ConfigError(f"Expected replace_distance between 1 and 2, got {replace_distance=}.")
 
-    def open_in_mechanism(self) -> np.ndarray:
-        """Hand the exact value, data units, to a mechanism that has charged the ledger. Nothing else may call this."""
-        return self.__value if self.step is None else self.__value * self.step
-
-    def whole_in_mechanism(self) -> np.ndarray:
-        """Hand the whole numbers, int64, to a mechanism that has charged the ledger. Nothing else may call this."""
+    def whole_in_mechanism(self) -> Value:
+        """Hand the value as it was summed to a mechanism that has charged the ledger. Nothing else may call this."""
         return self.__value
 
     def __repr__(self) -> str:
-        return f"Exact({self.name})"
+        return f"{type(self).__name__}({self.name})"
 
     def __getstate__(self) -> NoReturn:
         return self.__reduce__()
@@ -150,6 +161,18 @@ class Exact:
         raise TypeError(f"{self!r} is not picklable or copyable: exact values leave through a mechanism only.")
 
     __array__ = None  # numpy must not look inside either
+
+
+@final
+class Exact(Sealed[np.ndarray]):
+    """An exact statistic of the records, an array: whole numbers (int64, modulo 2^64) of a step, or floats."""
+
+    __slots__ = ()
+
+    def open_in_mechanism(self) -> np.ndarray:
+        """Hand the exact value, data units, to a mechanism that has charged the ledger. Nothing else may call this."""
+        whole = self.whole_in_mechanism()
+        return whole if self.step is None else whole * self.step
 
 
 def reduce(statistic: Statistic, records: Records) -> Exact:
@@ -165,17 +188,44 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
         The exact sum, unprintable.
     """
     total = _Total(statistic)
+    _add_all(total.add, records)
+    return Exact(total.value, **_bounds(statistic, records), step=statistic.step)
+
+
+def tally(statistic: TallyStatistic[Value], records: Records) -> Sealed[Value]:
+    """Count over all records, chunk by chunk, into what is no array: words that nobody listed have no place in one.
+
+    Args:
+        statistic: what to count; a 1 is worth 1.
+        records: records in chunks.
+
+    Returns:
+        The exact counts, unprintable; bounds as of `reduce`.
+    """
+    total = statistic.zero()
+    _add_all(lambda rows: statistic.add(total, rows), records)
+    return Sealed(total, **_bounds(statistic, records), step=1.0)
+
+
+def _add_all(add: Callable[[Rows], None], records: Records) -> None:
     # a warning of numpy's would say something of a record
     with np.errstate(all="ignore"):
         for rows in records.coded():
-            total.add(rows)
-    return Exact(
-        total.value,
-        name=statistic.name,
-        norm_bound=statistic.norm_bound * records.max_rows_per_unit,
-        replace_distance=statistic.replace_bound / statistic.norm_bound,
-        step=statistic.step,
-    )
+            add(rows)
+
+
+class _Bounds(TypedDict):
+    name: str
+    norm_bound: float
+    replace_distance: float
+
+
+def _bounds(statistic: Bounded, records: Records) -> _Bounds:
+    return {
+        "name": statistic.name,
+        "norm_bound": statistic.norm_bound * records.max_rows_per_unit,
+        "replace_distance": statistic.replace_bound / statistic.norm_bound,
+    }
 
 
 class _Total:
@@ -184,8 +234,7 @@ class _Total:
     def __init__(self, statistic: Statistic) -> None:
         self._statistic = statistic
         empty = statistic.zero()
-        # counts of words that nobody listed are no array: like floats, they add up by themselves
-        self._adds_up = statistic.step is None
+        self._adds_up = statistic.step is None  # floats, as they are
         self.value = empty if self._adds_up else np.zeros(empty.shape, dtype=np.int64)
 
     def add(self, rows: Rows) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,18 @@ from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import PrivacyWarning, SchemaError
 from sfumato.io.arrays import images_of
 from sfumato.io.chunks import Chunk, Source, attempt
-from sfumato.records.engine import Rows
+from sfumato.records.engine import Records, Rows
 from sfumato.records.long_tables import as_records, check_ids, unit_names
 from sfumato.schema.schema import Schema
+
+
+class CodedRecords(Records, Protocol):
+    """What a recipe reads: records coded into the public domain of a schema."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        ...
 
 
 @final

@@ -8,6 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture as ScikitMixture
 
+from fixtures.moments import weighted_seconds
 from harness.cases import vector_rows, vectors_of
 from harness.privacy import FakeRecords, accept_only_unit_scale
 from sfumato.errors import ConfigError, LedgerError
@@ -57,7 +58,7 @@ def pairs_on_the_boundary(form, rng, n=4000):
     pairs[:, n // 2 :] *= rng.random((2, n - n // 2, 1))
     pairs[1, : n // 4] = -pairs[0, : n // 4][:, ::-1]
     pairs[1, n // 2 : 3 * n // 4] = -pairs[0, n // 2 : 3 * n // 4] * rng.random((n // 4, 1))
-    return [[form.weighted_seconds(v[None], np.ones((1, 1)))[0] for v in side] for side in pairs], pairs
+    return [[weighted_seconds(form, v[None], np.ones((1, 1)))[0] for v in side] for side in pairs], pairs
 
 
 @pytest.mark.parametrize("form", [FULL, DIAGONAL, SPHERICAL], ids=lambda form: form.name)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fixtures.moments import weighted_seconds
 from sfumato.errors import ConfigError
 from sfumato.maths.gaussian import smat
 from sfumato.methods.mixtures.steps import MAP, MixtureMoments, MomentStart, MStep, random_start
@@ -12,7 +13,7 @@ SILENT = (0.0, 0.0, 0.0)
 
 
 def moments_of(form, points, shares, noise_stds=SILENT):
-    seconds = form.weighted_seconds(points, shares) if form.per_component else points.T @ points
+    seconds = weighted_seconds(form, points, shares) if form.per_component else points.T @ points
     return MixtureMoments(shares.sum(axis=0), shares.T @ points, seconds, noise_stds)
 
 
@@ -129,5 +130,5 @@ def test_settings_outside_their_domain_are_refused(make, match):
 
 def test_smat_of_a_full_second_moment(records):
     points, _ = records
-    found = smat(FORMS["full"].weighted_seconds(points, np.ones((400, 1))))[0]
+    found = smat(weighted_seconds(FORMS["full"], points, np.ones((400, 1))))[0]
     np.testing.assert_allclose(found, points.T @ points)

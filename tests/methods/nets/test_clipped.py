@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="networks need the extra nets")
 from torch import nn  # noqa: E402
 
 from sfumato.errors import ConfigError  # noqa: E402
-from sfumato.methods.nets.clipped import ClippedGradients  # noqa: E402
+from sfumato.methods.nets.clipped import ClippedGradients, clip_factors  # noqa: E402
 
 B = 24
 
@@ -36,6 +36,12 @@ def made(name: str):
     return network, 3 * torch.rand(B, 64)
 
 
+def clipped_sum(clipped, losses, clip_norm):
+    """Σ clip(gradient of one record's loss, C), per parameter, and the losses."""
+    found = clipped.per_record(losses)
+    return found.weighted(clip_factors(found.norms, clip_norm)), found.losses
+
+
 def losses(network, x):
     return (network(x) ** 2).sum(1)
 
@@ -59,7 +65,7 @@ class TestSum:
         _, norms = one_by_one(network, x, 1.0)
         clip_norm = float(np.median(norms))
         expected, _ = one_by_one(network, x, clip_norm)
-        got, loss = ClippedGradients(copy.deepcopy(network)).sum_of(lambda net: losses(net, x), clip_norm)
+        got, loss = clipped_sum(ClippedGradients(copy.deepcopy(network)), lambda net: losses(net, x), clip_norm)
         np.testing.assert_allclose(loss, losses(network, x).detach(), rtol=1e-5)
         for one, other in zip(got, expected, strict=True):
             np.testing.assert_allclose(one, other, atol=3e-5 * float(other.abs().max()) + 1e-7)
@@ -69,7 +75,7 @@ class TestSum:
         clipped = ClippedGradients(network)
         for scale in (1e-30, 1e-3, 1.0, 1e3, 1e15, 1e30):
             for i in range(4):
-                got, _ = clipped.sum_of(lambda net, i=i, s=scale: losses(net, s * x[i : i + 1]), 0.5)
+                got, _ = clipped_sum(clipped, lambda net, i=i, s=scale: losses(net, s * x[i : i + 1]), 0.5)
                 assert float(torch.sqrt(sum((g.double() ** 2).sum() for g in got))) <= 0.5
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
@@ -79,8 +85,8 @@ class TestSum:
         spoilt[5] = bad
         clipped = ClippedGradients(network)
         keep = torch.arange(B) != 5
-        alone, _ = clipped.sum_of(lambda net: losses(net, x[keep]), 0.5)
-        beside, _ = clipped.sum_of(lambda net: losses(net, spoilt), 0.5)
+        alone, _ = clipped_sum(clipped, lambda net: losses(net, x[keep]), 0.5)
+        beside, _ = clipped_sum(clipped, lambda net: losses(net, spoilt), 0.5)
         for one, other in zip(alone, beside, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5)
 
@@ -90,16 +96,16 @@ class TestSum:
         spoilt[5] = 3e38
         clipped = ClippedGradients(network)
         keep = torch.arange(B) != 5
-        alone, _ = clipped.sum_of(lambda net: losses(net, x[keep]), 0.5)
-        beside, _ = clipped.sum_of(lambda net: losses(net, spoilt), 0.5)
+        alone, _ = clipped_sum(clipped, lambda net: losses(net, x[keep]), 0.5)
+        beside, _ = clipped_sum(clipped, lambda net: losses(net, spoilt), 0.5)
         assert float(torch.sqrt(sum(((a - b) ** 2).sum() for a, b in zip(alone, beside, strict=True)))) <= 0.5 + 1e-5
 
     def test_a_record_adds_the_same_whoever_is_there(self, name):
         network, x = made(name)
         clipped = ClippedGradients(network)
-        alone, _ = clipped.sum_of(lambda net: losses(net, x[:1]), 0.5)
-        others, _ = clipped.sum_of(lambda net: losses(net, x[1:]), 0.5)
-        together, _ = clipped.sum_of(lambda net: losses(net, x), 0.5)
+        alone, _ = clipped_sum(clipped, lambda net: losses(net, x[:1]), 0.5)
+        others, _ = clipped_sum(clipped, lambda net: losses(net, x[1:]), 0.5)
+        together, _ = clipped_sum(clipped, lambda net: losses(net, x), 0.5)
         for a, b, c in zip(alone, others, together, strict=True):
             np.testing.assert_allclose(a + b, c, atol=1e-5)
 
@@ -114,7 +120,7 @@ class TestSum:
         per_record = [p.grad_sample for p in theirs.parameters()]
         each = torch.sqrt(sum((g.flatten(1) ** 2).sum(1) for g in per_record))
         factors = (clip_norm / each).clamp_max(1.0)
-        got, _ = ClippedGradients(network).sum_of(lambda net: losses(net, x), clip_norm)
+        got, _ = clipped_sum(ClippedGradients(network), lambda net: losses(net, x), clip_norm)
         for one, other in zip(got, per_record, strict=True):
             expected = torch.einsum("b,b...->...", factors, other)
             np.testing.assert_allclose(one, expected, atol=3e-5 * float(expected.abs().max()) + 1e-7)
@@ -124,9 +130,9 @@ class TestSum:
 def test_mixed_precision_of_the_caller_changes_nothing(name):
     network, x = made(name)
     clipped = ClippedGradients(network)
-    plain, _ = clipped.sum_of(lambda net: losses(net, x), 0.5)
+    plain, _ = clipped_sum(clipped, lambda net: losses(net, x), 0.5)
     with torch.autocast("cpu", torch.bfloat16):
-        mixed, _ = clipped.sum_of(lambda net: losses(net, x), 0.5)
+        mixed, _ = clipped_sum(clipped, lambda net: losses(net, x), 0.5)
     for one, other in zip(plain, mixed, strict=True):
         assert one.dtype == torch.float64
         np.testing.assert_array_equal(one, other)
@@ -135,7 +141,7 @@ def test_mixed_precision_of_the_caller_changes_nothing(name):
 def test_squares_do_not_underflow():
     """An input of 1e19 and an output gradient of 2e-23: a record of norm 2e-4."""
     layer = nn.Linear(1, 1, bias=False)
-    got, _ = ClippedGradients(layer).sum_of(lambda net: 2e-23 * net(torch.full((1, 1), 1e19)).sum(1), 1e-6)
+    got, _ = clipped_sum(ClippedGradients(layer), lambda net: 2e-23 * net(torch.full((1, 1), 1e19)).sum(1), 1e-6)
     assert 0 < float(got[0].abs().max()) <= 1e-6
 
 
@@ -143,8 +149,8 @@ def test_a_record_moves_a_large_sum_by_no_more_than_the_bound():
     network, x = made("dense")
     clipped = ClippedGradients(network)
     many = x.repeat(40, 1)
-    without, _ = clipped.sum_of(lambda net: losses(net, many), 0.5)
-    beside, _ = clipped.sum_of(lambda net: losses(net, torch.cat([100 * x[:1], many])), 0.5)
+    without, _ = clipped_sum(clipped, lambda net: losses(net, many), 0.5)
+    beside, _ = clipped_sum(clipped, lambda net: losses(net, torch.cat([100 * x[:1], many])), 0.5)
     assert float(torch.sqrt(sum(((a - b) ** 2).sum() for a, b in zip(without, beside, strict=True)))) <= 0.5 * (
         1 + 1e-6
     )
@@ -194,7 +200,7 @@ class TestRefusals:
     @pytest.mark.parametrize(("network", "problem"), [(Twice(), "used once"), (Branch(), "one that is not")])
     def test_a_layer_not_used_once(self, network, problem):
         with pytest.raises(ConfigError, match=problem):
-            ClippedGradients(network).sum_of(lambda net: losses(net, torch.rand(3, 64)), 1.0)
+            clipped_sum(ClippedGradients(network), lambda net: losses(net, torch.rand(3, 64)), 1.0)
 
     @pytest.mark.parametrize("layer", [nn.Flatten(0), nn.Unflatten(0, (2, 2))], ids=["flatten", "unflatten"])
     def test_a_layer_that_mixes_records(self, layer):
@@ -207,4 +213,4 @@ class TestRefusals:
 
     def test_inputs_of_more_than_two_axes(self):
         with pytest.raises(ConfigError, match="axes"):
-            ClippedGradients(nn.Linear(4, 2)).sum_of(lambda net: net(torch.rand(3, 5, 4)).sum((1, 2)), 1.0)
+            clipped_sum(ClippedGradients(nn.Linear(4, 2)), lambda net: net(torch.rand(3, 5, 4)).sum((1, 2)), 1.0)

@@ -10,7 +10,6 @@ from sfumato.errors import LedgerError, TrainingError  # noqa: E402
 from sfumato.fitting.journal import Progress  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
 from sfumato.methods.nets.sgd import (  # noqa: E402
-    Cosine,
     Descent,
     Task,
     descend,
@@ -214,10 +213,9 @@ class Remembering(Progress):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("averaging", [0.0, 0.9])
-def test_a_stopped_descent_goes_on_where_it_was_and_is_charged_once(averaging):
+def test_a_stopped_descent_goes_on_where_it_was_and_is_charged_once():
     """Without noise and with everybody in every batch, going on gives the same weights as never having stopped."""
-    settings = Descent(learning_rate=1e-2, averaging=averaging, schedule=Cosine(0.1))
+    settings = Descent(learning_rate=1e-2)
     whole = network()
     run(reconstruction(whole), records(40), ledger(20, 1.0), noise=NoNoise(), settings=settings)
     stopped = Remembering(stop_after=8)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from fixtures.old_tables import second_moments, uncalibrated_column
 from sfumato.models.tables.gaussian_chain import ChainModel, ConditionalChain, given_first
-from sfumato.models.tables.gaussian_columns import uncalibrated_column
 
 CELLS = (3, 5, 4)
 
@@ -27,7 +27,7 @@ def model(request):
         start = 0
         for column in columns:
             block = slice(start, start + column.width)
-            own[block, block] = column.second_moments()[k]
+            own[block, block] = second_moments(column)[k]
             start += column.width
         values, vectors = np.linalg.eigh(own)
         root = vectors * np.sqrt(np.maximum(values, 1e-6)) @ vectors.T

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from fixtures.old_tables import second_moments, uncalibrated_column
 from sfumato.errors import ReleaseError
 from sfumato.maths.gaussian import nearest_positive
 from sfumato.models.tables.gaussian_chain import ChainModel
-from sfumato.models.tables.gaussian_columns import uncalibrated_column
 
 CELLS = (3, 5, 4)
 GROUPS = (np.arange(3), np.array([0, 0, 1, 2, 2]), np.arange(4))
@@ -104,7 +104,7 @@ def test_calibration_keeps_the_marginals_of_strong_dependence(scored):
 def test_calibration_helps():
     # every two columns want to be equal, and the third against both: moments of no distribution
     columns = (uncalibrated_column(np.array([[0.8, 0.1, 0.1]]), np.arange(3), scored=False),) * 3
-    own = columns[0].second_moments()[0]
+    own = second_moments(columns[0])[0]
     pull = np.array([[0, 0.9, 0.9], [0.9, 0, -0.9], [0.9, -0.9, 0]])
     moment = np.kron(np.eye(3) + pull, own)
     factors = np.linalg.cholesky(nearest_positive(moment, 1e-4))[None]
@@ -125,7 +125,7 @@ def test_moments_of_a_column_follow_from_its_probabilities():
     x = vectors(model.columns, 0)
     expected = x.T @ (x * table.ravel()[:, None])
     for column, block in zip(model.columns, model.blocks(), strict=True):
-        np.testing.assert_allclose(column.second_moments()[0], expected[block, block], atol=1e-12)
+        np.testing.assert_allclose(second_moments(column)[0], expected[block, block], atol=1e-12)
 
 
 def test_cells_without_probability_are_not_drawn():

@@ -132,22 +132,8 @@ class ClippedGradients:
         self._uses[layer] = _Use(inputs[0].detach(), output)
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters, in the order of `sum_of`: per layer its weight, then its bias if it has one."""
+        """Return the parameters, in the order of `weighted`: per layer its weight, then its bias if it has one."""
         return [p for layer in self._layers for p in layer.parameters()]
-
-    def sum_of(self, losses: Callable[[nn.Module], Tensor], clip_norm: float) -> tuple[list[Tensor], Tensor]:
-        """Return Σ clip(gradient of one record's loss, C), per parameter, and the losses.
-
-        Args:
-            losses: given the network, runs it once and returns per-record losses, shape (b,).
-            clip_norm: C.
-
-        Returns:
-            The sums, in the order of `parameters`, each record's part of joint norm at most C; and the losses. Both
-            are exact, and sums 64-bit: they may leave through a mechanism only.
-        """
-        found = self.per_record(losses)
-        return found.weighted(clip_factors(found.norms, clip_norm)), found.losses
 
     def per_record(self, losses: Callable[[nn.Module], Tensor]) -> RecordGradients:
         """Return the gradients of records' losses, not yet summed: their norms, and a way to any weighted sum.

@@ -3,18 +3,14 @@
     g̃ₜ = Σ_{i ∈ Sₜ} clip(∇ℓ(θₜ, xᵢ), C) + N(0, (σC)² I),   Sₜ a Poisson sample at rate q
     θₜ₊₁ = optimiser(θₜ, g̃ₜ/(q n)),   n public
 
- Every step is one `PoissonSampled(q, Gaussian(σ))` event, with its own sample; an empty sample still gets
+Every step is one `PoissonSampled(q, Gaussian(σ))` event, with its own sample; an empty sample still gets
 its noise, and a large one is worked off in chunks, never cut. With `AdaptiveClip` the event also holds a histogram of
 the gradients' norms. Proofs: docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
-
-Learning rates over the steps of a descent.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -32,34 +28,6 @@ from sfumato.methods.nets.gradients import Gradients, Task, TaskGradients
 from sfumato.privacy.ledger import Ledger
 from sfumato.records.engine import Exact, Records
 
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """The same rate at every step."""
-
-    def factor(self, step: int, n_steps: int) -> float:
-        """Return 1."""
-        return 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Cosine:
-    """From the full rate down to a share of it along half a cosine.
-
-    Attributes:
-        last: the share at the end, in [0, 1].
-    """
-
-    last: float = 0.0
-
-    def factor(self, step: int, n_steps: int) -> float:
-        """Return the factor of step 0 … n_steps − 1."""
-        return self.last + (1 - self.last) * 0.5 * (1 + math.cos(math.pi * step / n_steps))
-
-
-Schedule: TypeAlias = Constant | Cosine
-
-
 _CHUNK = 1024  # records at a time; a public constant
 
 
@@ -70,15 +38,11 @@ class Descent:
     Attributes:
         clip_norm: C, bound on the norm of one record's gradient; or how it follows the gradients' norms.
         learning_rate: of Adam.
-        schedule: factor of the learning rate over the steps.
-        averaging: weight of the past in a running mean of the weights, in [0, 1); 0 keeps the last.
         device: where the network is: "cpu" or "cuda". Noise is drawn on the CPU, in float64, wherever it is.
     """
 
     clip_norm: float | AdaptiveClip = 1.0
     learning_rate: float = 1e-3
-    schedule: Schedule = field(default_factory=Constant)
-    averaging: float = 0.0
     device: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -104,7 +68,7 @@ def descend(
     Privacy: per step one `PoissonSampled(q, Gaussian(σ))` event. The statistic is the sum of a Poisson sample's
         clipped gradients: sensitivity C under add/remove, 2C under replace-one; of k networks side by side too, as a
         record feeds one of them. With `AdaptiveClip` it is that sum and a histogram of norms, jointly of norm 1 in
-        units of noise. Adam, schedule and averaging work on noisy gradients alone. Proofs:
+        units of noise. Adam works on noisy gradients alone. Proofs:
         docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
 
     Args:
@@ -146,7 +110,7 @@ def descend(
             norms, noisy = noisy_norms_and_sum(counts, total, share=share, stage=stage, ledger=ledger, noise=noise)
             gradient = state.clip.scaled(noisy.value, gradients.parameters())
             state.clip.norms.update(norms.value, norms.noise_std)
-        state.step(gradient, divisor, settings.schedule.factor(step, n_steps))
+        state.step(gradient, divisor)
         gradients.stepped(step)
         progress.done(step + 1, step + 1 == n_steps, state.keep)
     state.finish()
@@ -217,39 +181,27 @@ def _clipped_sum(
 
 
 class _State:
-    """Weights, optimiser and running mean: functions of noisy gradients."""
+    """Weights and optimiser: functions of noisy gradients."""
 
     def __init__(self, gradients: Gradients, settings: Descent) -> None:
         self._gradients = gradients
         self.clip = _Clip(settings.clip_norm, gradients.n_parts)
         parameters = self._parameters = gradients.parameters()
-        self._rate = settings.learning_rate
-        self._averaging = settings.averaging
-        self._mean = [p.detach().clone() for p in parameters] if settings.averaging else []
-        self._optimiser = torch.optim.Adam(parameters, self._rate, fused=True)
+        self._optimiser = torch.optim.Adam(parameters, settings.learning_rate, fused=True)
         self._steps = 0
 
-    def step(self, gradient: np.ndarray, divisor: float, factor: float) -> None:
+    def step(self, gradient: np.ndarray, divisor: float) -> None:
         """Move the weights by a noisy sum of gradients."""
         flat = torch.from_numpy((gradient / divisor).astype(np.float32))
         place = 0
         for p in self._parameters:
             p.grad = flat[place : place + p.numel()].reshape(p.shape).to(p.device)
             place += p.numel()
-        for group in self._optimiser.param_groups:
-            group["lr"] = self._rate * factor
         self._optimiser.step()
         self._steps += 1
-        # the running mean forgets its start: young means weigh the present more
-        weight = min(self._averaging, self._steps / (self._steps + 10))
-        for mean, p in zip(self._mean, self._parameters, strict=False):  # no means without averaging
-            mean.lerp_(p.detach(), 1 - weight)
 
     def finish(self) -> None:
-        """Leave the running mean, if there is one, in the network; let go of gradients."""
-        with torch.no_grad():
-            for mean, p in zip(self._mean, self._parameters, strict=False):
-                p.copy_(mean)
+        """Let go of gradients."""
         for p in self._parameters:
             p.grad = None
 
@@ -261,8 +213,6 @@ class _State:
             kept[f"weights{i}"] = p.detach().cpu().numpy()
             kept[f"first{i}"] = moments["exp_avg"].cpu().numpy()
             kept[f"second{i}"] = moments["exp_avg_sq"].cpu().numpy()
-            if self._mean:
-                kept[f"mean{i}"] = self._mean[i].cpu().numpy()
         if self.clip.following is not None:
             kept |= {f"clip {name}": array for name, array in self.clip.norms.keep().items()}
         return kept | {f"other {name}": array for name, array in self._gradients.keep().items()}
@@ -278,8 +228,6 @@ class _State:
                     "exp_avg": torch.from_numpy(kept[f"first{i}"].copy()).to(p.device),
                     "exp_avg_sq": torch.from_numpy(kept[f"second{i}"].copy()).to(p.device),
                 }
-                if self._mean:
-                    self._mean[i].copy_(torch.from_numpy(kept[f"mean{i}"]))
         if self.clip.following is not None:
             self.clip.norms.restore({n.removeprefix("clip "): a for n, a in kept.items() if n.startswith("clip ")})
         self._gradients.restore({n.removeprefix("other "): a for n, a in kept.items() if n.startswith("other ")})

@@ -32,10 +32,6 @@ class CovarianceForm(ABC):
         """Return how many coordinates the second moment of one component has; 0 if it is pooled."""
 
     @abstractmethod
-    def weighted_seconds(self, points: np.ndarray, responsibilities: np.ndarray) -> np.ndarray:
-        """Return Σᵢ γᵢₖ·s(xᵢ) with ‖s(x)‖ = ‖x‖² at most, shape (k, n_seconds)."""
-
-    @abstractmethod
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return covariances, not yet projected, from second moments per record, shape (k, n_seconds)."""
 
@@ -85,17 +81,6 @@ class FullCovariance(CovarianceForm):
     def n_seconds(self, q: int) -> int:
         """Return q(q + 1)/2."""
         return q * (q + 1) // 2
-
-    def weighted_seconds(self, points: np.ndarray, responsibilities: np.ndarray) -> np.ndarray:
-        """Return Σᵢ γᵢₖ svec(xᵢxᵢᵀ)."""
-        (n, q), k = points.shape, responsibilities.shape[1]
-        matrices = np.empty((k, q, q))
-        # one wide product per strip instead of k narrow ones; what lies above a strip follows by symmetry
-        for start, end in _strips(q):
-            weighted = (responsibilities[:, :, None] * points[:, None, start:end]).reshape(n, -1)
-            strip = (weighted.T @ points[:, :end]).reshape(k, end - start, end)
-            matrices[:, :end, start:end] = strip.transpose(0, 2, 1)
-        return svec(matrices)
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[xxᵀ] − μμᵀ per component."""
@@ -153,10 +138,6 @@ class DiagonalCovariance(CovarianceForm):
         """Return q."""
         return q
 
-    def weighted_seconds(self, points: np.ndarray, responsibilities: np.ndarray) -> np.ndarray:
-        """Return Σᵢ γᵢₖ xᵢ∘xᵢ."""
-        return responsibilities.T @ points**2
-
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[x∘x] − μ∘μ per component."""
         return seconds - means**2
@@ -199,10 +180,6 @@ class SphericalCovariance(CovarianceForm):
     def n_seconds(self, q: int) -> int:
         """Return 1."""
         return 1
-
-    def weighted_seconds(self, points: np.ndarray, responsibilities: np.ndarray) -> np.ndarray:
-        """Return Σᵢ γᵢₖ ‖xᵢ‖²."""
-        return responsibilities.T @ np.einsum("ij,ij->i", points, points)[:, None]
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return (E‖x‖² − ‖μ‖²)/q per component."""
@@ -255,10 +232,6 @@ class TiedCovariance(CovarianceForm):
     def n_seconds(self, q: int) -> int:
         """Return 0: components have none of their own."""
         return 0
-
-    def weighted_seconds(self, points: np.ndarray, responsibilities: np.ndarray) -> np.ndarray:
-        """Return nothing per component."""
-        return np.zeros((responsibilities.shape[1], 0))
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[xxᵀ] − Σₖ πₖ μₖμₖᵀ, given E[xxᵀ] of shape (q, q)."""

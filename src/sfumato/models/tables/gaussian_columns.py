@@ -74,19 +74,6 @@ class ColumnModel:
             indicators = np.eye(self.n_groups) - shares
         return ClassBlocks(self.scores(k), indicators, self.groups)
 
-    def second_moments(self) -> np.ndarray:
-        """Return the second moment of the block that the probabilities imply, shape (k, width, width)."""
-        first = int(self.scored)
-        moments = np.zeros((self.tilts.shape[0], self.width, self.width))
-        for k, shares in enumerate(self.group_probabilities()):
-            if self.n_groups > 1:
-                moments[k, first:, first:] = np.diag(shares) - np.outer(shares, shares) * (2 - shares.sum())
-            scores = self.scores(k)
-            if scores is not None:
-                # scores have mean zero within group 0, hence no moment with the indicators
-                moments[k, 0, 0] = self.probabilities[k] @ scores**2
-        return moments
-
 
 @dataclass(frozen=True, slots=True)
 class ClassBlocks:
@@ -106,14 +93,6 @@ class ClassBlocks:
         """Return the blocks of some cells, shape (n, width)."""
         blocks = self.indicators[self.groups[cells]]
         return blocks if self.scores is None else np.column_stack([self.scores[cells], blocks])
-
-
-def uncalibrated_column(probabilities: np.ndarray, groups: np.ndarray, *, scored: bool) -> ColumnModel:
-    """Return a column model with neutral tilts."""
-    k = probabilities.shape[0]
-    quantiles = np.tile(normal_scores(np.ones(QUANTILES.size)), (k, 1)) if scored else None
-    tilts = np.ones((k, int(groups.max(initial=0)) + 1))
-    return ColumnModel(probabilities, groups.astype(np.int64), scored, tilts, quantiles)
 
 
 def read_column(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, int]) -> ColumnModel:
