@@ -18,8 +18,9 @@ from sfumato.fitting.contents import measurements_of, source_form
 from sfumato.fitting.data_ledger import Charge, charge, settled
 from sfumato.fitting.discovery import discover, discovery_stages
 from sfumato.fitting.journal import Journal, NoMoreNoise, written_out
+from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
 from sfumato.fitting.target_error import epsilon_for_error
-from sfumato.io.sources import open_source
+from sfumato.io.sources import Source, open_source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_count
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
@@ -31,6 +32,7 @@ from sfumato.records.engine import Records, reduce
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
+from sfumato.release.samplers import with_package
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
@@ -268,8 +270,7 @@ class Synthesizer(ABC):
             # its type only: what was passed by mistake may be records
             raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")
         opened = open_schema(schema)
-        schema = opened.nominal
-        rows = row_count(schema, n_public)
+        rows = row_count(schema := opened.nominal, n_public)
         if rows is None:
             schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
             opened = replace(opened, nominal=schema)
@@ -291,13 +292,14 @@ class Synthesizer(ABC):
             if opened.open:
                 schema = discover(source, opened, n=n, ledger=account, noise=noise, measured=measured)
                 records = PrivateData(source, schema)
-            fitted = run(Fit(records, account, noise, n, target, journal))
+            fit = Fit(records, account, noise, n, target, journal)
+            fitted = silenced(lambda: run(fit), [type(self)], private=noise.private)
             account.close()
-            description = self._describe(plan, budget, schema, n, declared=rows is not None, discovered=opened.open)
+            described = self._describe(plan, budget, schema, n, rows is not None, opened.open, type(source))
             return Release(
                 schema=schema,
-                certificate=issue(description, private=noise.private),
-                sampler=fitted.sampler,
+                certificate=issue(described, private=noise.private),
+                sampler=with_package(fitted.sampler),
                 parameters=fitted.parameters,
                 measurements=measurements_of((*measured, *fitted.measurements)),
                 form=form,
@@ -339,7 +341,7 @@ class Synthesizer(ABC):
             "plan": repr(plan),
             "schema": schema.to_dict(),
             "n_public": n_public,
-            "versions": installed_versions(),
+            "versions": installed_versions() | versions_of([type(self)]),
             "target": target,
             "private": private,
             "seed": seed,
@@ -358,9 +360,7 @@ class Synthesizer(ABC):
         schema = opened.nominal
         rows = row_count(schema, n_public)
         plan = self.plan(opened, target=target, n_public=n_public)
-        description = self._describe(
-            plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=opened.open
-        )
+        description = self._describe(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
         # how large errors are depends on sizes that discovery finds
         forecast = {} if rows is None or opened.open else self.forecast(plan, schema, target=target, n_public=rows)
         for stage in description["stages"]:
@@ -374,9 +374,9 @@ class Synthesizer(ABC):
         budget: PrivacyBudget | None,
         schema: Schema,
         n: int | None,
-        *,
         declared: bool,
-        discovered: Iterable[str] = (),
+        discovered: Iterable[str],
+        source: type = Source,
     ) -> dict[str, Any]:
         return describe(
             plan=plan,
@@ -387,6 +387,8 @@ class Synthesizer(ABC):
             n_public_source="declared" if declared else "bought",
             sampling=self.sampling(plan),
             discovered=list(discovered),
+            versions=versions_of([type(self), source]),
+            assumed=assumptions_of([type(self)], source),
         )
 
 
