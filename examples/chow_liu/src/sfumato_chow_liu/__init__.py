@@ -2,8 +2,7 @@
 
     counts of pairs of cells    G(σ)    → P(column | parent) along a maximum spanning tree
 
-Chow and Liu 1968, with the score of PrivBayes (Zhang et al. 2017). A last column that has one cell is the parent of
-those that depend on no other by more than the noise. Sensitivity: a record adds a single 1 to each of P tables.
+Chow and Liu 1968, scored as in PrivBayes (Zhang et al. 2017). A last column of one cell is parent of independent ones.
 """
 
 from copy import copy
@@ -63,11 +62,12 @@ class ChowLiu(plugins.Synthesizer):
         statistic, names = self.counts(fit.data.schema), fit.data.schema.released
         noisy = noisy_histogram(reduce(statistic, fit.data), stage=PAIRS, ledger=fit.ledger, noise=fit.noise)
         alone, joints, costs = len(names), {}, np.zeros((len(names) + 1, len(names) + 1))
-        tables = np.split(noisy.value / fit.n_public, statistic.ends[:-1])
+        total = max(noisy.value.sum() / len(statistic.shapes), 1.0)  # n_public need not be the number of records
+        tables = np.split(noisy.value / total, statistic.ends[:-1])
         for table, ((i, j), shape) in zip(tables, statistic.shapes.items(), strict=True):
             joint = project_to_simplex(table, 1.0).reshape(shape)
             joints[i, j], joints[j, i] = joint, joint.T
-            noise = 0.8 * noisy.noise_std / fit.n_public * joint.size if j < alone else 0.0  # E|z| = 0.8 σ
+            noise = 0.8 * noisy.noise_std / total * joint.size if j < alone else 0.0  # E|z| = 0.8 σ
             kept = np.abs(joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum()
             costs[i, j] = 2 - np.clip(kept - noise, -1, 1)  # 2 for what is independent
         root = alone if fit.target is None else names.index(fit.target)
@@ -106,9 +106,9 @@ class TreeSampler:
     def rows(self, n, rng, classes=None):
         cells = np.zeros((n, len(self.order) + 1), dtype=np.int64)
         for j in self.order:
-            cells[:, j] = (rng.random((n, 1)) >= self.laws[j].cumsum(axis=1)[cells[:, self.parents[j]], :-1]).sum(axis=1)
-            if j == self.target and classes is not None:
-                cells[:, j] = classes
+            ends = self.laws[j].cumsum(axis=1)[cells[:, self.parents[j]], :-1]
+            drawn = (rng.random((n, 1)) >= ends).sum(axis=1)
+            cells[:, j] = drawn if classes is None or j != self.target else classes
         return self.grid.rows(cells[:, :-1], rng)
 
     def given(self, codes):
