@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("torch", reason="networks need the extra nets")
 
 from fixtures import tables
-from fixtures.methods import DATA_SETS, MIXED, QUICK
+from fixtures.methods import DATA_SETS, MIXED, PLUGINS, QUICK, refusal, skip_refused
 from harness.coupling import check_same, check_sensitivities, coupled
 from sfumato import DPGM, BuyCount, ConditionalGaussian, DPMix, IndependentItems
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
@@ -24,14 +24,14 @@ from sfumato.methods import gaussian
 from sfumato.methods.dpgm.settings import RBM, VAE
 from sfumato.methods.images.recipe import Training
 from sfumato.methods.nets.clip_norms import AdaptiveClip
-from sfumato.methods.registry import METHODS
+from sfumato.methods.registry import OWN
 from sfumato.methods.tables import recipe as tables_module
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
-QUICKEST = ("gaussian", "independent-items", "dpmix, fixed degree")
+QUICKEST = ("gaussian", "independent-items", "dpmix, fixed degree", *PLUGINS)
 
 
 def parts(methods):
@@ -93,6 +93,8 @@ def attack(monkeypatch, fit, one, other, *, replaced=False) -> float:
 @pytest.mark.parametrize("target", [None, "income"])
 @pytest.mark.parametrize("method", parts(TABLE_METHODS))
 def test_tables(monkeypatch, method, target, record):
+    skip_refused(method, tables.schema(), target)
+
     def fit(data):
         return leaves(made(method).fit(data, schema=tables.schema(), target=target, seed=1))
 
@@ -169,11 +171,13 @@ IMAGE_METHODS = {
     **{name: QUICK[name] for name in ("gaussian", "p3gm", "dpgm", "dpgm, machines", "dp-vae")},
     "gaussian, training": partial(ConditionalGaussian, purpose=Training()),
     **DATA_SETS,
+    **PLUGINS,
 }
 
 
 @pytest.mark.parametrize("method", parts(IMAGE_METHODS))
 def test_images(monkeypatch, method):
+    skip_refused(method, tables.image_schema())
     pixels, labels = tables.images(60)
     lone = (np.concatenate([pixels, 255 - pixels[:1]]), np.append(np.minimum(labels, 1), 2))
     without = (lone[0][:-1], lone[1][:-1])
@@ -191,11 +195,13 @@ SET_METHODS = {
     "independent-items": IndependentItems,
     "dpgm": partial(DPGM, component=VAE(hidden=(8,), latent_dim=2), **MIXED),
     "dpgm, machines": partial(DPGM, component=RBM(hidden=6, n_chains=3, burn_in=3), **MIXED),
+    **PLUGINS,
 }
 
 
 @pytest.mark.parametrize("method", parts(SET_METHODS))
 def test_sets(monkeypatch, method):
+    skip_refused(method, SETS)
     rng = np.random.default_rng(0)
     sets = [np.flatnonzero(rng.random(8) < 0.3)[:4].tolist() for _ in range(60)]
 
@@ -254,7 +260,13 @@ def test_estimators(monkeypatch, estimator, odd):
 def test_every_method_is_attacked():
     makes = [*TABLE_METHODS.values(), *IMAGE_METHODS.values(), *SET_METHODS.values()]
     attacked = {(make.func if isinstance(make, partial) else make).method for make in makes}
-    assert attacked == {name for name, method in METHODS.items() if method.private}
+    assert attacked == {name for name, method in OWN.items() if method.private} | PLUGINS.keys()
+
+
+@pytest.mark.parametrize("method", PLUGINS)
+def test_a_plugin_fits_something(method):
+    """The other tests skip what it refuses."""
+    assert not all(refusal(method, schema) for schema in (tables.schema(), tables.image_schema(), SETS))
 
 
 class TestItCanFail:

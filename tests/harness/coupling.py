@@ -13,8 +13,6 @@ The sampled record of the second fit is in every sample: the worst case of a Poi
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +24,7 @@ from scipy import sparse
 import sfumato
 import sfumato.estimators.base
 import sfumato.fitting.arguments
+from fixtures.methods import every_module
 from sfumato.mechanisms import mixing, queries
 from sfumato.mechanisms import words as thresholds
 from sfumato.mechanisms.mixing import MixtureBlock
@@ -35,9 +34,7 @@ from sfumato.privacy.plan import Stage
 
 ROUNDING = 1e-9
 
-for _module in pkgutil.walk_packages(sfumato.__path__, "sfumato."):
-    if "__main__" not in _module.name:
-        importlib.import_module(_module.name)  # what is imported while mechanisms are watched would keep the watch
+every_module(sfumato)  # what is imported while mechanisms are watched would keep the watch
 
 
 @dataclass(frozen=True)
@@ -176,8 +173,8 @@ def coupled(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, mor
             for (home, name), watch in WATCHED.items():
                 original = getattr(home, name)
                 watching = watch(original, tape)
-                for module in [m for n, m in sys.modules.items() if n.startswith("sfumato")]:
-                    if getattr(module, name, None) is original:
+                for module in list(sys.modules.values()):  # plugins too
+                    if vars(module).get(name) is original:
                         patch.setattr(module, name, watching)
             for door in (sfumato.fitting.arguments, sfumato.estimators.base):
                 patch.setattr(door, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))

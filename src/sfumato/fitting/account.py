@@ -38,7 +38,7 @@ class Account:
         self.ledger, self.noise = ledger, noise
         self.journal = Journal(None, {}) if journal is None else journal
         self._measured: Counter[str] = Counter()
-        self._drawn = False
+        self._replayed = 0  # events that were entered in the account without a draw
 
     @property
     def plan(self) -> Plan:
@@ -77,23 +77,33 @@ class Account:
         return self._kept(stage, stage, self.plan[stage].count, make)
 
     def descent(self, stage: str) -> Progress:
-        """Return the progress of a descent that is one stage."""
+        """Return the progress of a descent that is one stage.
+
+        Raises:
+            LedgerError: steps are kept, but not all that was released before them.
+        """
+        if self.journal.kept(stage)[0]:
+            self._refuse_new_draws(stage)
         return self.journal.descent(stage)
 
     def _kept(self, key: str, stage: str, count: int, make: Callable[[], Arrays]) -> Arrays:
         kept = self.journal.read(key)
         if kept is None:
-            self._drawn = True
             made = make()
             self.journal.write(key, made)
             return made
-        if self._drawn:
-            # what was drawn anew would be a second release of something that nothing paid for twice
-            raise LedgerError(
-                f"Expected everything before stage {stage!r} in the checkpoint, too. This is a bug: please report it."
-            )
+        self._refuse_new_draws(stage)
         self.ledger.replay(stage, count)
+        self._replayed += count
         return kept
+
+    def _refuse_new_draws(self, stage: str) -> None:
+        """Refuse what is kept where something before it was drawn anew: that would be its second release."""
+        if sum(count for _, count in self.ledger.charged) > self._replayed:
+            raise LedgerError(
+                f"Expected all that was released before stage {stage!r} in the checkpoint, too. A method that keeps "
+                "checkpoints measures through `fit.measure`; one that does not says `resumable = False`."
+            )
 
 
 def arrays_of(noisy: Noisy) -> Arrays:

@@ -19,8 +19,9 @@ from sfumato.fitting.contents import measurements_of, source_form
 from sfumato.fitting.data_ledger import Charge, charge_data, settled
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.journal import Journal, NoMoreNoise, written_out
+from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
 from sfumato.fitting.target_error import epsilon_for_error
-from sfumato.io.sources import open_source
+from sfumato.io.sources import Source, open_source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
@@ -32,6 +33,7 @@ from sfumato.records.engine import Records, Statistic
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import CodedRecords, PrivateData
 from sfumato.release import Release
+from sfumato.release.samplers import with_package
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
@@ -284,8 +286,7 @@ class Synthesizer(ABC):
         """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
         _check_progress(progress)
         opened = open_schema(schema)
-        schema = opened.nominal
-        rows = row_count(schema, n_public)
+        rows = row_count(schema := opened.nominal, n_public)
         if rows is None:
             schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
             opened = replace(opened, nominal=schema)
@@ -308,13 +309,14 @@ class Synthesizer(ABC):
             if opened.open:
                 schema = discover(source, opened, n=n, account=account, measured=measured)
                 records = PrivateData(source, schema)
-            fitted = run(Fit(records, account, n, target))
+            fit = Fit(records, account, n, target)
+            fitted = silenced(lambda: run(fit), [type(self)], private=noise.private)
             account.ledger.close()
-            description = self._describe(plan, budget, schema, n, declared=rows is not None, discovered=opened.open)
+            described = self._describe(plan, budget, schema, n, rows is not None, opened.open, type(source))
             return Release(
                 schema=schema,
-                certificate=issue(description, private=noise.private),
-                sampler=fitted.sampler,
+                certificate=issue(described, private=noise.private),
+                sampler=with_package(fitted.sampler),
                 parameters=fitted.parameters,
                 measurements=measurements_of((*measured, *fitted.measurements)),
                 form=form,
@@ -356,7 +358,7 @@ class Synthesizer(ABC):
             "plan": repr(plan),
             "schema": schema.to_dict(),
             "n_public": n_public,
-            "versions": installed_versions(),
+            "versions": installed_versions() | versions_of([type(self)]),
             "target": target,
             "private": private,
             "seed": seed,
@@ -375,9 +377,7 @@ class Synthesizer(ABC):
         schema = opened.nominal
         rows = row_count(schema, n_public)
         plan = self.plan(opened, target=target, n_public=n_public)
-        description = self._describe(
-            plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=opened.open
-        )
+        description = self._describe(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
         # how large errors are depends on sizes that discovery finds
         forecast = {} if rows is None or opened.open else self.forecast(plan, schema, target=target, n_public=rows)
         for stage in description["stages"]:
@@ -391,9 +391,9 @@ class Synthesizer(ABC):
         budget: PrivacyBudget | None,
         schema: Schema,
         n: int | None,
-        *,
         declared: bool,
-        discovered: Iterable[str] = (),
+        discovered: Iterable[str],
+        source: type = Source,
     ) -> dict[str, Any]:
         return describe(
             plan=plan,
@@ -404,6 +404,8 @@ class Synthesizer(ABC):
             n_public_source="declared" if declared else "bought",
             sampling=self.sampling(plan),
             discovered=list(discovered),
+            versions=versions_of([type(self), source]),
+            assumed=assumptions_of([type(self)], source),
         )
 
 

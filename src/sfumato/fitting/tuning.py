@@ -24,6 +24,7 @@ from sfumato.fitting.contents import measurements_of, source_form
 from sfumato.fitting.data_ledger import charge, settled
 from sfumato.fitting.journal import written_out
 from sfumato.fitting.pair_counts import PairCounts, PairLayout, squared_distance
+from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
 from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
@@ -40,7 +41,7 @@ from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
-from sfumato.release.samplers import build_sampler
+from sfumato.release.samplers import build_sampler, with_package
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
@@ -103,17 +104,18 @@ def tune(
     noise = SecureNoise() if seed is None else SeededNoise(seed)
     if ledger is not None and not noise.private:
         raise ConfigError("Expected noise that nobody can predict with a ledger, got a seed. Leave one of them out.")
-    records = PrivateData(open_source(data), schema)
+    source = open_source(data)
+    records = PrivateData(source, schema)
     form = source_form(records)
     account = SearchLedger(search.plans, search.budget)
     unit = schema.protects["name"]
     charged = None if ledger is None else charge(ledger, search.plans[0], method=METHOD, unit=unit)
     with settled(charged):
-        best = search.run(records, account, noise)
+        best = silenced(lambda: search.run(records, account, noise), map(type, candidates), private=noise.private)
         return Release(
             schema=schema,
-            certificate=issue(search.description(best), private=noise.private),
-            sampler=best.fitted.sampler,
+            certificate=issue(search.description(best, type(source)), private=noise.private),
+            sampler=with_package(best.fitted.sampler),
             parameters=best.fitted.parameters,
             measurements=measurements_of([(PairCounts.name, best.counts), *best.fitted.measurements]),
             form=form,
@@ -207,8 +209,8 @@ class Search:
             layout.count(counts, sampler.rows(_BLOCK, public_stream(_SAMPLES_SEED, block)))
         return counts
 
-    def description(self, best: Best) -> dict[str, Any]:
-        """Return all of the certificate but `private`."""
+    def description(self, best: Best, source: type) -> dict[str, Any]:
+        """Return all of the certificate but `private`, for records read by a class of sources."""
         chosen = self.candidates[best.candidate]
         found = describe(
             plan=self.plans[best.candidate],
@@ -219,6 +221,8 @@ class Search:
             n_public_source="declared",
             sampling=chosen.sampling(self.plans[best.candidate]),
             searched=[_settings(candidate) for candidate in self.candidates],
+            versions=versions_of([*map(type, self.candidates), source]),
+            assumed=assumptions_of(map(type, self.candidates), source),
         )
         found["search"] |= {"chosen": best.candidate, "squared_distance": best.distance}
         return found

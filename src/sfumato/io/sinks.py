@@ -23,6 +23,7 @@ from sfumato.io.baskets import holds_sets, write_csr, write_dat
 from sfumato.io.chunks import Chunk, Column
 from sfumato.io.csv import csv_body, csv_header
 from sfumato.io.folders import MARKER, write_pictures
+from sfumato.io.formats import format_of, suffixes
 
 __all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_table"]
 
@@ -50,8 +51,8 @@ def write_table(
 
     Args:
         batches: tables, or chunks with image columns; at least one, which may have no rows.
-        path: where to write; its suffix says the format, `.dat` for sets only; without one it is a folder
-            `path/LABEL/000001.png`.
+        path: where to write; its suffix says the format, `.dat` for sets only, or one that an installed package
+            brings; without one it is a folder `path/LABEL/000001.png`.
         overwrite: whether an existing file may be replaced.
         keys: for `.npz`: column name to key (`Source.keys`); a column not in it keeps its name.
 
@@ -60,15 +61,26 @@ def write_table(
         OutputError: the file exists already, or cannot be written.
     """
     path = Path(path)
-    write = _WRITERS.get(path.suffix.lower())
-    if write is None:
-        known = ", ".join(suffix for suffix in _WRITERS if suffix)
-        rule = f"Expected a {known} file to write, or for images a folder without a suffix, got {path.name!r}"
-        raise ConfigError(f"{rule}. Choose one of these.")
+    write = _writer(path)
     with atomic_path(path, overwrite=overwrite, marker=output_marker(path)) as partial:
         failure = reason_of(lambda: write(_alike(batches), partial, keys or {}))
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")
+
+
+def _writer(path: Path) -> Callable[[Iterator[Batch], Path, Mapping[str, str]], None]:
+    suffix = path.suffix.lower()
+    outside = format_of(suffix, _WRITERS)
+    if outside is not None and outside.write is not None:
+        write = outside.write
+        return lambda batches, partial, _: write(map(_as_table, batches), partial)
+    if suffix in _WRITERS:
+        return _WRITERS[suffix]
+    known = ", ".join(suffixes(_WRITERS))
+    if outside is not None:
+        raise ConfigError(f"Expected a format that can be written, got {path.name!r}: {suffix} files are for reading.")
+    rule = f"Expected a {known} file to write, or for images a folder without a suffix, got {path.name!r}"
+    raise ConfigError(f"{rule}. Choose one of these.")
 
 
 def _alike(batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -18,6 +18,7 @@ from sfumato.io.baskets import open_baskets
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.io.csv import open_csv
 from sfumato.io.folders import open_folder
+from sfumato.io.formats import format_of, open_with, suffixes
 from sfumato.io.frames import open_pandas, open_polars, to_pandas, to_polars
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
     """Open a file, a data frame or arrays for reading in chunks; no record is read yet.
 
     Args:
-        data: a path to a `.csv`, `.parquet`, `.npz` or `.dat` file, or to a folder of PNG images; a
+        data: a path to a `.csv`, `.parquet`, `.npz` or `.dat` file, or to a folder of PNG images, or to a file of
+            a format that an installed package brings (`sfumato.plugins.Format`); a
             pandas or polars DataFrame; a pyarrow Table; images as one array, as `(x, y)`, or as
             a dict with the keys `x` and `y`, or `x_train` and `y_train`; sets of items as a dict
             with the keys `indptr`, `indices` and `n_items`. A Source is returned as it is.
@@ -99,12 +101,17 @@ def _open_path(path: Path, chunk_rows: int) -> Source:
         return open_folder(path, chunk_rows=chunk_rows)
     if not path.is_file():
         raise DataError(f"Expected a file that exists, got {path.name}. Check the path.")
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        rule = f"Expected a {', '.join(_READERS)} file, got {path.name}"
+    suffix = path.suffix.lower()
+    outside = format_of(suffix, _READERS)
+    reader = _READERS.get(suffix)
+    if reader is None and outside is None:
+        rule = f"Expected a {', '.join(suffixes(_READERS))} file, got {path.name}"
         raise DataError(f"{rule}. Convert it, or pass a data frame.")
     if path.stat().st_size == 0 and reader is not open_baskets:  # of sets, none is a data set too
         raise DataError(f"Expected data in {path.name}, got an empty file.")
+    if outside is not None:
+        return open_with(outside, path, chunk_rows)
+    assert reader is not None  # or outside is
     return reader(path, chunk_rows=chunk_rows)
 
 

@@ -1,12 +1,14 @@
-"""The methods, by the names that the command line knows."""
+"""The methods, by the names that the command line knows: Sfumato's own, and those of installed packages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Any, final
 
-from sfumato.errors import ConfigError
+from sfumato.entry_points import Plugin, find, names
+from sfumato.errors import ConfigError, PluginWarning
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.methods.dpgm.recipe import DPGM
 from sfumato.methods.dpmix import DPMix
@@ -34,7 +36,7 @@ class Method:
     private: bool = True
 
 
-METHODS: Mapping[str, Method] = {
+OWN: Mapping[str, Method] = {
     ConditionalGaussian.method: Method(
         ConditionalGaussian,
         "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default.",
@@ -62,6 +64,45 @@ METHODS: Mapping[str, Method] = {
     "pgm": Method(P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
     "vae": Method(DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False),
 }
+
+
+@final
+class Methods(Mapping[str, Method]):
+    """All methods by name: Sfumato's own, then those of installed packages, which are loaded when they are asked for.
+
+    To go through all of them skips one that cannot be loaded, with a `PluginWarning`; to ask for it is a ConfigError.
+    """
+
+    def __getitem__(self, name: str) -> Method:
+        plugin = find("method", name, OWN)
+        return OWN[name] if plugin is None else _loaded(plugin)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from OWN
+        for name in names("method", OWN):
+            try:
+                self[name]
+            except ConfigError as error:
+                warnings.warn(f"The method {name!r} is left out. {error}", PluginWarning, stacklevel=2)
+            else:
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+METHODS: Mapping[str, Method] = Methods()
+
+
+def _loaded(plugin: Plugin) -> Method:
+    """Return the method of an entry point, which names a synthesizer's class."""
+    found = plugin.load()
+    if not (isinstance(found, type) and issubclass(found, Synthesizer) and is_dataclass(found)):
+        raise plugin.wrong("a dataclass that is a sfumato.plugins.Synthesizer")
+    if found.__dict__.get("method") != plugin.name:
+        raise plugin.wrong(f"a synthesizer whose `method` is {plugin.name!r}")
+    about = (found.__doc__ or "").strip().partition("\n\n")[0]
+    return Method(found, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
 
 
 def make_synthesizer(method: str, epsilon: float | None, delta: float | None, **options: Any) -> Synthesizer:  # noqa: ANN401

@@ -298,11 +298,13 @@ def describe(
     sampling: str = "none: every record is read in every pass",
     discovered: Sequence[str] = (),
     searched: Sequence[str] = (),
+    versions: Mapping[str, str] | None = None,
+    assumed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return what is known of a fit before it runs: every key of a certificate but `private`.
 
     `discovered` names the columns whose bounds, categories and missing cells were bought; `searched` says of each
-    candidate of a search what its settings are.
+    candidate of a search what its settings are. `versions` and `assumed` are of other packages that took part.
     """
     if budget is None:
         cost: dict[str, Any] = {
@@ -320,13 +322,13 @@ def describe(
     return {
         "format_version": FORMAT_VERSION,
         "method": method,
-        "versions": installed_versions(),
+        "versions": {**installed_versions(), **(versions or {})},
         **cost,
         "unit": dict(unit),
         "n_public": n_public,
         "n_public_source": n_public_source,
         "sampling": sampling,
-        "assumptions": [*([SEARCHED, *ASSUMPTIONS[1:]] if searched else _assumptions(discovered)), declared],
+        "assumptions": [*([SEARCHED, *ASSUMPTIONS[1:]] if searched else _assumptions(discovered)), declared, *assumed],
         **search,
     }
 
