@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sfumato.schema.open_schema import OpenSchema
     from sfumato.schema.schema import Schema, Unit
 else:  # a type checker should not take every name for one of ours
+    from sfumato import _moved
     from sfumato._lazy import lazy_names
 
     _HOMES = {
@@ -70,7 +71,16 @@ else:  # a type checker should not take every name for one of ours
         "tune": "sfumato.fitting.tuning",
     }
     _ROOMS = ("audit", "columns", "demo", "errors", "estimators", "evaluate", "report", "settings")
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES, {room: f"{__name__}.{room}" for room in _ROOMS})
+    # attributes of before, beside names that import: what documented names began with → what to import for them
+    _OF_BEFORE = {
+        "data": "sfumato.data",
+        "learners": "sfumato.learners",
+        "privacy": "sfumato.privacy.certificate",
+        "release": "sfumato.release",
+        "synthesizers": "sfumato.synthesizers",
+    }
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, _ROOMS, _OF_BEFORE)
+    _moved.install()
 
 __all__ = [
     "DPGM",

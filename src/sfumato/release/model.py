@@ -225,7 +225,15 @@ class Release:
         return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release: a directory, or one file if the path ends in `.sfm`. See `sfumato.release.save`."""
+        """Write the release; it is there whole or not at all.
+
+        Args:
+            path: a directory to make, or a file name that ends in `.sfm`.
+            overwrite: whether an existing release may be replaced.
+
+        Raises:
+            OutputError: the path exists and may not be replaced, or cannot be written.
+        """
         from sfumato.release.files import save
 
         save(self, path, overwrite=overwrite)
