@@ -22,6 +22,8 @@ from sfumato.release import load
 from sfumato.release.files import FILES
 from sfumato.schema.schema import Schema
 
+__all__ = ["demo_schema", "run_demo"]
+
 TARGET = "hlthf"
 DELTA = 1e-6
 _SPLIT_SEED = 0

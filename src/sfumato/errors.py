@@ -23,6 +23,22 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
+__all__ = [  # what a caller catches; the validators below are for this package
+    "BudgetExceededError",
+    "ConfigError",
+    "DataError",
+    "LedgerError",
+    "OutputError",
+    "PrivacyError",
+    "PrivacyWarning",
+    "ReleaseError",
+    "SchemaError",
+    "SchemaWarning",
+    "SfumatoError",
+    "TrainingError",
+    "UnsupportedEventError",
+]
+
 
 class SfumatoError(Exception):
     """Base of every error that Sfumato raises on purpose."""

@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
 
 import sfumato
-from sfumato.cli.app import app
+from sfumato.cli.commands import COMMANDS, load_command
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sfumato"
@@ -30,7 +29,6 @@ def _schemas() -> list[object]:
 
 def _commands() -> dict[str, list[str]]:
     """Names of the commands, and the options of each."""
-    root = typer.main.get_command(app)
     found: dict[str, list[str]] = {}
 
     def visit(command: object, path: tuple[str, ...]) -> None:
@@ -45,7 +43,8 @@ def _commands() -> dict[str, list[str]]:
                 if option.startswith("-") and option not in {"--help", "-h"}
             ]
 
-    visit(root, ())
+    for name in COMMANDS:
+        visit(load_command(name), (name,))
     return found
 
 

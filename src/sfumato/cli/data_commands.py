@@ -23,7 +23,9 @@ from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
 schema_app = typer.Typer(
-    help="Write, import and check schemas: what is publicly known of a table.", no_args_is_help=True
+    help="Write, import and check schemas: what is publicly known of a table.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 DataArgument = Annotated[
@@ -46,12 +48,6 @@ _IMPORTERS = {
     SchemaFormat.domain: from_domain_json,
     SchemaFormat.nist: from_nist_dictionary,
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    app.add_typer(schema_app, name="schema")
-    app.command("validate")(validate_command)
 
 
 @schema_app.command("draft")

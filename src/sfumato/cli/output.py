@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sfumato.models.mixed import MixtureSet
-from sfumato.release import Release
+if TYPE_CHECKING:
+    from sfumato.release import Release
 
 # of a file that holds samples in the form in which the records came
 _SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}
@@ -48,6 +48,8 @@ def number(value: float | None, digits: int = 4) -> str:
 
 def tell_written(release: Release, out: Path) -> None:
     """Say where a release lies and what comes next; and, of one that is not private, that it is not."""
+    from sfumato.models.mixed import MixtureSet
+
     if not release.certificate.private:
         say("This release is NOT private: its noise came from a seed, or there was none.")
     number_of_rows = "" if release.sampler["name"] == MixtureSet.name else " -n 1000"

@@ -34,13 +34,6 @@ from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
 from sfumato.schema.schema import Schema
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    app.command("evaluate")(evaluate_command)
-    app.command("report")(report_command)
-    app.command("audit")(audit_command)
-
-
 def evaluate_command(
     real: Annotated[Path, typer.Argument(metavar="REAL", help="The real rows that were released.")],
     synthetic: Annotated[

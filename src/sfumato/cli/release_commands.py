@@ -61,19 +61,6 @@ _MIXINGS: dict[str, Callable[[], Mixing]] = {
 }  # fmt: skip
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    for name, command in (
-        ("plan", plan_command),
-        ("fit", fit_command),
-        ("sample", sample_command),
-        ("certificate", certificate_command),
-        ("methods", methods_command),
-        ("demo", demo_command),
-    ):
-        app.command(name)(command)
-
-
 def _synthesizer(method: str, epsilon: float | None, delta: float | None, **options: Any) -> Synthesizer:  # noqa: ANN401
     """Return the synthesizer; options that are chosen by a word are what the word stands for."""
     for name, words in (("purpose", PURPOSES), ("mixing", _MIXINGS)):

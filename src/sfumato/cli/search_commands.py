@@ -39,11 +39,6 @@ _MOST_CANDIDATES = 10_000
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None}
 
 
-def register(app: typer.Typer) -> None:
-    """Add this command to the program."""
-    app.command("tune")(tune_command)
-
-
 def tune_command(
     data: DataArgument,
     schema: SchemaOption,

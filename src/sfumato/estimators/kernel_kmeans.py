@@ -29,9 +29,8 @@ _SPREAD = 6.0  # two uniform draws from an interval of width w are w²/6 apart i
 class DPKernelKMeans(TransformerMixin, PrivateEstimator):
     """k-means in the feature space of an RBF kernel, under (ε, δ)-differential privacy.
 
-    The kernel exp(−γ‖x − y‖²) is approximated by random Fourier features of norm exactly 1
-    (`sfumato.maths.fourier`), so that records need no clipping; each iteration is one joint Gaussian release of
-    counts and sums (`sfumato.methods.mixtures.feature_kmeans`).
+    The kernel exp(−γ‖x − y‖²) is approximated by random Fourier features of norm exactly 1, so that
+    records need no clipping; each iteration is one joint Gaussian release of counts and sums.
 
     Args:
         n_clusters: k ≥ 1.

@@ -18,7 +18,7 @@ from sfumato.privacy.plan import Stage
 
 
 class DPKMeans(TransformerMixin, PrivateEstimator):
-    """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations (`sfumato.methods.mixtures.kmeans`).
+    """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations.
 
     Args:
         n_clusters: k ≥ 1.

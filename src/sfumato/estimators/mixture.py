@@ -23,7 +23,7 @@ _RANDOM_SPREAD = 0.5  # of the ball's radius, over all axes
 
 
 class DPGaussianMixture(PrivateEstimator):
-    """Mixture of Gaussians under (ε, δ)-differential privacy, by noisy EM (`sfumato.methods.mixtures.em`).
+    """Mixture of Gaussians under (ε, δ)-differential privacy, by noisy EM.
 
     Args:
         n_components: k ≥ 1.

@@ -16,8 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
 from sfumato.errors import OutputError, SfumatoError
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any]
@@ -155,6 +153,8 @@ def telling(written: Callable[[], None]) -> Iterator[None]:
 
 def reason_of(act: Callable[[], None]) -> str | None:
     """Do it; return why the system or the format refuses, never in the library's own words."""
+    import pyarrow as pa  # not before an output is written: `sfumato --help` needs no format
+
     try:
         act()
     except SfumatoError:

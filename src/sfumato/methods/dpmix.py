@@ -60,8 +60,8 @@ class AutoDegree:
 
     where z is the noise multiplier that ε and δ ask for at ℓ, d_X and d_Y are the numbers of features and labels, and f
     is the labels' share of the budget. The two factors are how much noise adds to the variance of estimated products of
-    features and labels (`sfumato.mechanisms.mixing.product_error`); √ℓ stands for what a nonlinear model loses. Of
-    60,000 images of 784 pixels: 16 at ε = 1, 32 at 3, 64 at 10.
+    features and labels; √ℓ stands for what a nonlinear model loses. Of 60,000 images of 784 pixels: 16 at ε = 1, 32 at
+    3, 64 at 10.
     """
 
 

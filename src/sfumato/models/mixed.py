@@ -84,7 +84,7 @@ class TableEncoder:
         blocks: the entries of every released column, in schema order.
 
     Example:
-        >>> from sfumato.columns.kinds import Boolean, Integer
+        >>> from sfumato.columns import Boolean, Integer
         >>> schema = Schema(columns={"member": Boolean(), "age": Integer(lower=0, upper=100)})
         >>> encoder = TableEncoder.of(schema)
         >>> encoder.encode({"member": np.array([1, 0]), "age": np.array([0.25, 1.0])})

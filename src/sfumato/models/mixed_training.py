@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import TYPE_CHECKING, Literal, final
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.maths.streams import public_stream
+
+if TYPE_CHECKING:  # torch is loaded when something is trained
+    from torch import Tensor, nn
 
 _SIDE = 32  # of the published network's input: smaller images are padded with zeros
 _SMALLEST_SIDE = 16
@@ -63,6 +64,8 @@ class MixtureClassifier:
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """Return the most probable class of each record, int64, shape (n,); features as in training."""
+        import torch
+
         inputs = _inputs(features, self._training)
         with torch.no_grad():
             parts = [self._network(inputs[start : start + _ROWS_AT_ONCE]).argmax(1).numpy() for start in range(
@@ -96,6 +99,8 @@ def train_on_mixtures(
     Raises:
         ConfigError: shapes that do not fit the network, or numbers that are not finite.
     """
+    import torch
+
     training = MixtureTraining() if training is None else training
     inputs = _inputs(features, training)
     if labels.ndim != 2 or len(labels) != len(inputs) or not labels.size or not np.isfinite(labels).all():
@@ -125,6 +130,8 @@ def train_on_mixtures(
 
 def _inputs(features: np.ndarray, training: MixtureTraining) -> Tensor:
     """Check features, and pad images to the published size."""
+    import torch
+
     if not np.isfinite(features).all():
         raise ConfigError("Expected finite features, got others. Train on a release as `sample` gives it.")
     if training.network == "fc":
@@ -144,6 +151,8 @@ def _inputs(features: np.ndarray, training: MixtureTraining) -> Tensor:
 
 
 def _network(inputs: Tensor, n_classes: int, training: MixtureTraining) -> nn.Module:
+    from torch import channels_last, nn
+
     head: list[nn.Module] = [nn.ReLU(), nn.Linear(_HIDDEN, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, n_classes)]
     if training.network == "fc":
         return nn.Sequential(nn.Linear(inputs.shape[1], _HIDDEN), *head)
@@ -153,4 +162,4 @@ def _network(inputs: Tensor, n_classes: int, training: MixtureTraining) -> nn.Mo
         nn.Conv2d(32, 48, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(48 * 25, _HIDDEN),
     ]  # fmt: skip
     network = nn.Sequential(*blocks, *head)
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload] - torch's stub knows no keyword
+    return network.to(memory_format=channels_last)  # type: ignore[call-overload] - torch's stub knows no keyword
