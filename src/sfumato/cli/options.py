@@ -61,7 +61,7 @@ RowsOption = Annotated[
     int | None, typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")
 ]
 BuyRowsOption = Annotated[
-    bool, typer.Option("--buy-rows", help="Declare no number of rows: buy a noisy one. Needs --delta.")
+    bool, typer.Option("--buy-rows", help="Declare no number of rows: release a noisy one. Needs --delta.")
 ]
 TargetOption = Annotated[
     str | None, typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")

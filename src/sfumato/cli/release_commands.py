@@ -133,7 +133,7 @@ def fit_command(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema", metavar="SCHEMA", help="What is publicly known of the data; without it all is bought."
+            "--schema", metavar="SCHEMA", help="What is publicly known of the data; without it, all costs budget."
         ),
     ] = None,
     kinds: Annotated[

@@ -57,6 +57,12 @@ class Categorical:
         other: the label that takes every value outside the list; among `categories` or not.
         nullable: whether a missing cell is a level of its own, rather than `other` or, without
             it, the first category.
+
+    Example:
+        >>> Categorical(categories=("red", "blue"), other="another colour").categories
+        ('red', 'blue')
+        >>> Categorical(categories=(1, True)).categories  # as canonical text
+        ('1', 'true')
     """
 
     categories: tuple[str, ...]
@@ -76,6 +82,10 @@ class Ordinal:
         other: the label that takes every value outside the list; comes last if not among them.
         nullable: whether a missing cell is a level of its own, rather than `other` or, without
             it, the middle category.
+
+    Example:
+        >>> level_labels(Ordinal(categories=("low", "middle", "high"), nullable=True))
+        ('low', 'middle', 'high')
     """
 
     categories: tuple[str, ...]
@@ -92,6 +102,10 @@ class Boolean:
 
     Attributes:
         nullable: whether a missing cell is a level of its own, rather than false.
+
+    Example:
+        >>> n_levels(Boolean(nullable=True))  # false, true, missing
+        3
     """
 
     nullable: bool = False
@@ -111,6 +125,14 @@ class Integer:
         lower: smallest value; smaller ones are clamped to it.
         upper: largest value; larger ones are clamped to it.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
+
+    Example:
+        >>> Integer(lower=0, upper=120)
+        Integer(lower=0, upper=120, nullable=False)
+        >>> Integer(lower=120, upper=0)
+        Traceback (most recent call last):
+            ...
+        sfumato.errors.SchemaError: Expected lower <= upper, got lower=120, upper=0. Swap them.
     """
 
     lower: int
@@ -139,6 +161,10 @@ class Continuous:
         upper: largest value; larger ones are clamped to it.
         resolution: values are rounded to multiples of it; None keeps float64.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
+
+    Example:
+        >>> Continuous(lower=0, upper=1, resolution=0.25)  # samples are 0, 0.25, 0.5, 0.75 and 1
+        Continuous(lower=0.0, upper=1.0, resolution=0.25, nullable=False)
     """
 
     lower: float
@@ -174,6 +200,11 @@ class DateTime:
         resolution: times are cut down to a whole number of these since 1970-01-01.
         format: strftime format of the column where it is stored as text; None means ISO 8601.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
+
+    Example:
+        >>> first, last = tick_range(DateTime(lower="2024-01-01", upper="2024-12-31"))
+        >>> last - first + 1  # days
+        366
     """
 
     lower: str
@@ -211,6 +242,10 @@ class Image:
         dtype: how pixels are stored.
         lower: smallest pixel; smaller ones are clamped to it.
         upper: largest pixel; larger ones are clamped to it.
+
+    Example:
+        >>> Image(shape=(28, 28)).upper
+        255.0
     """
 
     shape: tuple[int, ...]
@@ -249,7 +284,13 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier:
-    """A column that is never released; it is read only where the schema names it as the unit."""
+    """A column that is never released; it is read only where the schema names it as the unit.
+
+    Example:
+        >>> from sfumato import Schema
+        >>> Schema(columns={"name": Identifier(), "age": Integer(lower=0, upper=120)}).released
+        ('age',)
+    """
 
 
 ColumnKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous | DateTime | Image | ItemSet | Identifier

@@ -23,6 +23,10 @@ class ItemSet:
         other: the item that stands for every item outside the list; among the items or, if these are listed, one more.
         id: column of a long table, of one row per item, that says whose set a row belongs to; None where a cell holds
             a whole set.
+
+    Example:
+        >>> ItemSet(items=("bread", "milk"), other="else", max_length=5).size
+        3
     """
 
     max_length: int

@@ -66,6 +66,15 @@ def total_variation(real: object, synthetic: object, *, schema: SchemaLike, k: i
 
     Edge cases: identical tables and constant columns → 0. Tables without a common cell → 1.
     Reference: P3GM (Takagi et al. 2021), Table VIII, for k = 2; the bins are ours.
+
+    Example:
+        >>> import pandas as pd
+        >>> from sfumato import Schema
+        >>> from sfumato.columns.kinds import Boolean
+        >>> schema = Schema(columns={"member": Boolean()})
+        >>> real = pd.DataFrame({"member": [True, True, True, False]})
+        >>> total_variation(real, pd.DataFrame({"member": [True, False]}), schema=schema, k=1)
+        0.25
     """
     schema = read_schema(schema)
     _check_order(k, schema)
@@ -186,6 +195,16 @@ def correlation_differences(real: object, synthetic: object, *, schema: SchemaLi
 
     Edge cases: a correlation with a constant or an empty column counts as 0.
     Reference: Pearson 1895; Cramér 1946, without correction for bias.
+
+    Example:
+        >>> import pandas as pd
+        >>> from sfumato import Schema
+        >>> from sfumato.columns.kinds import Integer
+        >>> schema = Schema(columns={name: Integer(lower=0, upper=3) for name in ("a", "b")})
+        >>> real = pd.DataFrame({"a": [0, 1, 2, 3], "b": [0, 1, 2, 3]})
+        >>> found = correlation_differences(real, pd.DataFrame({"a": [0, 1, 2, 3], "b": [3, 2, 1, 0]}), schema=schema)
+        >>> round(found["pearson"]["largest"], 6)
+        2.0
     """
     schema = read_schema(schema)
     return table_correlations(

@@ -57,6 +57,15 @@ def nearest_rows(
     Raises:
         ConfigError: k is no whole number of at least 1.
     Reference: coverage: Naeem et al. 2020, https://arxiv.org/abs/2002.09797, equation 6.
+
+    Example:
+        >>> import pandas as pd
+        >>> from sfumato import Schema
+        >>> from sfumato.columns.kinds import Integer
+        >>> schema = Schema(columns={"age": Integer(lower=0, upper=120)})
+        >>> real = pd.DataFrame({"age": [20, 30, 40, 50, 60, 70]})
+        >>> nearest_rows(real, pd.DataFrame({"age": [30, 35]}), schema=schema)["identical"]
+        0.5
     """
     schema = read_schema(schema)
     first, second = (read_codes(open_source(source), schema) for source in (real, synthetic))

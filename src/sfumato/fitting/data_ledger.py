@@ -153,6 +153,13 @@ def create_ledger(
     Raises:
         ConfigError: ε or δ is outside its domain.
         OutputError: the file exists, or cannot be written.
+
+    Example:
+        >>> create_ledger("people.ledger", epsilon=3.0, delta=1e-6)
+        >>> read_ledger("people.ledger").budget
+        PrivacyBudget(epsilon=3.0, delta=1e-06)
+        >>> read_ledger("people.ledger").spent()
+        0.0
     """
     state = LedgerState(PrivacyBudget(epsilon, delta), neighbours)
     place = _real(path)

@@ -140,6 +140,13 @@ class Synthesizer(ABC):
         Raises:
             ConfigError: an argument is outside its domain, or no number of rows is declared.
             SchemaError: the target is not a released column, or has too many classes.
+
+        Example:
+            >>> from sfumato import ConditionalGaussian, Schema
+            >>> from sfumato.columns.kinds import Boolean, Integer
+            >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
+            >>> [stage.name for stage in ConditionalGaussian(epsilon=1.0).plan(schema, target="member").stages]
+            ['marginals', 'second moments by class']
         """
         opened = open_schema(schema)
         rows = row_count(opened.nominal, n_public)

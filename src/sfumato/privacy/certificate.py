@@ -120,6 +120,11 @@ class Certificate:
         content: the JSON-ready mapping: format_version, method, versions, private, epsilon, delta, neighbours,
             replace_one, unit, n_public, n_public_source, sampling, accountant, curve, extra_delta, events, stages,
             assumptions.
+
+    Example:
+        >>> import sfumato
+        >>> certificate = sfumato.load("people.sfm").certificate  # doctest: +SKIP
+        >>> certificate.verify()  # doctest: +SKIP
     """
 
     content: Mapping[str, Any] = field(repr=False)

@@ -138,6 +138,18 @@ class Release:
         Raises:
             ConfigError: an argument is outside its domain, the release has no rows with the given values, or polars
                 is needed and not installed.
+
+        Example:
+            >>> import pandas as pd
+            >>> from sfumato import ConditionalGaussian, Schema
+            >>> from sfumato.columns.kinds import Boolean, Integer
+            >>> frame = pd.DataFrame({"age": [30, 40, 50, 60] * 250, "member": [True, False] * 500})
+            >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=1_000)
+            >>> release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema)
+            >>> release.sample(3, seed=0).dtypes.equals(frame.dtypes)
+            True
+            >>> release.sample(5, given={"age": 40})["age"].tolist()
+            [40, 40, 40, 40, 40]
         """
         return self._contained(pa.concat_tables(self.batches(n, seed=seed, given=given, class_counts=class_counts)))
 

@@ -71,6 +71,11 @@ class OpenSchema:
 
         Raises:
             SchemaError: `kinds` names a column that is not there, or an unknown kind; there are images.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> OpenSchema.of(pa.table({"age": [31, 46], "town": ["Riga", "Oslo"]}), {"town": "categorical"}).open
+            {'age': 'integer', 'town': 'categorical'}
         """
         source = open_source(data)
         kinds = dict(kinds or {})

@@ -39,6 +39,12 @@ class Unit:
     Attributes:
         column: the column that says whose a row is; it is never released.
         max_rows: the most rows of one unit that are used.
+
+    Example:
+        >>> from sfumato.columns.kinds import Identifier, Integer
+        >>> columns = {"patient": Identifier(), "days": Integer(lower=0, upper=365)}
+        >>> Schema(columns=columns, unit=Unit(column="patient", max_rows=3)).protects
+        {'name': 'patient', 'max_rows': 3}
     """
 
     column: str
@@ -59,6 +65,14 @@ class Schema:
         rows: the size that may be assumed publicly, or None if it is stated elsewhere.
         unit: whom the guarantee protects; None means the row.
         missing: text that stands for no value, in columns stored as text.
+
+    Example:
+        >>> from sfumato.columns.kinds import Boolean, Integer
+        >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
+        >>> schema.released
+        ('age', 'member')
+        >>> schema.to_dict()["columns"]["age"]
+        {'kind': 'integer', 'lower': 0, 'upper': 120}
     """
 
     columns: Mapping[str, ColumnKind]
@@ -112,6 +126,10 @@ class Schema:
 
         Raises:
             SchemaError: names every fault that was found, with the column it is in.
+
+        Example:
+            >>> Schema.from_dict({"rows": 500, "columns": {"age": {"kind": "integer", "lower": 0, "upper": 120}}}).rows
+            500
         """
         if not isinstance(document, Mapping) or not isinstance(document.get("columns"), Mapping):
             raise SchemaError(
