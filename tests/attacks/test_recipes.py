@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 
 from fixtures import tables
 from fixtures.methods import DATA_SETS, MIXED, PLUGINS, QUICK, refusal, skip_refused
-from harness.coupling import check_same, check_sensitivities, coupled
+from harness.coupling import attack, leaves
 from sfumato import DPGM, BuyCount, ConditionalGaussian, DPMix, IndependentItems
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 from sfumato.io.sources import open_source
@@ -64,28 +64,11 @@ def made(method: str):
     return make(epsilon=2.0, **({"batch_size": 60} if sampled else {}))
 
 
-def leaves(release) -> dict:
-    """All that a release holds, by name."""
-    found = {f"parameter {name}": array for name, array in release.parameters.items()}
-    found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
-    found |= {f"noise {i}": m.noise_std for i, m in enumerate(release.measurements)}
-    return found | {
-        "certificate": release.certificate.content, "sampler": release.sampler, "form": release.form,
-        "schema": release.schema,
-    }  # fmt: skip
-
-
 def with_record(record: dict, frame: pd.DataFrame = BASE, place: int | None = None) -> pd.DataFrame:
     """The frame with a record at its end, or in the place of one."""
     row = pd.DataFrame([record])[list(frame.columns)]
     rest = frame if place is None else frame.drop(index=frame.index[place])
     return pd.concat([rest, row], ignore_index=True).astype({"grade": object, "age": np.int64, "id": np.int64})
-
-
-def attack(monkeypatch, fit, one, other, *, replaced=False) -> float:
-    first, second, tape = coupled(monkeypatch, fit, one, other, more=0 if replaced else 1)
-    check_same(first, second)
-    return check_sensitivities(tape, replaced=replaced)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

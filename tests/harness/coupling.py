@@ -211,3 +211,21 @@ def check_same(one: dict[str, Any], other: dict[str, Any]) -> None:
             np.testing.assert_array_equal(value, other[name], err_msg=f"{name} depends on more than what was released")
         else:
             assert value == other[name], f"{name} depends on more than what was released"
+
+
+def leaves(release: Any) -> dict[str, Any]:
+    """All that a release holds, by name."""
+    found = {f"parameter {name}": array for name, array in release.parameters.items()}
+    found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
+    found |= {f"noise {i}": m.noise_std for i, m in enumerate(release.measurements)}
+    return found | {
+        "certificate": release.certificate.content, "sampler": release.sampler, "form": release.form,
+        "schema": release.schema,
+    }  # fmt: skip
+
+
+def attack(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, replaced: bool = False) -> float:
+    """Fit two neighbours, `other` with a record more or with one replaced; return how near a sensitivity is at most."""
+    first, second, tape = coupled(monkeypatch, fit, one, other, more=0 if replaced else 1)
+    check_same(first, second)
+    return check_sensitivities(tape, replaced=replaced)

@@ -201,7 +201,7 @@ class Search:
 
     def _sampled(self, fitted: Fitted, layout: PairLayout) -> np.ndarray:
         """Return counts of samples of one fit: of its own release, at no cost."""
-        sampler = build_sampler(self.schema, fitted.sampler, fitted.parameters)
+        sampler = build_sampler(self.schema, with_package(fitted.sampler), fitted.parameters)
         if isinstance(sampler, MixtureSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
         counts = np.zeros(layout.starts[-1])
