@@ -391,14 +391,14 @@ BUGS = [
     ),
     PlantedBug(
         "twice as many steps as the bound has",
-        "methods/mixtures/feature_kmeans.py",
+        "methods/mixtures/kmeans.py",
         "whole_rows(distances, self.reach)",
         "2 * whole_rows(distances, self.reach)",
         "tests/mechanisms/test_queries.py -k feature",
     ),
     PlantedBug(
         "recentred k-means without clipping",
-        "methods/mixtures/feature_kmeans.py",
+        "methods/mixtures/kmeans.py",
         "whole_rows(distances, self.reach)",
         "np.rint(distances / step_of(self.reach))",
         "tests/mechanisms/test_queries.py -k recentred",
