@@ -397,6 +397,13 @@ BUGS = [
         "tests/mechanisms/test_queries.py -k feature",
     ),
     PlantedBug(
+        "records of two clusters taken for records of one",
+        "methods/mixtures/kmeans.py",
+        "math.sqrt(max(2 * self.count**2 + 2 * self.sum**2, 4 * self.sum**2))",
+        "2 * self.sum",
+        "tests/mechanisms/test_queries.py -k cluster",
+    ),
+    PlantedBug(
         "recentred k-means without clipping",
         "methods/mixtures/kmeans.py",
         "whole_rows(distances, self.reach)",

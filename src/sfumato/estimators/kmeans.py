@@ -20,6 +20,9 @@ from sfumato.privacy.plan import Stage
 class DPKMeans(TransformerMixin, PrivateEstimator):
     """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations (`sfumato.methods.mixtures.kmeans`).
 
+    From the second iteration on, records add their distances from the centres released before, which need less noise
+    than the records themselves; a cluster that the noise swallows becomes one half of the largest one.
+
     Args:
         n_clusters: k ≥ 1.
         epsilon: ε in nats, or `NonPrivate()` for no noise at all.

@@ -332,7 +332,7 @@ def moved(read: ReadSums, origins: np.ndarray, rng: np.random.Generator) -> np.n
     counts, least = read.counts, read.least
     alive = counts >= least
     if not alive.any():
-        return random_centres(*origins.shape, rng)
+        return random_centres(len(origins), origins.shape[1], rng)
     means = into_ball(origins + read.sums / np.maximum(counts, least)[:, None])
     left = np.where(alive, counts, 0.0)
     for dead in np.flatnonzero(~alive):
