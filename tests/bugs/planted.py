@@ -419,14 +419,21 @@ BUGS = [
     ),
     PlantedBug(
         "twice as many steps as the bound has",
-        "methods/mixtures/feature_kmeans.py",
+        "methods/mixtures/kmeans.py",
         "whole_rows(distances, self.reach)",
         "2 * whole_rows(distances, self.reach)",
         "tests/mechanisms/test_queries.py -k feature",
     ),
     PlantedBug(
+        "records of two clusters taken for records of one",
+        "methods/mixtures/kmeans.py",
+        "math.sqrt(max(2 * self.count**2 + 2 * self.sum**2, 4 * self.sum**2))",
+        "2 * self.sum",
+        "tests/mechanisms/test_queries.py -k cluster",
+    ),
+    PlantedBug(
         "recentred k-means without clipping",
-        "methods/mixtures/feature_kmeans.py",
+        "methods/mixtures/kmeans.py",
         "whole_rows(distances, self.reach)",
         "np.rint(distances / step_of(self.reach))",
         "tests/mechanisms/test_queries.py -k recentred",

@@ -23,8 +23,8 @@ from sfumato.methods.items import ItemCounts
 from sfumato.methods.marginals import ClassCellCounts, TableLayout
 from sfumato.methods.mixtures.centres import CentreGrid
 from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
-from sfumato.methods.mixtures.feature_kmeans import ClusterSums as FeatureSums
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
+from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.methods.nets.decoding import rank_grid
 from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
@@ -138,14 +138,14 @@ def first_item(vectors):
     return vectors.argmax(axis=1) % 3
 
 
-def cluster_sums(n_clusters: int, dimension: int = 4) -> FeatureSums:
+def cluster_sums(n_clusters: int, dimension: int = 4) -> ClusterSums:
     centres = np.random.default_rng(5).standard_normal((n_clusters, dimension)) / 4
-    return FeatureSums(operator.itemgetter("z"), centres)
+    return ClusterSums(operator.itemgetter("z"), centres, ClusterWeights.of(dimension))
 
 
-def recentred_sums(n_clusters: int, dimension: int = 4) -> FeatureSums:
+def recentred_sums(n_clusters: int, dimension: int = 4) -> ClusterSums:
     centres = cluster_sums(n_clusters, dimension).centres
-    return FeatureSums(operator.itemgetter("z"), centres, centres, 0.6)
+    return ClusterSums(operator.itemgetter("z"), centres, ClusterWeights.of(dimension), centres, 0.6)
 
 
 class NormsAndSum:
@@ -280,7 +280,7 @@ def _em_cases() -> list[StatisticCase]:
     ]
     centres = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # opposite vectors of the plane share the first
     cases += [
-        StatisticCase(f"cluster sums, {w0, w1}", ClusterSums(vectors_of, centres, w0, w1), pool)
+        StatisticCase(f"cluster sums, {w0, w1}", ClusterSums(vectors_of, centres, ClusterWeights(w0, w1)), pool)
         for w0, w1 in ((1.0, 1.0), (2.0, 1.0), (0.3, 1.0))
     ]
     return [

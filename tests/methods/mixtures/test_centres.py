@@ -45,3 +45,15 @@ def test_random_centres_fill_the_ball():
 
 def test_many_dimensions_have_no_grid():
     assert CentreGrid.of(4) is None
+
+
+def test_a_record_is_assigned_the_same_wherever_it_lies():
+    rng = np.random.default_rng(0)
+    z = np.repeat(rng.standard_normal((40, 33)), 30, axis=0)[rng.permutation(1200)]
+    # centres that are mirror images leave every record on the border, up to rounding
+    normal = rng.standard_normal(33)
+    z -= np.outer(z @ normal, normal) / (normal @ normal)
+    centres = np.stack([normal, -normal])
+    whole = nearest(z, centres)
+    for start in (1, 2, 3, 511, 700):
+        np.testing.assert_array_equal(nearest(z[start:], centres), whole[start:])

@@ -21,7 +21,7 @@ import numpy as np
 from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import NonNegativeSum
-from sfumato.methods.mixtures.feature_kmeans import Weights
+from sfumato.methods.mixtures.kmeans import Weights
 from sfumato.methods.nets.batches import VectorEncoder
 from sfumato.models.sets import SetEncoder
 from sfumato.records.engine import Rows

@@ -29,7 +29,8 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.dpgm.calibration import calibrated, links
 from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles, TotalLength
 from sfumato.methods.dpgm.settings import RBM, VAE, Component, MixtureShares
-from sfumato.methods.mixtures.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
+from sfumato.methods.mixtures.centres import nearest, random_directions
+from sfumato.methods.mixtures.kmeans import fit_kmeans, kmeans_stage
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.nets.decoding import (
@@ -164,7 +165,7 @@ class DPGM(Synthesizer):
             multiplier = one_shot(shares.clusters, budget, self.iterations)
             stages.append(
                 kmeans_stage(
-                    CLUSTERS, dimension=self.n_features, n_iterations=self.iterations, noise_multiplier=multiplier
+                    CLUSTERS, dimension=self.n_features, iterations=self.iterations, noise_multiplier=multiplier
                 )
             )
             left -= shares.clusters
@@ -261,14 +262,14 @@ class DPGM(Synthesizer):
 
         kept = fit.account.once(CLUSTERS, make)
         centres = kept["centres"]
-        return lambda rows: nearest_centre(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept)),)
+        return lambda rows: nearest(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept)),)
 
     def _start(self, features: FourierFeatures, classes: slice | None) -> np.ndarray:
         """Return centres that no record has a part in: as given, or a class each, or random directions."""
         if self.centres is not None:
             return features.encode(np.asarray(self.centres, dtype=np.float64))
         rng = public_stream(_START_SEED)
-        directions = random_centres(self.n_clusters, self.n_features, rng)
+        directions = random_directions(self.n_clusters, self.n_features, rng)
         if classes is None:
             return directions
         n_classes = classes.stop - classes.start

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.errors import require_integer
+from sfumato.maths.fourier import fixed_product
 
 _RESTARTS, _ROUNDS = 10, 25
 _CELLS_PER_AXIS = {1: 256, 2: 64, 3: 16}
@@ -28,15 +29,29 @@ def squared_distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def nearest(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return the index of the nearest centre of each point, shape (n,); the first of several."""
-    return np.argmin(squared_distances(points, centres), axis=1)
+    """Return the index of the nearest centre of each point, the first of equals, shape (n,).
+
+    A row's answer does not depend on the other rows, to the last bit: the rule is a step, and a rounding that changed
+    with the neighbours of a record could move many records across it.
+    """
+    scores = fixed_product(points, centres.T) - 0.5 * np.einsum("ij,ij->i", centres, centres)
+    return np.argmax(scores, axis=1)
+
+
+def random_directions(n_clusters: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
+    """Return random vectors of norm 1, shape (k, q)."""
+    directions = rng.standard_normal((n_clusters, dimension))
+    return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 def random_centres(n_clusters: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
     """Return centres drawn uniformly from the unit ball: a start that uses no record."""
-    directions = rng.standard_normal((n_clusters, dimension))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    return directions * rng.random((n_clusters, 1)) ** (1 / dimension)
+    return random_directions(n_clusters, dimension, rng) * rng.random((n_clusters, 1)) ** (1 / dimension)
+
+
+def into_ball(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors brought to norm at most 1."""
+    return vectors / np.maximum(1.0, np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -93,7 +108,7 @@ class CentreGrid:
             return random_centres(n_clusters, self.dimension, rng)
         runs = (_weighted_kmeans(points, weights, n_clusters, rng) for _ in range(_RESTARTS))
         centres = min(runs, key=lambda run: run[1])[0]
-        return centres / np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1.0)
+        return into_ball(centres)
 
     def _heavy_cells(self, counts: np.ndarray, noise_std: float) -> tuple[np.ndarray, np.ndarray]:
         """Return middles and counts of the cells that stand out of the noise.
