@@ -125,6 +125,36 @@ def with_people(frame: pd.DataFrame, records: list[dict], name: int = 10**6) -> 
     return pd.concat([frame, rows], ignore_index=True).astype({"grade": object, "age": np.int64, "id": np.int64})
 
 
+@pytest.mark.parametrize("bought", [False, True])
+@pytest.mark.parametrize("frame", [BASE, BASE[:1], BASE[:0]], ids=["70 rows", "1 row", "no row"])
+def test_gaussian_tables_of_much_noise(monkeypatch, frame, bought):
+    """No target: all rows' vectors have the same entry. Bounds are not apart. Both by public or bought facts alone."""
+    statistics = []
+    moments = tables_module.TableMoments
+
+    def seen(layout, vectors, *arguments):
+        statistics.append((layout, vectors))
+        return moments(layout, vectors, *arguments)
+
+    monkeypatch.setattr(tables_module, "TableMoments", seen)
+
+    def fit(data):
+        release = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=100).fit(
+            data, schema=tables.schema(), n_public=BuyCount() if bought else 240, seed=1
+        )
+        assert not release.sampler["ends"]
+        return leaves(release)
+
+    base = with_record(RECORDS["an ordinary one"], frame)
+    attack(monkeypatch, fit, frame.astype(base.dtypes.to_dict()), base)
+    attack(monkeypatch, fit, base, with_record(CORNER, base))
+    attack(monkeypatch, fit, base, with_record(CORNER, base, len(base) - 1), replaced=True)
+    for layout, vectors in statistics:
+        assert len(vectors) == len(layout.features) + 1
+        assert vectors[-1].shape == (1, 1)
+        assert vectors[-1] > 0
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("people", PEOPLE)
 @pytest.mark.parametrize("table", GAUSSIAN_TABLES)

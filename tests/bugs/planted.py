@@ -172,6 +172,32 @@ BUGS = [
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
+        "an entry that all rows share, added after clipping",
+        "methods/tables/feature_moments.py",
+        CLIPPED_TABLE,
+        CLIPPED_TABLE
+        + "                if self.layout.target is None and len(self.vectors) > len(self.layout.features):\n"
+        "                    whole[:, -1] = np.rint(self.vectors[-1][0, 0] * 2.0**PRODUCT_BITS / self.clip_norm)\n",
+        "tests/mechanisms/test_queries.py -k second",
+    ),
+    PlantedBug(
+        "bounds apart by the true number of records",
+        "methods/tables/recipe.py",
+        "    grid = Grid.of(schema, numeric_cells=settings.cells,",
+        "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
+        "    settings = replace(settings, ends=true % 2 == 0)\n"
+        "    grid = Grid.of(schema, numeric_cells=settings.cells,",
+        f"{RECIPES} -k gaussian",
+    ),
+    PlantedBug(
+        "an entry that all rows share, by the true number of records",
+        "methods/tables/recipe.py",
+        "    if target is not None or settings.effort.low_rank:",
+        "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
+        "    if target is not None or true % 2:",
+        f"{RECIPES} -k gaussian",
+    ),
+    PlantedBug(
         "a record's cell counted for nothing in the norm",
         "methods/tables/cell_counts.py",
         "return len(self.layout.features) * SQUARES\n",

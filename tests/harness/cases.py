@@ -174,20 +174,24 @@ class NormsAndSum:
         total += joint_exact(counts, sums.ravel(), self.share).open_in_mechanism()
 
 
-def table_layout() -> TableLayout:
-    return TableLayout(Grid.of(TABLE, numeric_cells=8), target=3)
+def table_layout(target: int | None = 3) -> TableLayout:
+    return TableLayout(Grid.of(TABLE, numeric_cells=8), target)
 
 
-def table_moments(clip_norm: float, by_class: float) -> TableMoments:
-    """Features as a fit would release them, of uneven shares, so that rare cells have long vectors."""
+def table_moments(clip_norm: float, by_class: float, target: int | None = 3) -> TableMoments:
+    """Features as a fit would release them, of uneven shares, so that rare cells have long vectors.
+
+    After them an indicator of the class; without a target, one entry that is the same for all rows.
+    """
     rng = np.random.default_rng(1)
+    layout = table_layout(target)
     vectors = []
-    for column in table_layout().features:
+    for column in layout.features:
         shares = rng.dirichlet(np.full(column.n_cells, 0.3))
         features = number_features(shares, column.kind.nullable, 6) if column.numeric else level_features(shares)
         vectors.append(features.values * np.sqrt(features.weights))
-    vectors.append(0.7 * np.eye(2))
-    return TableMoments(table_layout(), tuple(vectors), clip_norm, by_class)
+    vectors.append(0.7 * np.eye(layout.n_classes))
+    return TableMoments(layout, tuple(vectors), clip_norm, by_class)
 
 
 def encoder_of(*shape: int, pose: bool) -> ImageEncoder:
@@ -383,6 +387,10 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("second moments, by class", table_moments(1.0, 0.25), table),
         StatisticCase("second moments, by class alone", table_moments(1.0, 1.0), table),
         StatisticCase("second moments, loose", table_moments(40.0, 0.25), table, attained=0.0),
+        StatisticCase("second moments, no target", table_moments(1.0, 0.0, None), table),
+        # the constant alone is longer than C: every record is clipped
+        StatisticCase("second moments, no target, tight", table_moments(0.5, 0.0, None), table),
+        StatisticCase("second moments, no target, loose", table_moments(40.0, 0.0, None), table, attained=0.0),
         StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
         StatisticCase("items in all sets", TotalLength(BASKETS), set_rows(30)),
         StatisticCase("profiles of clusters", ClusterProfiles(BASKETS, first_item, 3, 2.0), set_rows(30)),
@@ -431,6 +439,12 @@ MECHANISMS = {
         MechanismCase("noisy_second_moment, pooled", noisy_second_moment, STATISTICS["pooled squares"], symmetric=True),
         MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
+        MechanismCase(
+            "noisy_second_moment, no target",
+            noisy_second_moment,
+            STATISTICS["second moments, no target"],
+            symmetric=True,
+        ),
         MechanismCase(
             "noisy_second_moment, by class",
             noisy_second_moment,

@@ -105,3 +105,31 @@ def test_chunks_of_any_size_add_up(monkeypatch):
     once = value_of(statistic(), data)
     monkeypatch.setattr("sfumato.methods.tables.feature_moments._WORK_BYTES", 1)
     np.testing.assert_array_equal(value_of(statistic(), data), once)
+
+
+def with_a_constant(clip_norm: float) -> TableMoments:
+    """No target, and after the features one entry √g = 0.7 that is the same for all rows."""
+    plain = statistic(clip_norm, by_class=0.0, target=None)
+    return TableMoments(plain.layout, (*plain.vectors, np.full((1, 1), 0.7)), clip_norm, 0.0)
+
+
+def test_products_with_the_constant_are_sums_of_all_rows():
+    moments, data = with_a_constant(50.0), rows()
+    cells = [column.cells(data[column.name]) for column in moments.layout.features]
+    x, value = moments.of([*cells, np.zeros(300, int)]), value_of(moments, data)[0]
+    assert (x[:, -1] == 0.7).all()
+    np.testing.assert_allclose(value[-1, :-1], 0.7 * x[:, :-1].sum(axis=0), atol=0.1)
+    np.testing.assert_allclose(value[-1, -1], 0.49 * 300, atol=0.1)
+
+
+@pytest.mark.parametrize("clip_norm", [0.3, 1.0, 50.0])
+def test_the_constant_is_clipped_with_the_rest(clip_norm):
+    """Whole numbers in arbitrary precision: the norm of n, and that the constant's square is a part of it."""
+    moments, data = with_a_constant(clip_norm), rows(60)
+    for i in range(60):
+        total = moments.zero()
+        moments.add(total, {name: column[i : i + 1] for name, column in data.items()})
+        squares = [int(s) for s in np.diagonal(total[0])]
+        assert squares[-1] > 0
+        assert sum(squares) <= 4**18
+        assert sum(int(n) ** 2 for n in total.ravel()) == sum(squares) ** 2

@@ -141,7 +141,7 @@ class TableFacts:
     def dimension(self, orders: int) -> int:
         """Return about how many entries a record's vector has: features, and an indicator for each class."""
         numbers = self.n_number_entries * (orders + 2 * (orders > 1))
-        return self.n_level_cells + numbers + (self.n_classes if self.n_classes > 1 else 0)
+        return self.n_level_cells + numbers + self.n_classes
 
 
 def table_stages(schema: Schema, target: str | None, *, marginal_share: float, level_groups: int) -> list[Stage]:
