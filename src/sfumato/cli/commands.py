@@ -46,7 +46,9 @@ COMMANDS: Mapping[str, Entry] = {
         "certificate_command",
         "Show what a release cost, and check it: epsilon is computed again from the listed events.",
     ),
-    "methods": Entry("release_commands", "methods_command", "List the methods that `fit` knows."),
+    "methods": Entry(
+        "release_commands", "methods_command", "List the methods that `fit` knows, or what can be set of one."
+    ),
     "demo": Entry(
         "release_commands",
         "demo_command",

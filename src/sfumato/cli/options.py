@@ -56,6 +56,15 @@ ClipNormOption = Annotated[
 DenoiseOption = Annotated[
     float | None, typer.Option("--denoise", metavar="S", help="Of dpmix: blur its images by S pixels, against noise.")
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="A setting of the method, see `sfumato methods NAME`; may be repeated."
+    ),
+]
+SettingsOption = Annotated[
+    Path | None, typer.Option("--settings", metavar="FILE", help="Settings of the method, in YAML or JSON.")
+]
 DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
 RowsOption = Annotated[
     int | None, typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")

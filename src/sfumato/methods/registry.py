@@ -26,7 +26,7 @@ class Method:
     Attributes:
         make: builds the synthesizer.
         about: what it is, in a sentence or two.
-        options: settings that only some methods have, as the command line names them.
+        options: settings that have a flag of their own.
         private: whether it spends a budget; if not, it takes no ε and its releases say that they are not private.
     """
 
@@ -105,28 +105,34 @@ def _loaded(plugin: Plugin) -> Method:
     return Method(found, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
 
 
-def make_synthesizer(method: str, epsilon: float | None, delta: float | None, **options: Any) -> Synthesizer:  # noqa: ANN401
+def find_method(method: str) -> Method:
+    """Return a method by its name.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
+    return METHODS[method]
+
+
+def make_synthesizer(
+    method: str, epsilon: float | None, delta: float | None, settings: Mapping[str, Any] | None = None
+) -> Synthesizer:
     """Return the synthesizer of a method.
 
     Args:
         method: its name.
         epsilon: ε; None for a method without noise.
         delta: δ, or None for the default.
-        options: settings that were chosen; None is one that was not.
+        settings: arguments of its class.
 
     Raises:
-        ConfigError: no such method, an option that it does not have, or an ε too many or too few.
+        ConfigError: no such method, a setting outside its domain, or an ε too many or too few.
     """
-    if method not in METHODS:
-        raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
-    chosen = METHODS[method]
+    chosen = find_method(method)
     if chosen.private and epsilon is None:
         raise ConfigError(f"Expected --epsilon for the method {method}, got none.")
     if not chosen.private and epsilon is not None:
         raise ConfigError(f"Expected no --epsilon for the method {method}, which has no noise, got {epsilon:g}.")
-    given = {name: value for name, value in options.items() if value is not None}
-    foreign = sorted(given.keys() - chosen.options)
-    if foreign:
-        option = foreign[0].replace("_", "-")
-        raise ConfigError(f"Expected no --{option} for the method {method}, which has none. Leave it out.")
-    return chosen.make(epsilon=NonPrivate() if epsilon is None else epsilon, delta=delta, **given)
+    return chosen.make(epsilon=NonPrivate() if epsilon is None else epsilon, delta=delta, **(settings or {}))
