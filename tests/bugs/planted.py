@@ -539,8 +539,8 @@ BUGS = [
     PlantedBug(
         "search: every fit draws the same noise",
         TUNING,
-        "fit = Fit(records, ledger, noise, self.rows,",
-        "fit = Fit(records, ledger, SeededNoise(7), self.rows,",
+        "fit = Fit(records, Account(ledger, noise), self.rows,",
+        "fit = Fit(records, Account(ledger, SeededNoise(7)), self.rows,",
         f"{SEARCHES} -k law",
     ),
     PlantedBug(
@@ -553,8 +553,8 @@ BUGS = [
     PlantedBug(
         "search: a score without noise",
         TUNING,
-        "stage=SCORE_STAGE, ledger=once, noise=noise)",
-        "stage=SCORE_STAGE, ledger=once, noise=NoNoise())",
+        "Account(once, noise).measure(SCORE_STAGE,",
+        "Account(once, NoNoise()).measure(SCORE_STAGE,",
         f"{SEARCHES} -k choice",
     ),
     PlantedBug(
@@ -568,12 +568,14 @@ BUGS = [
         f"{SEARCHES} -k choice",
     ),
     PlantedBug(
-        "search: a score bought by each fit, charged once",
+        "search: the best by an un-noised score": (
+        "\n\nfrom sfumato.mechanisms.queries import Noisy\nfrom sfumato.records.engine import reduce\n"
+    ),
+    "search: a score bought by each fit, charged once",
         TUNING,
         SCORED,
         "once = Ledger(Plan(self.plans[0].parts[0]), None)\n"
-        "            counts = noisy_histogram(reduce(PairCounts(layout), records), stage=SCORE_STAGE, ledger=once, "
-        "noise=noise)\n"
+        "            counts = Account(once, noise).measure(SCORE_STAGE, PairCounts(layout), records)\n"
         f"            {SCORED}",
         f"{SEARCHES} -k same",
     ),

@@ -1,6 +1,7 @@
 """What other packages declare is found by name, loaded when it is asked for, and never stands in for ours."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import sfumato
 from fixtures import tables
 from fixtures.packages import install
-from sfumato import entry_points
+from sfumato import entry_points, plugins
 from sfumato.errors import ConfigError, PluginWarning, ReleaseError
 from sfumato.methods.registry import METHODS, OWN, make_synthesizer
 from sfumato.release.samplers import SAMPLERS, build_sampler
@@ -238,3 +239,10 @@ def test_a_class_of_no_package(monkeypatch):
     assert entry_points.package_of(kind) is None
     assert not entry_points.is_ours(kind)
     assert entry_points.is_ours(sfumato.ConditionalGaussian)
+
+
+def test_all_that_an_author_may_import_is_described():
+    page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
+    named = set(re.findall(r"`(\w+)`", page.partition("## Names")[2]))
+    assert named - {"sfumato"} == set(plugins.__all__)
+    assert all(hasattr(plugins, name) for name in plugins.__all__)
