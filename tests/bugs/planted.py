@@ -647,5 +647,6 @@ HELPERS = {
     "    return {'class_shares': np.maximum(counts, 1) / np.maximum(counts, 1).sum()}\n",
     "Poisson samples charged, records shuffled and dealt out": "\n\nimport itertools\n_DEALT = itertools.count()\n",
     "search: a score without noise": "\n\nfrom sfumato.mechanisms.noise import NoNoise\n",
+    "search: the best by an un-noised score": "\n\nfrom sfumato.records.engine import reduce\n",
     "search: a score bought by each fit, charged once": "\n\nfrom sfumato.privacy.ledger import Ledger\n",
 }
