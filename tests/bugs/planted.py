@@ -568,10 +568,7 @@ BUGS = [
         f"{SEARCHES} -k choice",
     ),
     PlantedBug(
-        "search: the best by an un-noised score": (
-        "\n\nfrom sfumato.mechanisms.queries import Noisy\nfrom sfumato.records.engine import reduce\n"
-    ),
-    "search: a score bought by each fit, charged once",
+        "search: a score bought by each fit, charged once",
         TUNING,
         SCORED,
         "once = Ledger(Plan(self.plans[0].parts[0]), None)\n"

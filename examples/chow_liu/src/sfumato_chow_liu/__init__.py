@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from sfumato import plugins
-from sfumato.plugins import ConfigError, Fitted, Grid, ReleaseError, Stage, noisy_histogram, project_to_simplex, reduce
+from sfumato.plugins import ConfigError, Fitted, Grid, ReleaseError, Stage, project_to_simplex
 
 PAIRS, MOST_CELLS = "counts of pairs of cells", 2**22
 
@@ -60,7 +60,7 @@ class ChowLiu(plugins.Synthesizer):
 
     def run(self, fit):
         statistic, names = self.counts(fit.data.schema), fit.data.schema.released
-        noisy = noisy_histogram(reduce(statistic, fit.data), stage=PAIRS, ledger=fit.ledger, noise=fit.noise)
+        noisy = fit.measure(PAIRS, statistic)
         alone, joints, costs = len(names), {}, np.zeros((len(names) + 1, len(names) + 1))
         total = max(noisy.value.sum() / len(statistic.shapes), 1.0)  # n_public need not be the number of records
         tables = np.split(noisy.value / total, statistic.ends[:-1])
