@@ -14,6 +14,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy, noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.mechanisms.sampling import poisson_members
+from sfumato.mechanisms.statistics import ClippedSum, Counts, NonNegativeSum, OuterProducts
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import Exact, Rows, Statistic, reduce
 from sfumato.records.private import PrivateData
@@ -23,8 +24,10 @@ from sfumato.schema.schema import Schema
 
 __all__ = [
     "Chunk",
+    "ClippedSum",
     "ColumnGrid",
     "ConfigError",
+    "Counts",
     "DataError",
     "Exact",
     "Fit",
@@ -32,6 +35,8 @@ __all__ = [
     "Format",
     "Grid",
     "Noisy",
+    "NonNegativeSum",
+    "OuterProducts",
     "Plan",
     "PrivateData",
     "ReleaseError",

@@ -156,7 +156,7 @@ BUGS = {  # what the attack says, and the changes of the source
         "depends on more",
         (
             "        total = ",
-            "        exact = reduce(statistic, fit.data).open_in_mechanism()\n"
+            "        exact = plugins.reduce(statistic, fit.data).open_in_mechanism()\n"
             "        own = exact + fit.noise.gaussian(exact.shape, noisy.noise_std)\n        total = ",
         ),
         ("np.split(noisy.value / total", "np.split(own / total"),
