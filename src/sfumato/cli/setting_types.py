@@ -23,7 +23,7 @@ Flat: TypeAlias = Mapping[str, Any]  # dotted names → values as they were writ
 _NOTHING = ("none", "null")
 _TRUTHS = {"true": True, "false": False}
 _OF_EVERY_METHOD = ("epsilon", "delta")  # flags of their own
-_KINDS = {bool: "true or false", int: "whole number", float: "number", str: "text", np.ndarray: "list of lists"}
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", np.ndarray: "a list of lists"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,9 @@ class Setting:
     def form(self) -> str:
         """What its values look like, in words."""
         forms = [*self.types, *self.words]
-        forms += [f"{_KINDS[get_args(kind)[0]]}s, a list" if get_args(kind) else _KINDS[kind] for kind in self.kinds]
+        for kind in self.kinds:
+            of = get_args(kind)
+            forms.append(f"a list, each {_KINDS[of[0]]}" if of else _KINDS[kind])
         return " or ".join([*forms, *(["none"] if self.optional else [])])
 
     @property
@@ -74,13 +76,14 @@ def settings_of(owner: Any) -> dict[str, Setting]:  # noqa: ANN401 - a dataclass
     }
 
 
-def read_settings(owner: Any, flat: Flat, what: str) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
+def read_settings(owner: Any, flat: Flat, what: str, before: str = "") -> dict[str, Any]:  # noqa: ANN401 - a dataclass
     """Return the arguments that values by name stand for.
 
     Args:
         owner: the class of a method, or a type that a setting can be.
         flat: dotted names → values, of their types or as text.
         what: how messages call the owner, such as "the method p3gm".
+        before: what names are written with before them, such as "prior.".
 
     Raises:
         ConfigError: a name that there is not, or a value that it cannot have.
@@ -92,12 +95,12 @@ def read_settings(owner: Any, flat: Flat, what: str) -> dict[str, Any]:  # noqa:
         first, dot, rest = name.partition(".")
         if first not in known or (dot and not known[first].types):
             listed = ", ".join(_names(known)) or "which has none"
-            raise ConfigError(f"Expected settings of {what}, {listed}, got {name!r}.")
+            raise ConfigError(f"Expected settings of {what}, {listed}, got {before + name!r}.")
         if dot:
             inner.setdefault(first, {})[rest] = value
         else:
             plain[first] = value
-    found = {name: read_value(known[name], plain[name], name) for name in plain}
+    found = {name: read_value(known[name], plain[name], before + name) for name in plain}
     for name in [*plain, *(name for name in inner if name not in plain)]:
         if name not in plain or isinstance(found[name], type):
             chosen = found[name] if name in plain else _implied(known[name])
@@ -130,7 +133,7 @@ def _implied(setting: Setting) -> type:
 
 def _made(chosen: type, setting: Setting, inner: Flat) -> Any:  # noqa: ANN401 - of the chosen type
     word = next(word for word, made in setting.types.items() if made is chosen)
-    arguments = read_settings(chosen, inner, f"{setting.name}={word}") if inner else {}
+    arguments = read_settings(chosen, inner, f"{setting.name}={word}", f"{setting.name}.") if inner else {}
     missing = [name for name, entry in settings_of(chosen).items() if entry.required and name not in arguments]
     if missing:
         needed = ", ".join(f"{setting.name}.{name}" for name in missing)

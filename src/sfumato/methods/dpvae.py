@@ -21,6 +21,7 @@ from sfumato.methods.nets.decoding import (
     map_records,
     marginal_stages,
     nominal_budget,
+    require_device,
     require_heads,
     require_networks,
     sampler_of,
@@ -72,10 +73,11 @@ class DPVAE(Synthesizer):
         for name in ("epochs", "learning_rate", "clip_norm"):
             require_positive(**{name: getattr(self, name)})
         require_heads(self.heads)
+        require_device(self.device)
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """Return the one stage."""
-        require_networks()
+        require_networks(self.device)
         require_single_records(1 if schema.unit is None else schema.unit.max_rows)
         assert n_public is not None  # needs_declared_rows
         probability, n_steps = schedule(n_public, self.batch_size, self.epochs)

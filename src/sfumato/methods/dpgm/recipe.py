@@ -39,6 +39,7 @@ from sfumato.methods.nets.decoding import (
     map_records,
     marginal_stages,
     nominal_budget,
+    require_device,
     require_networks,
     schedule,
 )
@@ -115,6 +116,7 @@ class DPGM(Synthesizer):
             require_integer(at_least=1, **{name: getattr(self, name)})
         if require_integer(at_least=2, n_features=self.n_features) % 2:
             raise ConfigError(f"Expected n_features to be even, got n_features={self.n_features!r}.")
+        require_device(self.device)
         if not isinstance(self.clip_norm, AdaptiveClip):
             require_positive(clip_norm=self.clip_norm)
         if not (np.isfinite(self.class_distance) and self.class_distance >= 0):
@@ -133,7 +135,7 @@ class DPGM(Synthesizer):
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """Return the stages; see the module's docstring."""
-        require_networks()
+        require_networks(self.device)
         require_single_records(1 if schema.unit is None else schema.unit.max_rows)
         assert n_public is not None  # needs_declared_rows
         sets = _holds_sets(schema)

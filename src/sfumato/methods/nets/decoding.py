@@ -8,6 +8,7 @@ marginals        G(σ)   one-hot(cell) per column   → ranks of numbers, shares
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -164,16 +165,31 @@ def require_heads(heads: str) -> None:
         raise ConfigError(f"Expected heads to be 'squared' or 'native', got heads={heads!r}.")
 
 
-def require_networks() -> None:
-    """Refuse to go on without torch, before any budget is spent.
+def require_device(device: str) -> None:
+    """Refuse what is no name of a device.
 
     Raises:
-        ConfigError: torch is not installed.
+        ConfigError: neither "cpu" nor "cuda", or "cuda:" and a number.
+    """
+    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(?::\d+)?", device):
+        raise ConfigError(f"Expected device to be 'cpu' or 'cuda', got device={device!r}.")
+
+
+def require_networks(device: str) -> None:
+    """Refuse to go on without torch or without the device, before any budget is spent.
+
+    Raises:
+        ConfigError: torch is not installed, or sees no such device.
     """
     if importlib.util.find_spec("torch") is None:
         raise ConfigError(
             "Expected torch for a method with networks, got none. Install it: pip install 'sfumato[nets]'."
         )
+    if device != "cpu":
+        import torch
+
+        if int(device.partition(":")[2] or 0) >= torch.cuda.device_count():
+            raise ConfigError(f"Expected a device that torch sees here, got device={device!r}. Use 'cpu'.")
 
 
 def nominal_budget(epsilon: float | NonPrivate, delta: float | None, n_public: int) -> PrivacyBudget:

@@ -35,6 +35,7 @@ from sfumato.methods.nets.decoding import (
     map_records,
     marginal_stages,
     nominal_budget,
+    require_device,
     require_heads,
     require_networks,
     sampler_of,
@@ -120,6 +121,7 @@ class P3GM(Synthesizer):
         if self.record_norm is not None:
             require_positive(record_norm=self.record_norm)
         require_heads(self.heads)
+        require_device(self.device)
         if not isinstance(self.prior, Mixture | ByClass):
             raise ConfigError(f"Expected prior to be Mixture(...) or ByClass(), got prior={self.prior!r}.")
         if not isinstance(self.start, Random | PrincipalAxes):
@@ -189,7 +191,7 @@ class P3GM(Synthesizer):
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """Return the four stages; see the module's docstring."""
-        require_networks()
+        require_networks(self.device)
         require_single_records(1 if schema.unit is None else schema.unit.max_rows)
         assert n_public is not None  # needs_declared_rows
         probability, n_steps = schedule(n_public, self.batch_size, self.epochs)
