@@ -29,7 +29,7 @@ def test_examples(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     "name",
-    ["PrivacyBudget", "NonPrivate", "Schema", "schema.schema.Unit", "columns.set_kind.ItemSet", "create_ledger",
+    ["PrivacyBudget", "NonPrivate", "Schema", "Unit", "columns.ItemSet", "create_ledger",
      "evaluate.total_variation", "evaluate.nearest_rows", "evaluate.correlation_differences", "evaluate.over_runs",
      "estimators.DPGaussianMixture"],
 )  # fmt: skip
@@ -42,7 +42,7 @@ def test_what_the_interface_shows_has_an_example_that_runs(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["Categorical", "Ordinal", "Boolean", "Integer", "Continuous", "DateTime", "Image"])
 def test_every_kind_has_an_example(kind: str) -> None:
-    assert ">>> " in (getattr(importlib.import_module("sfumato.columns.kinds"), kind).__doc__ or "")
+    assert ">>> " in (getattr(importlib.import_module("sfumato.columns"), kind).__doc__ or "")
 
 
 def test_an_example_that_is_wrong_is_found() -> None:

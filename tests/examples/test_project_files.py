@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+import sfumato
+
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 YAML = sorted([*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"])
@@ -83,7 +85,7 @@ def test_every_dependency_has_a_version_that_was_tested() -> None:
 
 
 def test_one_version_everywhere() -> None:
-    version = PROJECT["project"]["version"]
+    version = sfumato.__version__
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     heading = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
     assert heading is not None

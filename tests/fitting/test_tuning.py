@@ -10,6 +10,7 @@ from dp_accounting.rdp import RdpAccountant
 from fixtures import tables
 from sfumato import P3GM, ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger, tune
 from sfumato.errors import BudgetExceededError, ConfigError
+from sfumato.fitting import account as accounts
 from sfumato.fitting import tuning
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import PrivacyBudget
@@ -106,7 +107,7 @@ def test_all_is_charged_before_the_first_repetition_and_once(ledger, monkeypatch
     monkeypatch.setattr(ConditionalGaussian, "run", looking)
     reduced = []
     monkeypatch.setattr(
-        tuning, "reduce", lambda *a, real=tuning.reduce: reduced.append(len(read_ledger(ledger).fits)) or real(*a)
+        accounts, "reduce", lambda *a, real=accounts.reduce: reduced.append(len(read_ledger(ledger).fits)) or real(*a)
     )
     release = search(ledger=ledger, seed=None)
     assert seen == [[("tune", "running", Repetitions(10))]] * 3

@@ -61,7 +61,7 @@ class TestMethods:
         assert METHODS["other"].private
         assert make_synthesizer("other", 2.0, None).epsilon == 2.0
         with pytest.raises(ConfigError, match="--purpose"):
-            make_synthesizer("other", 2.0, None, purpose="training")
+            make_synthesizer("other", 2.0, None, {"purpose": "training"})
 
     def test_without_it_the_name_is_unknown(self):
         assert "other" not in METHODS

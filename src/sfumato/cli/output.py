@@ -26,11 +26,11 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))  # noqa: T201
 
 
-def print_table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Print a table to standard output."""
+def print_table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], *, whole: bool = False) -> None:
+    """Print a table to standard output; with `whole`, names in its first column are not broken into lines."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
-    for name in header:
-        table.add_column(name, overflow="fold")
+    for place, name in enumerate(header):
+        table.add_column(name, overflow="fold", no_wrap=whole and place == 0)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     results.print(table)

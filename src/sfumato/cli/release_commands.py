@@ -339,7 +339,9 @@ def _show_settings(method: str, json_output: bool) -> None:
         )
         for entry in found
     )
-    print_table("Settings, for --set KEY=VALUE or a file", ["setting", "type", "default", "what it is"], rows)
+    print_table(
+        "Settings, for --set KEY=VALUE or a file", ["setting", "type", "default", "what it is"], rows, whole=True
+    )
 
 
 def demo_command(

@@ -70,7 +70,7 @@ def total_variation(real: object, synthetic: object, *, schema: SchemaLike, k: i
     Example:
         >>> import pandas as pd
         >>> from sfumato import Schema
-        >>> from sfumato.columns.kinds import Boolean
+        >>> from sfumato.columns import Boolean
         >>> schema = Schema(columns={"member": Boolean()})
         >>> real = pd.DataFrame({"member": [True, True, True, False]})
         >>> total_variation(real, pd.DataFrame({"member": [True, False]}), schema=schema, k=1)
@@ -199,7 +199,7 @@ def correlation_differences(real: object, synthetic: object, *, schema: SchemaLi
     Example:
         >>> import pandas as pd
         >>> from sfumato import Schema
-        >>> from sfumato.columns.kinds import Integer
+        >>> from sfumato.columns import Integer
         >>> schema = Schema(columns={name: Integer(lower=0, upper=3) for name in ("a", "b")})
         >>> real = pd.DataFrame({"a": [0, 1, 2, 3], "b": [0, 1, 2, 3]})
         >>> found = correlation_differences(real, pd.DataFrame({"a": [0, 1, 2, 3], "b": [3, 2, 1, 0]}), schema=schema)

@@ -61,7 +61,7 @@ def nearest_rows(
     Example:
         >>> import pandas as pd
         >>> from sfumato import Schema
-        >>> from sfumato.columns.kinds import Integer
+        >>> from sfumato.columns import Integer
         >>> schema = Schema(columns={"age": Integer(lower=0, upper=120)})
         >>> real = pd.DataFrame({"age": [20, 30, 40, 50, 60, 70]})
         >>> nearest_rows(real, pd.DataFrame({"age": [30, 35]}), schema=schema)["identical"]

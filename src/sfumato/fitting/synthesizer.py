@@ -143,7 +143,7 @@ class Synthesizer(ABC):
 
         Example:
             >>> from sfumato import ConditionalGaussian, Schema
-            >>> from sfumato.columns.kinds import Boolean, Integer
+            >>> from sfumato.columns import Boolean, Integer
             >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
             >>> [stage.name for stage in ConditionalGaussian(epsilon=1.0).plan(schema, target="member").stages]
             ['marginals', 'second moments by class']

@@ -142,7 +142,7 @@ class Release:
         Example:
             >>> import pandas as pd
             >>> from sfumato import ConditionalGaussian, Schema
-            >>> from sfumato.columns.kinds import Boolean, Integer
+            >>> from sfumato.columns import Boolean, Integer
             >>> frame = pd.DataFrame({"age": [30, 40, 50, 60] * 250, "member": [True, False] * 500})
             >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=1_000)
             >>> release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema)

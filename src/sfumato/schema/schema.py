@@ -41,7 +41,7 @@ class Unit:
         max_rows: the most rows of one unit that are used.
 
     Example:
-        >>> from sfumato.columns.kinds import Identifier, Integer
+        >>> from sfumato.columns import Identifier, Integer
         >>> columns = {"patient": Identifier(), "days": Integer(lower=0, upper=365)}
         >>> Schema(columns=columns, unit=Unit(column="patient", max_rows=3)).protects
         {'name': 'patient', 'max_rows': 3}
@@ -67,7 +67,7 @@ class Schema:
         missing: text that stands for no value, in columns stored as text.
 
     Example:
-        >>> from sfumato.columns.kinds import Boolean, Integer
+        >>> from sfumato.columns import Boolean, Integer
         >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
         >>> schema.released
         ('age', 'member')
