@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato import errors as errors
     from sfumato import estimators as estimators
     from sfumato import evaluate as evaluate
+    from sfumato import plugins as plugins
     from sfumato import report as report
     from sfumato import settings as settings
     from sfumato._version import __version__
@@ -70,7 +71,7 @@ else:  # a type checker should not take every name for one of ours
         "train_on_mixtures": "sfumato.models.mixed_training",
         "tune": "sfumato.fitting.tuning",
     }
-    _ROOMS = ("audit", "columns", "demo", "errors", "estimators", "evaluate", "report", "settings")
+    _ROOMS = ("audit", "columns", "demo", "errors", "estimators", "evaluate", "plugins", "report", "settings")
     # attributes of before, beside names that import: what documented names began with → what to import for them
     _OF_BEFORE = {
         "data": "sfumato.data",

@@ -12,6 +12,7 @@ import sfumato
 from fixtures import tables
 from fixtures.packages import install
 from sfumato import entry_points, plugins
+from sfumato.cli.settings import make_method
 from sfumato.errors import ConfigError, PluginWarning, ReleaseError
 from sfumato.methods.registry import METHODS, OWN, make_synthesizer
 from sfumato.release.samplers import SAMPLERS, build_sampler
@@ -61,7 +62,7 @@ class TestMethods:
         assert METHODS["other"].private
         assert make_synthesizer("other", 2.0, None).epsilon == 2.0
         with pytest.raises(ConfigError, match="--purpose"):
-            make_synthesizer("other", 2.0, None, {"purpose": "training"})
+            make_method("other", 2.0, None, {}, purpose="training")
 
     def test_without_it_the_name_is_unknown(self):
         assert "other" not in METHODS

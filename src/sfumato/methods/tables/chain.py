@@ -37,12 +37,15 @@ class Effort:
         rounds: most steps of a column's fit.
         rows: that are simulated.
         low_rank: whether what all columns share is kept before blocks are shrunk.
+        least_variance: of a moment, whatever its noise. Simulated rows are not the records: where their features cannot
+            have moments of so many columns exactly, weights would grow without end.
     """
 
     slack: float
     rounds: int
     rows: int
     low_rank: bool
+    least_variance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +247,8 @@ def _fit_column(
         return tilts, np.zeros((1, values.shape[1], kept.size))
     rows = SimulatedRows(np.ascontiguousarray(simulated.features[:, kept]), simulated.classes)
     groups = np.unique(moments.groups[block][:, kept], return_inverse=True)[1].reshape(-1, kept.size)
-    wanted = Moments(moments.means[block][:, kept], moments.spreads[block][:, kept], groups)
+    spreads = np.maximum(moments.spreads[block][:, kept], effort.least_variance)
+    wanted = Moments(moments.means[block][:, kept], spreads, groups)
     scores = np.flatnonzero(column.features.kinds == SCORE)
     score = int(scores[0]) if scores.size else None
     weights, tilts = fit_softmax(rows, wanted, values, table, slack=effort.slack, rounds=effort.rounds, score=score)
@@ -292,7 +296,8 @@ def _fit_classes(
             continue
         members = rows.classes == c
         own = SimulatedRows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))
-        wanted = Moments(predicted[c] + deviations[c], spreads[c], groups)
+        spread = np.maximum(spreads[c], effort.least_variance / shares[c])
+        wanted = Moments(predicted[c] + deviations[c], spread, groups)
         added, own_tilts = fit_softmax(
             own,
             wanted,

@@ -89,6 +89,7 @@ _SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
 _MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
 _ROUNDS, _ROUNDS_WITHOUT_NOISE = 60, 200
 _SLACK = 0.5
+_LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
 _SEED = 0
 
 
@@ -212,8 +213,8 @@ class Settings:
         by_class = _by_class(facts, entry)
         if entry < _FAINT:
             resolution = _fitting(Resolution(_RUNS_WITHOUT_NOISE, _MOST_ORDERS, level_groups, weights), facts, by_class)
-            slack = 0.0 if fit.noise.silent else _SLACK
-            effort = Effort(slack, _ROUNDS_WITHOUT_NOISE, simulated or _SIMULATED_WITHOUT_NOISE, low_rank=False)
+            rows, least = simulated or _SIMULATED_WITHOUT_NOISE, _LEAST_VARIANCE / fit.n_public
+            effort = Effort(_SLACK, _ROUNDS_WITHOUT_NOISE, rows, low_rank=False, least_variance=least)
             return cls(_CELLS_WITHOUT_NOISE, True, entry, resolution, by_class, effort)
         counts_std = (
             plan[MARGINALS].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
