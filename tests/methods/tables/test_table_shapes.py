@@ -152,3 +152,17 @@ def test_constants_stay_constants_without_noise():
     # of a target, a class without records is kept at one: see `released_counts`
     frame, _, _, rows = sampled(constants, None, False)
     pd.testing.assert_frame_equal(rows.drop_duplicates().reset_index(drop=True), frame.head(1), check_dtype=False)
+
+
+def test_without_noise_weights_stay_bounded_where_rows_cannot_have_the_moments():
+    """Of 150 records in 30 columns many combinations are missing: weights that say so exactly grow without end."""
+    draw = rng()
+    scores = draw.standard_normal((150, 4)) @ draw.standard_normal((4, 30)) + 0.5 * draw.standard_normal((150, 30))
+    frame = pd.DataFrame({f"c{j}": np.digitize(scores[:, j], [-1.5, 0, 1]).astype(str) for j in range(30)})
+    schema = Schema(columns={name: Categorical(categories=("0", "1", "2", "3")) for name in frame}, rows=150)
+    release = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=2_000).fit(frame, schema=schema, seed=0)
+    assert np.abs(release.parameters["weights"]).max() < 20
+    drawn = release.sample(20_000, seed=0)
+    for name in frame:
+        shares, found = (rows[name].value_counts(normalize=True).reindex(list("0123")) for rows in (frame, drawn))
+        assert (shares.fillna(0) - found.fillna(0)).abs().sum() / 2 < 0.012, name
