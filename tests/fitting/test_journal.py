@@ -246,15 +246,36 @@ def test_two_releases_without_a_descent_are_kept_too(tmp_path, monkeypatch):
         np.testing.assert_array_equal(array, again.parameters[name])
 
 
-def test_what_stands_after_a_new_release_is_never_told_from_the_file():
+def test_what_stands_after_a_new_release_is_never_told_from_the_file(tmp_path):
     """Else an early release that was not kept would be drawn twice."""
-    kept = Journal(None, {})
-    kept.read = {"second": arrays_of(Noisy(np.zeros(()), 1.0))}.get
+    kept = Journal(tmp_path / "checkpoint", {})
+    kept.write("second", None, arrays_of(Noisy(np.zeros(()), 1.0)))
     plan = Plan([Stage(name=n, noise_multiplier=1.0, replace_distance=1.0) for n in ("first", "second")])
     account = Account(Ledger(plan, None), NoNoise(), kept)
     account.measure("first", RowCount(), FakeRecords([{"x": np.zeros(3)}]))
     with pytest.raises(LedgerError, match="in the checkpoint, too"):
         account.measure("second", RowCount(), FakeRecords([{"x": np.zeros(3)}]))
+
+
+@pytest.mark.parametrize("name", ["counts", "counts/by class", "a#2", "50 %", "é"])
+def test_any_name_of_a_stage_is_found_again(tmp_path, name):
+    """One that was not found would be drawn a second time, at one charge."""
+    plan = Plan([Stage(name=name, noise_multiplier=1.0, replace_distance=1.0, count=2)])
+    records = FakeRecords([{"x": np.zeros(3)}])
+
+    def measured():
+        account = Account(Ledger(plan, None), SecureNoise(), Journal(tmp_path / "checkpoint", {}))
+        return [float(account.measure(name, RowCount(), records).value) for _ in range(2)]
+
+    first = measured()
+    assert first[0] != first[1]
+    assert measured() == first
+
+
+def test_a_stage_of_samples_is_not_measured_on_all_records():
+    plan = Plan([Stage(name="s", noise_multiplier=1.0, replace_distance=1.0, sampling_probability=0.01)])
+    with pytest.raises(LedgerError, match="stage of all records"):
+        Account(Ledger(plan, None), NoNoise()).measure("s", RowCount(), FakeRecords([{"x": np.zeros(3)}]))
 
 
 def test_it_holds_no_record(tmp_path, monkeypatch):

@@ -60,21 +60,27 @@ class Account:
             The noisy statistic: as kept by an interrupted fit, or drawn now.
 
         Raises:
-            LedgerError: the plan has another stage next, or a smaller replace distance. Nothing was released.
+            LedgerError: the plan has another stage next, a smaller replace distance, or samples of the records.
+                Nothing was released.
         """
+        planned = self.plan[stage]
+        if planned.inclusion is not None:
+            raise LedgerError(
+                f"Expected a stage of all records to measure, got {stage!r}, planned for samples of them."
+            )
         self._measured[stage] += 1
-        key = stage if self.plan[stage].count == 1 else f"{stage} {self._measured[stage]}"
+        event = None if planned.count == 1 else self._measured[stage]
         release = noisy_second_moment if isinstance(statistic, OuterProducts) else noisy_sum
 
         def draw() -> Arrays:
             exact = reduce(statistic, records)
             return arrays_of(release(exact, stage=stage, ledger=self.ledger, noise=self.noise))
 
-        return noisy_of(self._kept(key, stage, 1, draw))
+        return noisy_of(self._kept(stage, event, 1, draw))
 
     def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
         """Return what all events of a stage released: as kept, or made now, by a function that charges them."""
-        return self._kept(stage, stage, self.plan[stage].count, make)
+        return self._kept(stage, None, self.plan[stage].count, make)
 
     def descent(self, stage: str) -> Progress:
         """Return the progress of a descent that is one stage.
@@ -86,11 +92,11 @@ class Account:
             self._refuse_new_draws(stage)
         return self.journal.descent(stage)
 
-    def _kept(self, key: str, stage: str, count: int, make: Callable[[], Arrays]) -> Arrays:
-        kept = self.journal.read(key)
+    def _kept(self, stage: str, event: int | None, count: int, make: Callable[[], Arrays]) -> Arrays:
+        kept = self.journal.read(stage, event)
         if kept is None:
             made = make()
-            self.journal.write(key, made)
+            self.journal.write(stage, event, made)
             return made
         self._refuse_new_draws(stage)
         self.ledger.replay(stage, count)
@@ -102,7 +108,7 @@ class Account:
         if sum(count for _, count in self.ledger.charged) > self._replayed:
             raise LedgerError(
                 f"Expected all that was released before stage {stage!r} in the checkpoint, too. A method that keeps "
-                "checkpoints measures through `fit.measure`; one that does not says `resumable = False`."
+                "checkpoints (`resumable = True`) measures through `fit.measure` alone."
             )
 
 

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, final
+from urllib.parse import quote, unquote
 
 import numpy as np
 import safetensors
@@ -58,7 +59,7 @@ class Journal:
         self._path = None if path is None else Path(path)
         self._identity = _digest(identity)
         self.charge: str | None = None  # the charge in a data set's ledger under which the fit began
-        self._stages: dict[str, Arrays] = {}
+        self._stages: dict[tuple[str, int | None], Arrays] = {}
         self._descents: dict[str, tuple[int, Arrays]] = {}
         if self._path is None:
             return
@@ -67,14 +68,14 @@ class Journal:
         else:
             refuse_existing(self._path, overwrite=False)
 
-    def read(self, name: str) -> Arrays | None:
+    def read(self, stage: str, event: int | None = None) -> Arrays | None:
         """Return what a stage released, or one of its events, if it is kept."""
-        return self._stages.get(name)
+        return self._stages.get((stage, event))
 
-    def write(self, name: str, arrays: Arrays) -> None:
+    def write(self, stage: str, event: int | None, arrays: Arrays) -> None:
         """Keep what a stage released, or one of its events."""
         if self.active:  # else nothing is held twice
-            self._stages[name] = arrays
+            self._stages[stage, event] = {name: np.array(array) for name, array in arrays.items()}
             self._write()
 
     def descent(self, stage: str) -> Progress:
@@ -98,8 +99,10 @@ class Journal:
     def _write(self) -> None:
         if self._path is None:
             return
-        arrays = {f"stage/{s}/{name}": a for s, kept in self._stages.items() for name, a in kept.items()}
-        arrays |= {f"descent/{s}/{name}": a for s, (_, kept) in self._descents.items() for name, a in kept.items()}
+        arrays = {f"stage/{_key(*s)}/{name}": a for s, kept in self._stages.items() for name, a in kept.items()}
+        arrays |= {
+            f"descent/{_key(s)}/{name}": a for s, (_, kept) in self._descents.items() for name, a in kept.items()
+        }
         steps = json.dumps({s: step for s, (step, _) in self._descents.items()})
         header = {"format": f"sfumato checkpoint {_FORMAT}", "identity": self._identity, "steps": steps}
         if self.charge is not None:
@@ -134,7 +137,8 @@ class Journal:
             self._descents = {stage: (step, {}) for stage, step in steps.items()}
             for name, array in arrays.items():
                 kind, stage, key = name.split("/", 2)
-                (self._stages.setdefault(stage, {}) if kind == "stage" else self._descents[stage][1])[key] = array
+                place = _place(stage)
+                (self._stages.setdefault(place, {}) if kind == "stage" else self._descents[place[0]][1])[key] = array
             sound = all(step > 0 for step in steps.values())
         except (KeyError, ValueError, TypeError, AttributeError):
             sound = False
@@ -198,6 +202,16 @@ def written_out(setting: object) -> str:
         return repr(setting)
     content = hashlib.sha256(np.ascontiguousarray(setting).tobytes()).hexdigest()
     return f"array({setting.shape}, {setting.dtype.str}, sha256 {content})"
+
+
+def _key(stage: str, event: int | None = None) -> str:
+    """Return the name of a stage, or of one of its events, in the file: whatever it is called, without `/` and `#`."""
+    return quote(stage, safe=" ,") + ("" if event is None else f"#{event}")
+
+
+def _place(key: str) -> tuple[str, int | None]:
+    stage, _, event = key.partition("#")
+    return unquote(stage), int(event) if event else None
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

@@ -89,7 +89,7 @@ class Synthesizer(ABC):
     """
 
     method: ClassVar[str]
-    resumable: ClassVar[bool] = True  # whether all that is released goes through the account, which can keep it
+    resumable: ClassVar[bool] = False  # whether all that is released goes through the account, which can keep it
     needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
     makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
     discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table

@@ -69,7 +69,8 @@ class ClippedSum(ABC):
 class OuterProducts(NonNegativeSum):
     """Outer products of vectors clipped to the norm `clip_norm`, symmetric matrices as `svec`.
 
-    Several matrices in one array: weights that are not negative, their squares adding up to at most 1.
+    The sum has to be symmetric: its upper triangle is all that is read. Several matrices in one array: weights that are
+    not negative, their squares adding up to at most 1.
     """
 
     clip_norm: float

@@ -84,7 +84,6 @@ class DPMix(Synthesizer):
     method: ClassVar[str] = "dpmix"
     needs_declared_rows: ClassVar[bool] = True
     makes_model: ClassVar[bool] = False
-    resumable: ClassVar[bool] = False
 
     mixture_degree: int | AutoDegree = field(default_factory=AutoDegree)
     n_mixtures: int | None = None

@@ -49,6 +49,7 @@ class ConditionalGaussian(Synthesizer):
     """
 
     method: ClassVar[str] = "gaussian"
+    resumable: ClassVar[bool] = True
     discovers: ClassVar[bool] = True
 
     marginal_share: float = 0.4

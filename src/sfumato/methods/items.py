@@ -68,6 +68,7 @@ class IndependentItems(Synthesizer):
     """
 
     method: ClassVar[str] = "independent-items"
+    resumable: ClassVar[bool] = True
 
     def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
         """One release."""

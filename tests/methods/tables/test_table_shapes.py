@@ -123,8 +123,9 @@ def test_tables_of_any_shape_fit_and_sample(make, epsilon, target):
     assert list(rows.columns) == list(frame.columns)
     assert_within(kinds, rows)
     if epsilon is None:
+        many = release.sample(20_000, seed=1)  # of 2,000, the share itself varies by .011
         for name in frame:
-            assert abs(rows[name].isna().mean() - frame[name].isna().mean()) < 0.02, name
+            assert abs(many[name].isna().mean() - frame[name].isna().mean()) < 0.015, name
     first = {name: None if pd.isna(rows[name][0]) else rows[name][0] for name in list(frame)[:1]}
     again = release.sample(5, seed=1, given=first)
     assert len(again) == 5
