@@ -5,9 +5,10 @@ BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # what has to hold for the guarantee to hold
-PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/privacy tests/papers \
-	$(addprefix tests/learners/test_,batches.py clipped.py components.py em.py feature_kmeans.py kmeans.py sgd.py) \
-	$(addprefix tests/synthesizers/test_,data_ledger.py journal.py tuning.py) tests/cli/test_ledger.py
+PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/privacy tests/papers \
+	$(addprefix tests/methods/,nets/test_batches.py nets/test_clipped.py nets/test_sgd.py dpgm/test_components.py \
+	mixtures/test_em.py mixtures/test_kmeans.py) \
+	$(addprefix tests/fitting/test_,data_ledger.py journal.py process.py tuning.py) tests/cli/test_ledger.py
 
 .PHONY: demo test test-slow test-report audit lint bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page clean help
 

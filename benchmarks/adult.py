@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import sfumato
-from sfumato.data.kinds import Categorical, Integer, Ordinal
+from sfumato.columns.kinds import Categorical, Integer, Ordinal
 from sfumato.evaluate import evaluate, total_variation
 
 TARGET, POSITIVE = "income", ">50K"

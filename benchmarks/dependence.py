@@ -37,7 +37,7 @@ from adult import DELTA
 from scipy.stats import norm, rankdata
 
 import sfumato
-from sfumato.data.kinds import Boolean, ColumnKind, Continuous
+from sfumato.columns.kinds import Boolean, ColumnKind, Continuous
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
 from jobs import Cell, Limits, Results, run_cells

@@ -21,11 +21,11 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from sfumato.learners.autoencoder import Heads, Output
-from sfumato.learners.components import AutoencoderGradients, StackedAutoencoders
-from sfumato.learners.sgd import Descent, _clipped_sum, _State
-from sfumato.learners.stacked import Groups
 from sfumato.mechanisms.noise import SecureNoise
+from sfumato.methods.dpgm.components import AutoencoderGradients, StackedAutoencoders
+from sfumato.methods.nets.autoencoder import Heads, Output
+from sfumato.methods.nets.clipped import Groups
+from sfumato.methods.nets.sgd import Descent, _clipped_sum, _State
 
 FEATURES, LATENT, HIDDEN, SIGMA = 794, 8, 200, 1.0
 OUTPUT = Output(Heads.NATIVE, (slice(784, 794),))

@@ -15,16 +15,15 @@ import tracemalloc
 import numpy as np
 from sklearn.mixture import GaussianMixture as ScikitMixture
 
-from sfumato.data.engine import reduce
 from sfumato.estimators.records import ArrayRecords
-from sfumato.learners.em_moments import EmMoments
 from sfumato.mechanisms.noise import NoNoise
 from sfumato.mechanisms.queries import noisy_sum
-from sfumato.models.covariances import FullCovariance
-from sfumato.models.mixture_starts import random_start
-from sfumato.models.mixture_steps import MStep
+from sfumato.methods.mixtures.em_moments import EmMoments
+from sfumato.methods.mixtures.steps import MStep, random_start
+from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.engine import reduce
 
 
 def our_iteration(rows, mixture):

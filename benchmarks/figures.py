@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import sfumato
-from sfumato.data.kinds import Categorical, Continuous, Image
+from sfumato.columns.kinds import Categorical, Continuous, Image
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -29,7 +29,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
 import sfumato
-from sfumato.data.kinds import Categorical, Image
+from sfumato.columns.kinds import Categorical, Image
 
 LABELS = tuple("0123456789")
 DELTA = 1e-5

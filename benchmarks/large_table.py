@@ -90,7 +90,7 @@ def generate(data: Path, rows: int) -> None:
 
 def stream(data: Path, rows: int) -> None:
     """The yardstick: read every chunk, keep none."""
-    from sfumato.data.sources import open_source
+    from sfumato.io.sources import open_source
 
     source = open_source(data)
     for _ in source.chunks(source.names):

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import sfumato
-from sfumato.data.kinds import Categorical, ColumnKind, Continuous, DateTime, Integer
+from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, DateTime, Integer
 
 ROWS, DRAWN, DELTA = 20_000, 1_500, 1e-5
 Made = tuple[pd.DataFrame, dict[str, ColumnKind], str | None, tuple[str, str]]

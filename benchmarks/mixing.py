@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from sfumato import DPMix, Schema
-from sfumato.data.kinds import Categorical, Image
+from sfumato.columns.kinds import Categorical, Image
 
 SHAPE, CLASSES = (28, 28), 10
 FEATURES = 784

@@ -25,11 +25,11 @@ from images import LABELS, VALIDATION_FROM, accuracy
 from tables import TABLES
 
 import sfumato
-from sfumato.data.kinds import Categorical, Image
+from sfumato.columns.kinds import Categorical, Image
 from sfumato.evaluate import total_variation
 from sfumato.evaluate.utility import classifier_scores
+from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.privacy.budget import NonPrivate
-from sfumato.synthesizers.p3gm import P3GM
 
 DELTA = 1e-5
 FIGURES = ("auroc", "auprc", "tvd_2way", "accuracy", "fit_seconds", "epsilon")

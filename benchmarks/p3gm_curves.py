@@ -26,13 +26,13 @@ from images import LABELS, VALIDATION_FROM
 from tables import TABLES
 
 import sfumato
-from sfumato.data.kinds import Categorical, Image
-from sfumato.data.private import PrivateData
-from sfumato.data.sources import open_source
-from sfumato.learners import sgd
-from sfumato.learners.autoencoder import Autoencoder
-from sfumato.learners.progress import Progress
-from sfumato.synthesizers.p3gm_settings import Mixture, Random
+from sfumato.columns.kinds import Categorical, Image
+from sfumato.fitting.journal import Progress
+from sfumato.io.sources import open_source
+from sfumato.methods.nets import sgd
+from sfumato.methods.nets.autoencoder import Autoencoder
+from sfumato.methods.p3gm.settings import Mixture, Random
+from sfumato.records.private import PrivateData
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -23,9 +23,9 @@ import numpy as np
 from images import LABELS, VALIDATION_FROM, accuracy
 
 import sfumato
-from sfumato.data.kinds import Categorical, Image
+from sfumato.columns.kinds import Categorical, Image
 from sfumato.evaluate.utility import classifier_scores
-from sfumato.synthesizers.p3gm_settings import Shares
+from sfumato.methods.p3gm.settings import Shares
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

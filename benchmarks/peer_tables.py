@@ -22,11 +22,11 @@ import tables
 from adult import COMPLETE_ROWS, POSITIVE, SCHEMA, TARGET
 
 import sfumato
-from sfumato.data.coding import code_column
-from sfumato.data.importers import from_nist_dictionary
-from sfumato.data.kinds import Boolean, ColumnKind, Continuous, Integer, LevelKind, level_labels
-from sfumato.data.sources import open_source
+from sfumato.columns.coding import code_column
+from sfumato.columns.kinds import Boolean, ColumnKind, Continuous, Integer, LevelKind, level_labels
 from sfumato.evaluate.fidelity import BINS, bin_codes, read_bins
+from sfumato.io.sources import open_source
+from sfumato.schema.importers import from_nist_dictionary
 
 NIST_TARGET = "median_income_or_more"
 

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.learners.clipped import ClippedGradients
 from sfumato.mechanisms.noise import SecureNoise
+from sfumato.methods.nets.clipped import ClippedGradients, clip_factors
 
 FEATURES, LATENT, HIDDEN, SIGMA = 794, 10, 1000, 1.4
 
@@ -61,7 +61,8 @@ def ours(network: Network, parts: dict[str, list[float]]) -> Callable[[Tensor, T
 
     def step(x: Tensor, e: Tensor) -> None:
         marks = [time.process_time()]
-        sums, _ = clipped.sum_of(lambda net: net(x, e), 1.0)
+        found = clipped.per_record(lambda net: net(x, e))
+        sums = found.weighted(clip_factors(found.norms, 1.0))
         marks.append(time.process_time())
         total = noise.gaussian(size, SIGMA)
         marks.append(time.process_time())

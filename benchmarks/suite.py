@@ -24,7 +24,7 @@ import peer_tables
 from peer_tables import Table
 
 import sfumato
-from sfumato.data.kinds import Categorical, ColumnKind, Continuous, Integer
+from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
 
 YES_NO = Categorical(categories=("No", "Yes"))
 SERVICE = Categorical(categories=("No", "Yes", "No internet service"))

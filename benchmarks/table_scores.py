@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from suite import Case
 
-from sfumato.data.kinds import LevelKind, n_levels
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.evaluate import correlation_differences, total_variation
-from sfumato.evaluate.features import Features
 from sfumato.evaluate.fidelity import MOST_COLUMNS, read_bins
-from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
+from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
 from sfumato.evaluate.utility import classifier_scores
+from sfumato.io.sources import open_source
+from sfumato.schema.schema import Schema
 
 QUERIES = 200
 PREDICATES = (3, 5)

@@ -23,7 +23,7 @@ import pandas as pd
 from adult import DELTA, split
 
 import sfumato
-from sfumato.data.kinds import Categorical, ColumnKind, Continuous, Integer
+from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.evaluate.utility import classifier_scores
 
 LABEL = Categorical(categories=("0", "1"))

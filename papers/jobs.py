@@ -6,7 +6,7 @@ does not finish within its limits says so, and counts as complete; one that rais
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import json
 import multiprocessing
 import os
@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+from filelock import FileLock
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 FINISHED, NOT_FINISHED, FAILED = "finished", "not finished", "failed"
 _POLL_SECONDS = 0.2
 _TOO_LARGE = ("MemoryError", "larger than the maximum possible size", "maximum supported dimension for an ndarray")
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,7 @@ class Results:
 
     def put(self, key: str, value: Any) -> None:
         """Add one, so that runs side by side and killed runs lose nothing."""
-        with self._path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with FileLock(f"{self._path}.lock", fallback_to_soft=False), self._path.open("a+b") as file:
             end = file.seek(0, os.SEEK_END)
             if end:
                 file.seek(end - 1)
@@ -180,7 +180,7 @@ class _Watch:
 
     def look(self) -> None:
         """Read the clock and the process table."""
-        used = [_used(pid) for pid in _family(self._pid)]
+        used = [_used(process) for process in _family(self._pid)]
         self._cpu = max(self._cpu, sum(seconds for seconds, _ in used))
         self._peak = max(self._peak, sum(gib for _, gib in used))
         if self._peak > self._limits.gib:
@@ -196,34 +196,28 @@ class _Watch:
         return {"seconds": round(seconds, 2), "cpu_seconds": round(self._cpu, 2), "peak_gib": round(self._peak, 3)}
 
 
-def _family(pid: int) -> list[int]:
-    """A process and its descendants."""
+def _family(pid: int) -> list[psutil.Process]:
+    """A process and its descendants; none once it has ended."""
     try:
-        threads = list(Path(f"/proc/{pid}/task").iterdir())
-        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
-    except OSError:
-        return [pid]
-    return [pid, *(relative for child in children for relative in _family(child))]
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
-def _used(pid: int) -> tuple[float, float]:
+def _used(process: psutil.Process) -> tuple[float, float]:
     """CPU seconds, those of children that ended included, and resident GiB of a process; 0 once it has ended."""
     try:
-        times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
+        return sum(process.cpu_times()[:4]), process.memory_info().rss / 2**30
+    except psutil.NoSuchProcess:
         return 0.0, 0.0
-    resident = int(status.split("VmRSS:")[1].split()[0]) / 2**20 if "VmRSS:" in status else 0.0
-    return sum(map(int, times)) / _TICK, resident
 
 
 def _end(pid: int) -> None:
     """End a process and what it started, if it started sessions of their own too."""
     for relative in reversed(_family(pid)):
-        try:
-            os.kill(relative, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+        with contextlib.suppress(psutil.NoSuchProcess):
+            relative.kill()
 
 
 def _child(pipe: Any, function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from figure_3 import Problem, run
 
-from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.contributions import clip_rows
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import parser, read

@@ -23,17 +23,17 @@ import pandas as pd
 from compositions import COMPOSITIONS, published_multiplier
 from published import noisy_mixture
 
-from sfumato.data.engine import Rows
-from sfumato.learners.em import em_stages, fit_mixture
-from sfumato.mechanisms.clip import clip_rows
+from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
-from sfumato.models.covariances import FullCovariance
-from sfumato.models.mixture_starts import MomentStart
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.mixtures.em import em_stages, fit_mixture
+from sfumato.methods.mixtures.steps import MomentStart
+from sfumato.models.mixtures.covariances import FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
+from sfumato.records.engine import Rows
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import draw, parser, read, summary

@@ -20,7 +20,7 @@ from places import BOXES, Place, fold, load, variance
 from published import dp_lloyd, noisy_means
 
 from sfumato.estimators import DPKMeans
-from sfumato.models.centres import random_centres
+from sfumato.methods.mixtures.centres import random_centres
 from sfumato.privacy.budget import NonPrivate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

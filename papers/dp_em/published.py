@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.models.centres import nearest
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.mixtures.centres import nearest
+from sfumato.models.mixtures.mixture import GaussianMixture
 
 _LEAST_SHARE = 0.01
 

@@ -28,7 +28,7 @@ from sfumato.evaluate.counting_queries import (
     random_queries,
     relative_errors,
 )
-from sfumato.models.streams import public_stream
+from sfumato.maths.streams import public_stream
 
 SETS = {  # file, items kept, longest set that is used
     "retail": ("retail_transactions.npz", 1303, 44),

@@ -15,20 +15,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from sfumato.data.kinds import Categorical, Image
-from sfumato.data.schema import Schema
-from sfumato.encoders.flat import ImageVectors
-from sfumato.encoders.images import ImageLayout
-from sfumato.learners.autoencoder import Heads, Output
-from sfumato.learners.clip_norms import AdaptiveClip
-from sfumato.learners.components import AutoencoderGradients, StackedAutoencoders
-from sfumato.learners.sgd import Descent, descend
-from sfumato.learners.stacked import Groups
+from sfumato.columns.kinds import Categorical, Image
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import SeededNoise
-from sfumato.models.streams import public_stream
+from sfumato.methods.dpgm.components import AutoencoderGradients, StackedAutoencoders
+from sfumato.methods.nets.autoencoder import Heads, Output
+from sfumato.methods.nets.clip_norms import AdaptiveClip
+from sfumato.methods.nets.clipped import Groups
+from sfumato.methods.nets.sgd import Descent, descend
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.nets.flat import ImageVectors
 from sfumato.privacy.accounting import account
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.schema.schema import Schema
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import parser, read

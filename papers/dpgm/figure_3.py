@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sfumato.encoders.fourier import FourierFeatures
-from sfumato.learners.feature_kmeans import fit_kmeans, kmeans_stage, nearest_centre, random_centres
+from sfumato.maths.fourier import FourierFeatures
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
-from sfumato.models.streams import public_stream
+from sfumato.methods.mixtures.centres import nearest, random_directions
+from sfumato.methods.mixtures.kmeans import fit_kmeans, kmeans_stage
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.ledger import Ledger
@@ -58,7 +59,7 @@ def accuracy(clusters: np.ndarray, labels: np.ndarray) -> float:
 
 @lru_cache(maxsize=64)
 def plan_of(dimension: int, iterations: int, epsilon: float) -> Plan:
-    plan = Plan([kmeans_stage("k", dimension=dimension, n_iterations=iterations)])
+    plan = Plan([kmeans_stage("k", dimension=dimension, iterations=iterations)])
     return plan if not epsilon else calibrate(plan, PrivacyBudget(epsilon, DELTA))
 
 
@@ -78,7 +79,7 @@ def clustered(
         rng=public_stream(seed, 3),
         recentred=recentred,
     )
-    return nearest_centre(vectors, found.centres)
+    return nearest(vectors, found.centres)
 
 
 def main() -> None:
@@ -107,7 +108,9 @@ def main() -> None:
                             vectors = mapped(images, name, run)
                         private, rng = vectors[:-PUBLIC], public_stream(run, 1)
                         public = vectors[-PUBLIC:][rng.choice(PUBLIC, CLUSTERS, replace=False)]
-                        start = random_centres(CLUSTERS, vectors.shape[1], rng) if start_name == "data-free" else public
+                        start = (
+                            random_directions(CLUSTERS, vectors.shape[1], rng) if start_name == "data-free" else public
+                        )
                         recentred = "published" not in name
                         found = clustered(private, start, epsilon, options.iterations, run, recentred=recentred)
                         return accuracy(found, labels)

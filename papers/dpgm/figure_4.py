@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import sfumato
-from sfumato.models.streams import public_stream
-from sfumato.synthesizers.dpgm_settings import RBM, VAE
+from sfumato.maths.streams import public_stream
+from sfumato.methods.dpgm.settings import RBM, VAE
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -30,8 +30,8 @@ from sfumato.evaluate.counting_queries import (
     random_queries,
     relative_errors,
 )
-from sfumato.models.streams import public_stream
-from sfumato.synthesizers.dpgm_settings import VAE, MixtureShares
+from sfumato.maths.streams import public_stream
+from sfumato.methods.dpgm.settings import VAE, MixtureShares
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from drawing import parser

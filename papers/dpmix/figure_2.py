@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from jobs import Results
 
 from sfumato import AutoDegree, DPMix, Schema
-from sfumato.data.kinds import Categorical, Image
+from sfumato.columns.kinds import Categorical, Image
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

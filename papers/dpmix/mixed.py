@@ -14,14 +14,13 @@ from drawn import ImageModel
 from published import noise_by_theorem_1
 from scipy import sparse
 
-from sfumato.learners.mixture_training import MixtureTraining, train_on_mixtures
 from sfumato.mechanisms.mixing import MixableRecords, MixtureSettings, PoissonMixing, label_share, noisy_mixtures
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
+from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
 from sfumato.privacy.accounting import account, interval_for
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Plan, Stage
-from sfumato.privacy.shares import sampled
+from sfumato.privacy.plan import Plan, Stage, sampled
 
 FEATURES, CLASSES = 784, 10
 CLIP_NORM = 28 / 3

@@ -18,9 +18,9 @@ import pictures
 from cells import DELTA, parser, read
 from jobs import Cell, Limits, Results, run_cells
 
+from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan
-from sfumato.synthesizers.p3gm import P3GM
 
 AXES = (2, 5, 10, 50, 100, 500)
 

@@ -19,7 +19,7 @@ from cells import DELTA, NAMES, NO_LIMITS, mean, parser, peer_python, peer_table
 from jobs import Cell, Limits, Results, run_cells
 
 import sfumato
-from sfumato.data.kinds import Categorical, Continuous
+from sfumato.columns.kinds import Categorical, Continuous
 from sfumato.evaluate.utility import classifier_scores
 
 DIMENSIONS = (5, 10, 20, 50, 100)

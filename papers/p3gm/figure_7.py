@@ -21,10 +21,10 @@ from jobs import Cell, Limits, Results, run_cells
 
 import sfumato
 from sfumato.evaluate.utility import classifier_scores
+from sfumato.methods.p3gm.recipe import P3GM
+from sfumato.methods.p3gm.settings import Random
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan
-from sfumato.synthesizers.p3gm import P3GM
-from sfumato.synthesizers.p3gm_settings import Random
 
 EPOCHS = {"mnist": (1, 2, 4, 7, 10), "credit": (1, 3, 10, 20, 30)}
 NOISE = {"mnist": (1.27, 1.2, 300), "credit": (2.7, 2.5, 100)}

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import numpy as np
 
 import sfumato
-from sfumato.data.kinds import Categorical, Image
+from sfumato.columns.kinds import Categorical, Image
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from images import LABELS, VALIDATION_FROM, accuracy

@@ -3,28 +3,85 @@
 >>> import sfumato
 >>> release = sfumato.ConditionalGaussian(epsilon=1.0).fit(frame, schema="schema.yaml")  # doctest: +SKIP
 >>> synthetic = release.sample(10_000)  # doctest: +SKIP
+
+Public are the names below and those of `sfumato.settings`, `columns`, `estimators`, `evaluate`, `report`, `audit`,
+`errors` and `demo`. Each is imported when it is first asked for.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.schema import Schema
-from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
-from sfumato.release import Release, load
-from sfumato.synthesizers.data_ledger import create_ledger, read_ledger
-from sfumato.synthesizers.dpgm import DPGM
-from sfumato.synthesizers.dpmix import AutoDegree, DPMix
-from sfumato.synthesizers.dpvae import DPVAE
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.independent_items import IndependentItems
-from sfumato.synthesizers.p3gm import P3GM
-from sfumato.synthesizers.purposes import Fidelity, Training
-from sfumato.synthesizers.tuning import tune
+if TYPE_CHECKING:
+    from sfumato import audit as audit
+    from sfumato import columns as columns
+    from sfumato import demo as demo
+    from sfumato import errors as errors
+    from sfumato import estimators as estimators
+    from sfumato import evaluate as evaluate
+    from sfumato import plugins as plugins
+    from sfumato import report as report
+    from sfumato import settings as settings
+    from sfumato._version import __version__
+    from sfumato.fitting.data_ledger import LedgerState, create_ledger, read_ledger
+    from sfumato.fitting.tuning import tune
+    from sfumato.methods.dpgm.recipe import DPGM
+    from sfumato.methods.dpmix import AutoDegree, DPMix
+    from sfumato.methods.dpvae import DPVAE
+    from sfumato.methods.gaussian import ConditionalGaussian
+    from sfumato.methods.images.recipe import Fidelity, Training
+    from sfumato.methods.items import IndependentItems
+    from sfumato.methods.p3gm.recipe import P3GM
+    from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
+    from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
+    from sfumato.privacy.certificate import Certificate
+    from sfumato.privacy.plan import Neighbours
+    from sfumato.release import Measurement, Release, SourceForm, load
+    from sfumato.schema.open_schema import OpenSchema
+    from sfumato.schema.schema import Schema, Unit
+else:  # a type checker should not take every name for one of ours
+    from sfumato import _moved
+    from sfumato._lazy import lazy_names
 
-try:
-    __version__ = version("sfumato")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0+unknown"
+    _HOMES = {
+        "DPGM": "sfumato.methods.dpgm.recipe",
+        "DPVAE": "sfumato.methods.dpvae",
+        "P3GM": "sfumato.methods.p3gm.recipe",
+        "AutoDegree": "sfumato.methods.dpmix",
+        "BuyCount": "sfumato.privacy.budget",
+        "Certificate": "sfumato.privacy.certificate",
+        "ConditionalGaussian": "sfumato.methods.gaussian",
+        "DPMix": "sfumato.methods.dpmix",
+        "Fidelity": "sfumato.methods.images.recipe",
+        "IndependentItems": "sfumato.methods.items",
+        "LedgerState": "sfumato.fitting.data_ledger",
+        "Measurement": "sfumato.release",
+        "MixtureTraining": "sfumato.models.mixed_training",
+        "Neighbours": "sfumato.privacy.plan",
+        "NonPrivate": "sfumato.privacy.budget",
+        "OpenSchema": "sfumato.schema.open_schema",
+        "PrivacyBudget": "sfumato.privacy.budget",
+        "Release": "sfumato.release",
+        "Schema": "sfumato.schema.schema",
+        "SourceForm": "sfumato.release",
+        "Training": "sfumato.methods.images.recipe",
+        "Unit": "sfumato.schema.schema",
+        "__version__": "sfumato._version",
+        "create_ledger": "sfumato.fitting.data_ledger",
+        "load": "sfumato.release",
+        "read_ledger": "sfumato.fitting.data_ledger",
+        "train_on_mixtures": "sfumato.models.mixed_training",
+        "tune": "sfumato.fitting.tuning",
+    }
+    _ROOMS = ("audit", "columns", "demo", "errors", "estimators", "evaluate", "plugins", "report", "settings")
+    # attributes of before, beside names that import: what documented names began with → what to import for them
+    _OF_BEFORE = {
+        "data": "sfumato.data",
+        "learners": "sfumato.learners",
+        "privacy": "sfumato.privacy.certificate",
+        "release": "sfumato.release",
+        "synthesizers": "sfumato.synthesizers",
+    }
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, _ROOMS, _OF_BEFORE)
+    _moved.install()
 
 __all__ = [
     "DPGM",
@@ -32,19 +89,27 @@ __all__ = [
     "P3GM",
     "AutoDegree",
     "BuyCount",
+    "Certificate",
     "ConditionalGaussian",
     "DPMix",
     "Fidelity",
     "IndependentItems",
+    "LedgerState",
+    "Measurement",
+    "MixtureTraining",
+    "Neighbours",
     "NonPrivate",
     "OpenSchema",
     "PrivacyBudget",
     "Release",
     "Schema",
+    "SourceForm",
     "Training",
+    "Unit",
     "__version__",
     "create_ledger",
     "load",
     "read_ledger",
+    "train_on_mixtures",
     "tune",
 ]

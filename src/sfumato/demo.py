@@ -12,15 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sfumato.data.atomic import refuse_existing
-from sfumato.data.kinds import Categorical, ColumnKind, Continuous, Integer
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import evaluate
-from sfumato.models.streams import public_stream
+from sfumato.io.atomic import refuse_existing
+from sfumato.maths.streams import public_stream
+from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.release import load
 from sfumato.release.files import FILES
-from sfumato.synthesizers.gaussian import ConditionalGaussian
+from sfumato.schema.schema import Schema
+
+__all__ = ["demo_schema", "run_demo"]
 
 TARGET = "hlthf"
 DELTA = 1e-6

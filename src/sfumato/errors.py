@@ -9,6 +9,7 @@
     ├── SchemaError (ValueError)  a schema is malformed, or does not describe the data
     ├── DataError (ValueError)    a source cannot be read
     ├── TrainingError (RuntimeError) a network could not be run on the records
+    ├── MethodError (RuntimeError) a method of another package failed
     ├── OutputError (OSError)     an output exists already, or cannot be written
     └── ReleaseError (ValueError) a release is damaged, hostile, or of an unknown format
 
@@ -21,6 +22,22 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+
+__all__ = [  # what a caller catches; the validators below are for this package
+    "BudgetExceededError",
+    "ConfigError",
+    "DataError",
+    "LedgerError",
+    "OutputError",
+    "PrivacyError",
+    "PrivacyWarning",
+    "ReleaseError",
+    "SchemaError",
+    "SchemaWarning",
+    "SfumatoError",
+    "TrainingError",
+    "UnsupportedEventError",
+]
 
 
 class SfumatoError(Exception):
@@ -59,6 +76,10 @@ class TrainingError(SfumatoError, RuntimeError):
     """A network could not be run on the records."""
 
 
+class MethodError(SfumatoError, RuntimeError):
+    """A method of another package failed on the records."""
+
+
 class OutputError(SfumatoError, OSError):
     """An output exists already, or cannot be written."""
 
@@ -73,6 +94,10 @@ class SchemaWarning(UserWarning):
 
 class PrivacyWarning(UserWarning):
     """A setting that is allowed but weakens what the guarantee means."""
+
+
+class PluginWarning(UserWarning):
+    """A plugin of another package that cannot be used is left out of a list."""
 
 
 def _one(named: dict[str, object]) -> tuple[str, object]:

@@ -19,15 +19,16 @@ from harness.privacy import (
     gaussian_delta,
     worst_neighbours,
 )
-from sfumato.data.engine import reduce
-from sfumato.learners.discovery import DomainCounts
-from sfumato.mechanisms import mixing, norms, queries, thresholds
+from sfumato.fitting.discovery import DomainCounts
+from sfumato.mechanisms import mixing, norms, queries
+from sfumato.mechanisms import words as thresholds
 from sfumato.mechanisms.mixing import MixableRecords, MixtureSettings, PoissonMixing, SubsetMixing, noisy_mixtures
 from sfumato.mechanisms.noise import SeededNoise
-from sfumato.mechanisms.thresholds import noisy_words, threshold_of
+from sfumato.mechanisms.words import noisy_words, threshold_of
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.records.engine import tally
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
@@ -69,7 +70,7 @@ def test_every_mechanism_is_attacked():
 def descent_steps(source, q, steps, noise):
     """What a descent releases of one record whose gradient is clipped, or of none: one number per step."""
     torch = pytest.importorskip("torch", reason="networks need the extra nets")
-    from sfumato.learners import sgd
+    from sfumato.methods.nets import sgd
 
     class Line:
         dimension = 1
@@ -176,8 +177,8 @@ def test_words_that_nobody_listed(monkeypatch, wrong):
         monkeypatch.setattr(thresholds, "threshold_of", lambda *a, **k: threshold_of(*a, **k) / 2)
     lone = {"age": np.array([3.0]), "city": np.array(["Xanthippe"], dtype=object)}
     none = {"age": np.zeros(0), "city": np.zeros(0, dtype=object)}
-    exacts = [reduce(counts, FakeRecords([rows])) for rows in (lone, none)]
-    cell = int(np.argmax(exacts[0].open_in_mechanism().listed))
+    exacts = [tally(counts, FakeRecords([rows])) for rows in (lone, none)]
+    cell = int(np.argmax(exacts[0].whole_in_mechanism().listed))
     samples = []
     for side, exact in enumerate(exacts):
         noise, found = SeededNoise(side), []

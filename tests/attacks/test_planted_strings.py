@@ -22,11 +22,11 @@ from fixtures.methods import DATA_SETS, QUICK
 from fuzz.planted import told
 from sfumato import ConditionalGaussian, create_ledger, load
 from sfumato.cli.app import run
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
-from sfumato.learners.two_resolutions import TwoResolutionCounts
+from sfumato.io.sources import open_source
+from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 

@@ -23,10 +23,10 @@ from harness.privacy import (
     search_neighbours,
     worst_neighbours,
 )
-from sfumato.encoders.fourier import FourierFeatures
-from sfumato.mechanisms.clip import clip_rows
+from sfumato.maths.fourier import FourierFeatures
+from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_weights
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
 

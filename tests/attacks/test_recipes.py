@@ -14,24 +14,24 @@ import pytest
 pytest.importorskip("torch", reason="networks need the extra nets")
 
 from fixtures import tables
-from fixtures.methods import DATA_SETS, MIXED, QUICK
-from harness.coupling import check_same, check_sensitivities, coupled
+from fixtures.methods import DATA_SETS, MIXED, PLUGINS, QUICK, refusal, skip_refused
+from harness.coupling import attack, leaves
 from sfumato import DPGM, BuyCount, ConditionalGaussian, DPMix, IndependentItems
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
-from sfumato.learners.clip_norms import AdaptiveClip
-from sfumato.learners.two_resolutions import TwoResolutionCounts
+from sfumato.io.sources import open_source
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
-from sfumato.synthesizers import gaussian
-from sfumato.synthesizers import tables as tables_module
-from sfumato.synthesizers.dpgm_settings import RBM, VAE
-from sfumato.synthesizers.methods import METHODS
-from sfumato.synthesizers.purposes import Training
+from sfumato.methods import gaussian
+from sfumato.methods.dpgm.settings import RBM, VAE
+from sfumato.methods.images.recipe import Training
+from sfumato.methods.nets.clip_norms import AdaptiveClip
+from sfumato.methods.registry import OWN
+from sfumato.methods.tables import recipe as tables_module
+from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
-QUICKEST = ("gaussian", "independent-items", "dpmix, fixed degree")
+QUICKEST = ("gaussian", "independent-items", "dpmix, fixed degree", *PLUGINS)
 
 
 def parts(methods):
@@ -64,17 +64,6 @@ def made(method: str):
     return make(epsilon=2.0, **({"batch_size": 60} if sampled else {}))
 
 
-def leaves(release) -> dict:
-    """All that a release holds, by name."""
-    found = {f"parameter {name}": array for name, array in release.parameters.items()}
-    found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
-    found |= {f"noise {i}": m.noise_std for i, m in enumerate(release.measurements)}
-    return found | {
-        "certificate": release.certificate.content, "sampler": release.sampler, "form": release.form,
-        "schema": release.schema,
-    }  # fmt: skip
-
-
 def with_record(record: dict, frame: pd.DataFrame = BASE, place: int | None = None) -> pd.DataFrame:
     """The frame with a record at its end, or in the place of one."""
     row = pd.DataFrame([record])[list(frame.columns)]
@@ -82,17 +71,13 @@ def with_record(record: dict, frame: pd.DataFrame = BASE, place: int | None = No
     return pd.concat([rest, row], ignore_index=True).astype({"grade": object, "age": np.int64, "id": np.int64})
 
 
-def attack(monkeypatch, fit, one, other, *, replaced=False) -> float:
-    first, second, tape = coupled(monkeypatch, fit, one, other, more=0 if replaced else 1)
-    check_same(first, second)
-    return check_sensitivities(tape, replaced=replaced)
-
-
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("target", [None, "income"])
 @pytest.mark.parametrize("method", parts(TABLE_METHODS))
 def test_tables(monkeypatch, method, target, record):
+    skip_refused(method, tables.schema(), target)
+
     def fit(data):
         return leaves(made(method).fit(data, schema=tables.schema(), target=target, seed=1))
 
@@ -140,6 +125,36 @@ def with_people(frame: pd.DataFrame, records: list[dict], name: int = 10**6) -> 
     return pd.concat([frame, rows], ignore_index=True).astype({"grade": object, "age": np.int64, "id": np.int64})
 
 
+@pytest.mark.parametrize("bought", [False, True])
+@pytest.mark.parametrize("frame", [BASE, BASE[:1], BASE[:0]], ids=["70 rows", "1 row", "no row"])
+def test_gaussian_tables_of_much_noise(monkeypatch, frame, bought):
+    """No target: all rows' vectors have the same entry. Bounds are not apart. Both by public or bought facts alone."""
+    statistics = []
+    moments = tables_module.TableMoments
+
+    def seen(layout, vectors, *arguments):
+        statistics.append((layout, vectors))
+        return moments(layout, vectors, *arguments)
+
+    monkeypatch.setattr(tables_module, "TableMoments", seen)
+
+    def fit(data):
+        release = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=100).fit(
+            data, schema=tables.schema(), n_public=BuyCount() if bought else 240, seed=1
+        )
+        assert not release.sampler["ends"]
+        return leaves(release)
+
+    base = with_record(RECORDS["an ordinary one"], frame)
+    attack(monkeypatch, fit, frame.astype(base.dtypes.to_dict()), base)
+    attack(monkeypatch, fit, base, with_record(CORNER, base))
+    attack(monkeypatch, fit, base, with_record(CORNER, base, len(base) - 1), replaced=True)
+    for layout, vectors in statistics:
+        assert len(vectors) == len(layout.features) + 1
+        assert vectors[-1].shape == (1, 1)
+        assert vectors[-1] > 0
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("people", PEOPLE)
 @pytest.mark.parametrize("table", GAUSSIAN_TABLES)
@@ -169,11 +184,13 @@ IMAGE_METHODS = {
     **{name: QUICK[name] for name in ("gaussian", "p3gm", "dpgm", "dpgm, machines", "dp-vae")},
     "gaussian, training": partial(ConditionalGaussian, purpose=Training()),
     **DATA_SETS,
+    **PLUGINS,
 }
 
 
 @pytest.mark.parametrize("method", parts(IMAGE_METHODS))
 def test_images(monkeypatch, method):
+    skip_refused(method, tables.image_schema())
     pixels, labels = tables.images(60)
     lone = (np.concatenate([pixels, 255 - pixels[:1]]), np.append(np.minimum(labels, 1), 2))
     without = (lone[0][:-1], lone[1][:-1])
@@ -191,11 +208,13 @@ SET_METHODS = {
     "independent-items": IndependentItems,
     "dpgm": partial(DPGM, component=VAE(hidden=(8,), latent_dim=2), **MIXED),
     "dpgm, machines": partial(DPGM, component=RBM(hidden=6, n_chains=3, burn_in=3), **MIXED),
+    **PLUGINS,
 }
 
 
 @pytest.mark.parametrize("method", parts(SET_METHODS))
 def test_sets(monkeypatch, method):
+    skip_refused(method, SETS)
     rng = np.random.default_rng(0)
     sets = [np.flatnonzero(rng.random(8) < 0.3)[:4].tolist() for _ in range(60)]
 
@@ -254,7 +273,13 @@ def test_estimators(monkeypatch, estimator, odd):
 def test_every_method_is_attacked():
     makes = [*TABLE_METHODS.values(), *IMAGE_METHODS.values(), *SET_METHODS.values()]
     attacked = {(make.func if isinstance(make, partial) else make).method for make in makes}
-    assert attacked == {name for name, method in METHODS.items() if method.private}
+    assert attacked == {name for name, method in OWN.items() if method.private} | PLUGINS.keys()
+
+
+def test_every_plugin_fits_something():
+    """The other tests skip what it refuses."""
+    for method in TABLE_METHODS:
+        assert not all(refusal(method, schema) for schema in (tables.schema(), tables.image_schema(), SETS)), method
 
 
 class TestItCanFail:

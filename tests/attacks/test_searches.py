@@ -19,15 +19,15 @@ from fixtures import tables
 from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import ConditionalGaussian, tune
-from sfumato.data.schema import Schema
+from sfumato.fitting import arguments, tuning
+from sfumato.fitting.synthesizer import Fitted, Synthesizer
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.ledger import SearchLedger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
-from sfumato.privacy.search_ledger import SearchLedger
-from sfumato.synthesizers import arguments, tuning
-from sfumato.synthesizers.base import Fitted, Synthesizer
+from sfumato.schema.schema import Schema
 
 SCHEMA = Schema.from_dict({"rows": 1000, "columns": {"flag": {"kind": "boolean"}}})
 ROWS = 1000

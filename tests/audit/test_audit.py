@@ -12,11 +12,11 @@ from sfumato import BuyCount, ConditionalGaussian, DPMix, IndependentItems, NonP
 from sfumato.audit import attack, audit
 from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
 from sfumato.audit.shadow import Shadow, corners
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
-from sfumato.learners.two_resolutions import CELL_STEP, RUN_STEP, SQUARES
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
 from sfumato.mechanisms.noise import SeededNoise
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES
+from sfumato.schema.schema import Schema
 
 SCHEMA_TEXT = """\
 rows: 1000

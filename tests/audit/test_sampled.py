@@ -9,11 +9,11 @@ from sfumato.audit import attack, audit
 from sfumato.audit.bounds import epsilon_above, plan_epsilon
 from sfumato.audit.shadow import Attacker, Shadow, corners
 from sfumato.audit.tape import Tape, log_ratios
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import account, account_curve, interval_for
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.schema.schema import Schema
 
 PAIR = Schema.from_dict({"rows": 100, "columns": {"a": {"kind": "boolean"}, "b": {"kind": "boolean"}}})
 NET = {"hidden": 3, "latent_dim": 2, "draw": False}

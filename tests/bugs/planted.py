@@ -27,7 +27,7 @@ ON_GRID = "on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise)"
 GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
 RECIPES = "tests/attacks/test_recipes.py"
-TUNING = "synthesizers/tuning.py"
+TUNING = "fitting/tuning.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
 SCORED = "distance = squared_distance(counts, self._sampled(fitted, layout), layout)\n"
@@ -35,7 +35,7 @@ KEPT = (
     "            if best is None or distance < best.distance:\n"
     "                best = Best(j, distance, fitted, counts)\n"
 )
-WHOLE = "mechanisms/whole.py"
+WHOLE = "mechanisms/contributions.py"
 ROUNDED = "    whole = np.rint(scaled)\n"
 CUT = (
     "    for i in np.flatnonzero(_squares(whole) > most):\n"
@@ -65,17 +65,17 @@ BUGS = [
     ),
     PlantedBug(
         "no clipping of gradients",
-        "learners/clipped.py",
+        "methods/nets/clipped.py",
         "factors = (clip_norms * SAFETY / norms.clamp_min(1e-300)).clamp_max(SAFETY)",
         "factors = torch.ones_like(norms)",
-        "tests/learners/test_sgd.py -k Sensitivity",
+        "tests/methods/nets/test_sgd.py -k Sensitivity",
     ),
     PlantedBug(
         "no clipping of a table's vectors",
-        "learners/table_moments.py",
+        "methods/tables/feature_moments.py",
         "whole_rows(self.of([column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)",
         "np.rint(self.of([column[some] for column in cells]) * 2.0**PRODUCT_BITS / self.clip_norm)",
-        "tests/mechanisms/test_queries.py -k second",
+        "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
         "entries of mixed records clipped, not their norms",
@@ -86,39 +86,39 @@ BUGS = [
     ),
     PlantedBug(
         "no clipping of profiles",
-        "learners/profiles.py",
+        "methods/dpgm/profiles.py",
         "whole_rows(np.maximum(part, 0.0), self.clip_norm)",
         "np.rint(np.maximum(part, 0.0) / step_of(self.clip_norm))",
         "tests/mechanisms/test_queries.py -k profiles",
     ),
     PlantedBug(
         "adaptive clipping: the sum not in units of the clip norms",
-        "learners/sgd.py",
+        "methods/nets/sgd.py",
         "return clip_factors(norms, clip_norms) / clip_norms",
         "return clip_factors(norms, clip_norms)",
-        "tests/learners/test_components.py -k neighbours",
+        "tests/methods/dpgm/test_components.py -k neighbours",
     ),
     PlantedBug(
         "wrong q: batches larger than charged",
         "mechanisms/sampling.py",
         "noise.bernoulli(n, sampling_probability(stage, ledger))",
         "noise.bernoulli(n, min(1.0, 1.5 * sampling_probability(stage, ledger)))",
-        "tests/learners/test_batches.py",
+        "tests/methods/nets/test_batches.py",
     ),
     PlantedBug(
         "Poisson samples charged, fixed batches drawn",
         "mechanisms/sampling.py",
         "np.flatnonzero(noise.bernoulli(n, sampling_probability(stage, ledger)))",
         "np.sort(noise.subsets(n, round(n * sampling_probability(stage, ledger)), 1).indices)",
-        "tests/learners/test_batches.py",
+        "tests/methods/nets/test_batches.py",
     ),
     PlantedBug(
         "Poisson samples charged, records shuffled and dealt out",
-        "learners/batches.py",
+        "methods/nets/batches.py",
         "chosen = poisson_members(len(vectors), stage=stage, ledger=ledger, noise=noise)",
         "size = max(1, round(len(vectors) * sampling_probability(stage, ledger)))\n"
         "                chosen = (len(members) + next(_DEALT) * size + np.arange(size)) % max(len(vectors), 1)",
-        "tests/learners/test_batches.py",
+        "tests/methods/nets/test_batches.py",
     ),
     PlantedBug(
         "mixtures of more records than charged",
@@ -136,69 +136,95 @@ BUGS = [
     ),
     PlantedBug(
         "an empty batch gets no noise",
-        "learners/sgd.py",
+        "methods/nets/sgd.py",
         "        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)\n",
         "        if not len(batch):\n            ledger.replay(stage, 1)\n            continue\n"
         "        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)\n",
-        "tests/learners/test_sgd.py",
+        "tests/methods/nets/test_sgd.py",
     ),
     PlantedBug(
         "the divisor is the size of the batch",
-        "learners/sgd.py",
-        "state.step(gradient, divisor,",
-        "state.step(gradient, max(len(batch), 1),",
+        "methods/nets/sgd.py",
+        "state.step(gradient, divisor)",
+        "state.step(gradient, max(len(batch), 1))",
         f"{RECIPES} -k dp-vae",
     ),
     PlantedBug(
         "an un-noised count",
-        "synthesizers/base.py",
+        "fitting/synthesizer.py",
         "    return max(1, round(float(count.value)))",
         "    return max(1, int(reduce(RowCount(), records).open_in_mechanism()))",
         f"{RECIPES} -k bought",
     ),
     PlantedBug(
         "the label ratio leaked",
-        "synthesizers/tables.py",
+        "methods/tables/recipe.py",
         "        parameters=chain.to_arrays(),\n",
         "        parameters={**chain.to_arrays()} | _leaked(reduce(counting, fit.data), counting),\n",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
         "a clip norm read off the records",
-        "synthesizers/tables.py",
+        "methods/tables/recipe.py",
         "    moments = TableMoments(layout,",
         "    clip_norm += 1e-6 * float(reduce(TwoResolutionCounts(layout), fit.data).open_in_mechanism().sum())\n"
         "    moments = TableMoments(layout,",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
+        "an entry that all rows share, added after clipping",
+        "methods/tables/feature_moments.py",
+        CLIPPED_TABLE,
+        CLIPPED_TABLE
+        + "                if self.layout.target is None and len(self.vectors) > len(self.layout.features):\n"
+        "                    whole[:, -1] = np.rint(self.vectors[-1][0, 0] * 2.0**PRODUCT_BITS / self.clip_norm)\n",
+        "tests/mechanisms/test_queries.py -k second",
+    ),
+    PlantedBug(
+        "bounds apart by the true number of records",
+        "methods/tables/recipe.py",
+        "    grid = Grid.of(schema, numeric_cells=settings.cells,",
+        "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
+        "    settings = replace(settings, ends=true % 2 == 0)\n"
+        "    grid = Grid.of(schema, numeric_cells=settings.cells,",
+        f"{RECIPES} -k gaussian",
+    ),
+    PlantedBug(
+        "an entry that all rows share, by the true number of records",
+        "methods/tables/recipe.py",
+        "    if target is not None or settings.effort.low_rank:",
+        "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
+        "    if target is not None or true % 2:",
+        f"{RECIPES} -k gaussian",
+    ),
+    PlantedBug(
         "a record's cell counted for nothing in the norm",
-        "learners/two_resolutions.py",
-        "len(self.layout.features) * SQUARES))",
-        "len(self.layout.features) * RUN_STEP**2))",
+        "methods/tables/cell_counts.py",
+        "return len(self.layout.features) * SQUARES\n",
+        "return len(self.layout.features) * RUN_STEP**2\n",
         "tests/mechanisms/test_queries.py -k resolutions",
     ),
     PlantedBug(
         "pooled and class moments charged as one of them",
-        "learners/table_moments.py",
+        "methods/tables/feature_moments.py",
         "np.array([1 - self.by_class] + [self.by_class] * self.layout.n_classes)",
         "np.array([1.0] + [self.by_class] * self.layout.n_classes)",
-        "tests/mechanisms/test_queries.py -k second",
+        "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
         "an indicator of the class added after clipping",
-        "learners/table_moments.py",
+        "methods/tables/feature_moments.py",
         CLIPPED_TABLE,
         "size = self.vectors[-1].shape[1]\n"
         "                found = self.of([column[some] for column in cells])\n"
         "                whole = whole_rows(found[:, :-size], self.clip_norm, PRODUCT_BITS)\n"
         "                unclipped = np.rint(found[:, -size:] * 2.0**PRODUCT_BITS / self.clip_norm)\n"
         "                whole = np.concatenate([whole, unclipped], axis=1)\n",
-        "tests/mechanisms/test_queries.py -k second",
+        "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
         "as many runs of cells as hold any record",
-        "synthesizers/tables.py",
+        "methods/tables/recipe.py",
         "    columns = column_shares(counts, counting, class_counts, settings.resolution)\n",
         "    held = max(2, int(np.count_nonzero(reduce(counting, fit.data).open_in_mechanism())))\n"
         "    found = Resolution(held, settings.resolution.orders, level_groups, settings.resolution.weights)\n"
@@ -207,7 +233,7 @@ BUGS = [
     ),
     PlantedBug(
         "orders of polynomials by the true number of records",
-        "synthesizers/tables.py",
+        "methods/tables/recipe.py",
         "    columns = column_shares(counts, counting, class_counts, settings.resolution)\n",
         "    rows = counting.split(reduce(counting, fit.data).open_in_mechanism())[0][0].sum()\n"
         "    found = Resolution(settings.resolution.most_runs, 1 + int(rows) % 6, level_groups, {})\n"
@@ -244,14 +270,14 @@ BUGS = [
     ),
     PlantedBug(
         "counts of two resolutions at half the noise of the finer ones",
-        "learners/two_resolutions.py",
+        "methods/tables/cell_counts.py",
         "np.full(sum(cells), CELL_STEP)])",
         "np.full(sum(cells), 2 * CELL_STEP)])",
         "tests/mechanisms/test_queries.py -k resolutions",
     ),
     PlantedBug(
         "norms added up in an order that depends on the other records",
-        "mechanisms/clip.py",
+        "mechanisms/contributions.py",
         'clipped = np.array(vectors, dtype=np.float64, order="C")',
         "clipped = np.array(vectors, dtype=np.float64)",
         "tests/mechanisms/test_clip.py -k memory",
@@ -320,60 +346,88 @@ BUGS = [
         "tests/privacy/test_subsets.py -k fixed_size",
     ),
     PlantedBug(
-        "distance between clusters forgotten",
-        "learners/profiles.py",
-        "        return _SQRT2\n",
-        "        return 1.0\n",
+        "distance between records without negative entries forgotten",
+        "mechanisms/statistics.py",
+        "        return _SQRT2 * self.norm_bound\n",
+        "        return self.norm_bound\n",
         "tests/mechanisms/test_queries.py -k profiles",
     ),
     PlantedBug(
+        "distance between clipped vectors that point apart forgotten",
+        "mechanisms/statistics.py",
+        "        return 2 * self.clip_norm\n",
+        "        return _SQRT2 * self.clip_norm\n",
+        "tests/mechanisms/test_queries.py -k teacher",
+    ),
+    PlantedBug(
+        "norm of outer products not squared",
+        "mechanisms/statistics.py",
+        "        return self.clip_norm**2\n",
+        "        return self.clip_norm\n",
+        "tests/mechanisms/test_queries.py -k moment",
+    ),
+    PlantedBug(
         "noise of unlisted words × 2/3",
-        "mechanisms/thresholds.py",
+        "mechanisms/words.py",
         "dtype=np.int64), 1.0, noise_std, noise)",
         "dtype=np.int64), 1.0, noise_std * 2 / 3, noise)",
-        "tests/mechanisms/test_thresholds.py",
+        "tests/mechanisms/test_words.py",
     ),
     PlantedBug(
         "threshold halved",
-        "mechanisms/thresholds.py",
+        "mechanisms/words.py",
         "if v >= threshold]",
         "if v >= threshold * 0.5]",
-        "tests/mechanisms/test_thresholds.py",
+        "tests/mechanisms/test_words.py",
     ),
     PlantedBug(
         "additive delta not composed",
         "privacy/accounting.py",
         "return float(accountant.get_epsilon(delta - extra_delta)) - math.log1p(-extra_delta)",
         "return float(accountant.get_epsilon(delta))",
-        "tests/mechanisms/test_thresholds.py",
+        "tests/mechanisms/test_words.py",
     ),
     PlantedBug(
         "the ledger pays more than it has",
-        "synthesizers/data_ledger.py",
+        "fitting/data_ledger.py",
         "if spent > state.budget.epsilon * (1 + _SLACK):",
         "if spent > 10 * state.budget.epsilon:",
-        "tests/synthesizers/test_data_ledger.py -k pays",
+        "tests/fitting/test_data_ledger.py -k pays",
+    ),
+    PlantedBug(
+        "the ledger is charged without its lock",
+        "fitting/process.py",
+        "        lock.acquire()\n",
+        "        pass\n",
+        "tests/fitting/test_process.py -k thread",
+    ),
+    PlantedBug(
+        "a running fit seems ended once the clock is set",
+        "fitting/process.py",
+        'return _ticks(number) if sys.platform == "linux" else f"{process.create_time():.3f}"',
+        'return f"{process.create_time():.3f}"',
+        "tests/fitting/test_process.py -k clock",
     ),
     PlantedBug(
         "the ledger charges after the fit",
-        "synthesizers/base.py",
+        "fitting/synthesizer.py",
         "        charged = self._charge(ledger, plan, schema, journal, private=noise.private)\n",
         "        charged = None\n",
-        "tests/synthesizers/test_data_ledger.py -k before",
+        "tests/fitting/test_data_ledger.py -k before",
     ),
     PlantedBug(
         "a finished fit is made again from an old checkpoint",
-        "synthesizers/base.py",
+        "fitting/synthesizer.py",
         "            noise = NoMoreNoise(noise)\n",
         "            pass\n",
-        "tests/synthesizers/test_journal.py -k finished",
+        "tests/fitting/test_journal.py -k finished",
     ),
     PlantedBug(
         "the account of a long table's ids is one of rows",
-        "data/schema.py",
+        "schema/schema.py",
         'return {"name": next(iter(self._ids), "row"), "max_rows": 1}',
         'return {"name": "row", "max_rows": 1}',
-        "tests/synthesizers/test_independent_items.py -k protected",
+        "tests/methods/test_items.py -k protected",
     ),
     PlantedBug(
         "sums on a grid twice as coarse as that of their noise",
@@ -384,21 +438,28 @@ BUGS = [
     ),
     PlantedBug(
         "a coordinate's step is twice what is charged for it",
-        "learners/profiles.py",
+        "methods/dpgm/profiles.py",
         "step[-1], step[:, 0] = step_of(w2), w0",
         "step[-1], step[:, 0] = step_of(w2, 25), w0",
         "tests/mechanisms/test_queries.py -k profiles",
     ),
     PlantedBug(
         "twice as many steps as the bound has",
-        "learners/feature_kmeans.py",
+        "methods/mixtures/kmeans.py",
         "whole_rows(distances, self.reach)",
         "2 * whole_rows(distances, self.reach)",
         "tests/mechanisms/test_queries.py -k feature",
     ),
     PlantedBug(
+        "records of two clusters taken for records of one",
+        "methods/mixtures/kmeans.py",
+        "math.sqrt(max(2 * self.count**2 + 2 * self.sum**2, 4 * self.sum**2))",
+        "2 * self.sum",
+        "tests/mechanisms/test_queries.py -k cluster",
+    ),
+    PlantedBug(
         "recentred k-means without clipping",
-        "learners/feature_kmeans.py",
+        "methods/mixtures/kmeans.py",
         "whole_rows(distances, self.reach)",
         "np.rint(distances / step_of(self.reach))",
         "tests/mechanisms/test_queries.py -k recentred",
@@ -420,28 +481,28 @@ BUGS = [
     ),
     PlantedBug(
         "sums of pieces in floats",
-        "data/engine.py",
+        "records/engine.py",
         "into[part] += flat[part].astype(np.int64)",
         "into[part] = (into[part].astype(np.float64) + flat[part]).astype(np.int64)",
         f"{GRID} -k pieces",
     ),
     PlantedBug(
         "sums of more records than floats hold",
-        "data/engine.py",
+        "records/engine.py",
         "for piece in _pieces(rows, ROWS_AT_ONCE):",
         "for piece in [rows]:",
         f"{GRID} -k chunks",
     ),
     PlantedBug(
         "search: the number of repetitions is fixed",
-        "mechanisms/selection.py",
+        "mechanisms/sampling.py",
         "while not noise.bernoulli(1, law.last(k))[0]:",
         "while k < law.mean:",
         f"{SEARCHES} -k law",
     ),
     PlantedBug(
         "search: at least two repetitions",
-        "mechanisms/selection.py",
+        "mechanisms/sampling.py",
         "    k = 1\n",
         "    k = 2\n",
         f"{SEARCHES} -k law",
@@ -470,7 +531,7 @@ BUGS = [
     ),
     PlantedBug(
         "search: ends early, and its account does not see it",
-        "privacy/search_ledger.py",
+        "privacy/ledger.py",
         "if self._left != 0 or not self._opened:",
         "if not self._opened:",
         "tests/privacy/test_search_accounts.py -k last",
@@ -478,8 +539,8 @@ BUGS = [
     PlantedBug(
         "search: every fit draws the same noise",
         TUNING,
-        "fit = Fit(records, ledger, noise, self.rows,",
-        "fit = Fit(records, ledger, SeededNoise(7), self.rows,",
+        "fit = Fit(records, Account(ledger, noise), self.rows,",
+        "fit = Fit(records, Account(ledger, SeededNoise(7)), self.rows,",
         f"{SEARCHES} -k law",
     ),
     PlantedBug(
@@ -492,8 +553,8 @@ BUGS = [
     PlantedBug(
         "search: a score without noise",
         TUNING,
-        "stage=SCORE_STAGE, ledger=once, noise=noise)",
-        "stage=SCORE_STAGE, ledger=once, noise=NoNoise())",
+        "Account(once, noise).measure(SCORE_STAGE,",
+        "Account(once, NoNoise()).measure(SCORE_STAGE,",
         f"{SEARCHES} -k choice",
     ),
     PlantedBug(
@@ -511,8 +572,7 @@ BUGS = [
         TUNING,
         SCORED,
         "once = Ledger(Plan(self.plans[0].parts[0]), None)\n"
-        "            counts = noisy_histogram(reduce(PairCounts(layout), records), stage=SCORE_STAGE, ledger=once, "
-        "noise=noise)\n"
+        "            counts = Account(once, noise).measure(SCORE_STAGE, PairCounts(layout), records)\n"
         f"            {SCORED}",
         f"{SEARCHES} -k same",
     ),
@@ -522,18 +582,18 @@ BUGS = [
         "            fitted = self.candidates[j].run(fit)\n",
         "            try:\n                fitted = self.candidates[j].run(fit)\n"
         "            except ConfigError:\n                continue\n",
-        "tests/synthesizers/test_tuning.py -k fails",
+        "tests/fitting/test_tuning.py -k fails",
     ),
     PlantedBug(
         "search: the data's ledger is charged one fit",
         TUNING,
         "charge(ledger, search.plans[0], method",
         "charge(ledger, Plan(replace(s, repetitions=None) for s in search.plans[0].stages), method",
-        "tests/synthesizers/test_tuning.py -k before_the_first",
+        "tests/fitting/test_tuning.py -k before_the_first",
     ),
     PlantedBug(
         "search: candidates that cost more than the one that is charged",
-        "privacy/search_ledger.py",
+        "privacy/ledger.py",
         "if len({plan.parts[0] for plan in self._plans}) != 1 or not alike([plan.parts[1] for plan in self._plans]):",
         "if len({plan.parts[0] for plan in self._plans}) != 1:",
         "tests/privacy/test_search_accounts.py -k unlike",
@@ -570,10 +630,10 @@ BUGS = [
     ),
     PlantedBug(
         "one more name of a unit stops a fit",
-        "data/cells.py",
+        "columns/cells.py",
         "if not pa.types.is_dictionary(column.type) or not column.num_chunks:",
         "if True:",
-        "tests/data/test_private.py -k one_more_name",
+        "tests/records/test_private.py -k one_more_name",
     ),
 ]
 
@@ -584,5 +644,6 @@ HELPERS = {
     "    return {'class_shares': np.maximum(counts, 1) / np.maximum(counts, 1).sum()}\n",
     "Poisson samples charged, records shuffled and dealt out": "\n\nimport itertools\n_DEALT = itertools.count()\n",
     "search: a score without noise": "\n\nfrom sfumato.mechanisms.noise import NoNoise\n",
+    "search: the best by an un-noised score": "\n\nfrom sfumato.records.engine import reduce\n",
     "search: a score bought by each fit, charged once": "\n\nfrom sfumato.privacy.ledger import Ledger\n",
 }

@@ -1,6 +1,7 @@
 """Every command and flag: exit codes, keys, files; and that outputs are refused before any work."""
 
 import errno
+import importlib
 import io
 import json
 import os
@@ -13,16 +14,17 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from fixtures import tables
 from sfumato import cli
 from sfumato.cli import app as cli_app
-from sfumato.cli import quality_commands, release_commands
-from sfumato.data.schema import Schema
-from sfumato.data.text_source import CsvSource
+from sfumato.cli import commands, data_commands, quality_commands, release_commands
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.io.csv import CsvSource
+from sfumato.methods.registry import METHODS
 from sfumato.release import load
-from sfumato.synthesizers.base import Synthesizer
-from sfumato.synthesizers.methods import METHODS
+from sfumato.schema.schema import Schema
 
 CERTIFICATE_KEYS = {
     "format_version", "method", "versions", "private", "epsilon", "delta", "neighbours", "replace_one", "unit",
@@ -69,15 +71,29 @@ class TestHelp:
         assert len(result.out) > 200
 
     def test_every_command_is_in_this_list(self):
-        import typer.main
-
-        root = typer.main.get_command(cli_app.app)
-        known = {(name,) for name in root.commands} | {  # type: ignore[attr-defined]
-            (group, name)
-            for group in ("schema", "ledger")
-            for name in root.commands[group].commands  # type: ignore[attr-defined]
+        known = {(name,) for name in commands.COMMANDS} | {
+            (group, name) for group in ("schema", "ledger") for name in commands.load_command(group).commands
         }
         assert known == set(COMMANDS) - {()}
+
+    @pytest.mark.parametrize("name", commands.COMMANDS)
+    def test_the_list_of_commands_says_what_each_says_of_itself(self, name):
+        said = commands.load_command(name).help
+        assert commands.COMMANDS[name].help == " ".join(said.split("\n\n")[0].split())
+
+    def test_every_command_of_every_module_is_in_the_list(self):
+        listed = {(entry.module, entry.name) for entry in commands.COMMANDS.values()}
+        for path in Path(cli.__file__).parent.glob("*_commands.py"):
+            module = importlib.import_module(f"sfumato.cli.{path.stem}")
+            groups = [(name, value) for name, value in vars(module).items() if isinstance(value, typer.Typer)]
+            grouped = {found.callback for _, group in groups for found in group.registered_commands}
+            own = {
+                (path.stem, name)
+                for name, value in vars(module).items()
+                if name.endswith("_command") and value.__module__ == module.__name__ and value not in grouped
+            }
+            assert own | {(path.stem, name) for name, _ in groups} == {pair for pair in listed if pair[0] == path.stem}
+        assert len(listed) == len(commands.COMMANDS)
 
     @pytest.mark.parametrize("command", [[], ["schema"], ["ledger"]])
     def test_a_group_alone_shows_its_help_and_fails(self, capsys, command):
@@ -553,7 +569,7 @@ class TestExistingOutputs:
     def test_refused_before_any_work(self, busy, call, monkeypatch, arguments):
         before = {path: path.read_bytes() for path in busy.rglob("*") if path.is_file()}
         for module, name in (
-            (cli.app.data_commands, "open_source"),
+            (data_commands, "open_source"),
             (release_commands, "open_source"),
             (release_commands, "load"),
         ):
@@ -646,7 +662,30 @@ class TestProcess:
         )
         *packages, count = self.python("-c", code).stdout.decode().split()
         assert not {"torch", "sklearn", "xgboost", "polars", "matplotlib", "typer", "rich"} & set(packages)
-        assert int(count) < 1_500
+        assert int(count) < 100
+
+    @pytest.mark.parametrize("call", [["--help"], ["--version"], ["-h"], []], ids=" ".join)
+    def test_help_loads_nothing_heavy(self, call):
+        code = (
+            "import sys; from sfumato.cli.app import run\n"
+            f"run({call!r}); print(*sys.modules, sep='\\n', file=sys.stderr)"
+        )
+        done = self.python("-c", code)
+        loaded = set(done.stderr.decode().split())
+        heavy = {"numpy", "pandas", "scipy", "pyarrow", "dp_accounting", "torch", "sklearn", "xgboost"}
+        assert done.stdout
+        assert "typer" in loaded
+        assert not heavy & loaded
+        assert not {name for name in loaded if re.fullmatch(r"sfumato\.cli\.\w+_commands", name)}
+
+    def test_only_the_module_of_the_command_is_loaded(self):
+        code = (
+            "import sys; from sfumato.cli.app import run; run(['ledger', '--help'])\n"
+            "print(*sys.modules, sep='\\n', file=sys.stderr)"
+        )
+        loaded = self.python("-c", code).stderr.decode().split()
+        assert "sfumato.cli.ledger_commands" in loaded
+        assert not {"sfumato.cli.quality_commands", "sfumato.cli.release_commands", "sklearn", "torch"} & set(loaded)
 
 
 class TestUnforeseenErrors:

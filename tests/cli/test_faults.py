@@ -21,9 +21,9 @@ import json, os, resource, signal, sys
 from pathlib import Path
 from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
-import sfumato.evaluate, sfumato.release.files, sfumato.data.sinks, sfumato.report.write
+import sfumato.evaluate, sfumato.release.files, sfumato.io.sinks, sfumato.report.write
 from sfumato.release import model
-from sfumato.synthesizers import tables as table_model
+from sfumato.methods.tables import recipe as table_model
 from fixtures import tables
 from fixtures.accounting import remember
 from sfumato import ConditionalGaussian, PrivacyBudget

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from fixtures import tables
-from sfumato.data.schema import Schema
 from sfumato.release import load
+from sfumato.schema.schema import Schema
 
 FIT = ("--schema", "pictures.yaml", "--epsilon", 1, "--target", "y")
 

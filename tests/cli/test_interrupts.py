@@ -26,12 +26,16 @@ DRIVER = """
 import atexit, contextlib, json, os, re, signal, sys
 from pathlib import Path
 from sfumato.cli import app, data_commands, ending, ledger_commands, output, quality_commands, release_commands
-import sfumato.report.write, sfumato.data.sinks
-from sfumato.data import atomic, documents, interrupts
-from sfumato.privacy.across_fits import account_of_fits
+import sfumato.report.write, sfumato.io.sinks
+from sfumato.io import atomic
+from sfumato.schema import documents
+from sfumato.io import atomic as interrupts
+from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import Release, files, load, model
-from sfumato.synthesizers import base, data_ledger, tables as table_model
+from sfumato.fitting import synthesizer as base
+from sfumato.fitting import data_ledger
+from sfumato.methods.tables import recipe as table_model
 from sfumato import ConditionalGaussian, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember
@@ -45,7 +49,7 @@ accounts = [None, account_of_fits([plan], 1e-5, plan.neighbours)]
 data_ledger.account_of_fits = lambda plans, *_: accounts[len(plans)]
 
 PLACES = {
-    "charge": (base, "charge"), "statistic": (Ledger, "charge"), "end": (data_ledger.Charge, "end"),
+    "charge": (data_ledger, "charge"), "statistic": (Ledger, "charge"), "end": (data_ledger.Charge, "end"),
     "save": (Release, "save"), "write": (files, "_write"), "flush": (atomic, "_flush"),
     "publish": (atomic, "_publish"), "rename": (atomic, "_rename"), "remove": (atomic, "_remove"),
     "cost": (release_commands, "print_cost"), "last words": (release_commands, "tell_written"),

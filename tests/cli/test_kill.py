@@ -20,7 +20,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import sfumato
 from sfumato.cli.app import run
-from sfumato.data import atomic, folder_sink, sinks
+from sfumato.io import atomic
+from sfumato.io import folders as folder_sink
+from sfumato.io import sinks
 from sfumato.privacy.ledger import Ledger
 
 from fixtures import tables

@@ -11,7 +11,7 @@ import pytest
 from fixtures import tables
 from fixtures.processes import serving
 from sfumato import ConditionalGaussian, create_ledger, load, read_ledger
-from sfumato.privacy.across_fits import account_of_fits
+from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.plan import Neighbours
 
 # One process imports the package and calibrates; every fit is a child of its, which dies at the place that is named.
@@ -21,7 +21,8 @@ from pathlib import Path
 from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import files
-from sfumato.synthesizers import data_ledger, tables as table_model
+from sfumato.fitting import data_ledger
+from sfumato.methods.tables import recipe as table_model
 from fixtures import tables
 from fixtures.accounting import remember
 from sfumato import ConditionalGaussian

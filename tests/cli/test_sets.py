@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.data.schema import Schema
+from sfumato.schema.schema import Schema
 
 RNG = np.random.default_rng(0)
 SETS = [np.flatnonzero(RNG.random(6) < [0.8, 0.5, 0.3, 0.1, 0.02, 0.0]).tolist() for _ in range(800)]

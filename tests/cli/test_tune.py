@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fixtures import tables
+from sfumato.fitting import tuning
+from sfumato.methods.tables import recipe as table_model
 from sfumato.release import load
-from sfumato.synthesizers import tables as table_model
-from sfumato.synthesizers import tuning
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from sklearn.linear_model import LinearRegression
 from fixtures.methods import CLOSED_FORM
 from fixtures.methods import QUICK as METHODS
 from sfumato import NonPrivate
-from sfumato.data.kinds import Boolean, Categorical, Continuous, DateTime, Integer
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.errors import ConfigError, SchemaError, SfumatoError
 from sfumato.privacy.ledger import Ledger
+from sfumato.schema.schema import Schema
 
 # what they say of columns and classes to the last share; of the others the suite of all methods asks less
 pytestmark = pytest.mark.parametrize("method", CLOSED_FORM)

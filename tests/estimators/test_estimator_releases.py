@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 import sfumato
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKMeans
-from sfumato.models.covariances import FORMS
+from sfumato.models.mixtures.covariances import FORMS
 from sfumato.release.samplers import build_sampler
 
 PUBLIC = {"n_public": 2000, "bounds": (-3.0, 3.0), "seed": 0}

@@ -23,9 +23,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sfumato.errors import ConfigError, DataError, SfumatoError
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKMeans
 from sfumato.estimators.records import open_rows
-from sfumato.models.covariances import FORMS, DiagonalCovariance, FullCovariance
-from sfumato.models.mixture_steps import MAP
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.mixtures.steps import MAP
+from sfumato.models.mixtures.covariances import FORMS, DiagonalCovariance, FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.budget import NonPrivate
 
 PUBLIC = {"n_public": 2000, "bounds": (-3.0, 3.0)}

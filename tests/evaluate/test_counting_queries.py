@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate import counting_query_errors
 from sfumato.evaluate.counting_queries import (
@@ -20,6 +19,7 @@ from sfumato.evaluate.counting_queries import (
     random_queries,
     relative_errors,
 )
+from sfumato.schema.schema import Schema
 
 RNG = np.random.default_rng(0)
 DENSE = (RNG.random((5000, 12)) < np.linspace(0.02, 0.6, 12)).astype(np.float32)

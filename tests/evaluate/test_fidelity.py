@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.evaluate import fidelity, total_variation
 from sfumato.evaluate.fidelity import SAMPLED_SETS, column_sets
+from sfumato.schema.schema import Schema
 
 COLUMNS = {
     "age": {"kind": "integer", "lower": 10, "upper": 90},

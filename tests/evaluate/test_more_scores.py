@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from fixtures import tables
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError
 from sfumato.evaluate import (
     classifier_scores,
@@ -24,6 +23,7 @@ from sfumato.evaluate import (
     pictures,
     total_variation,
 )
+from sfumato.schema.schema import Schema
 
 SCHEMA = Schema.from_dict(
     {

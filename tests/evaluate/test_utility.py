@@ -14,10 +14,11 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier
 
-from sfumato.data.schema import Schema
 from sfumato.errors import ConfigError, DataError
-from sfumato.evaluate import classifier_scores, evaluate, features, utility
+from sfumato.evaluate import classifier_scores, evaluate, utility
+from sfumato.evaluate import tables as features
 from sfumato.evaluate.utility import CLASSIFIERS, score
+from sfumato.schema.schema import Schema
 
 JOBS = ["clerk", "cook", "pilot"]
 COLUMNS = {

@@ -10,7 +10,7 @@ import yaml
 from fixtures import tables
 from fuzz.cases import batches
 from fuzz.planted import WORD, assert_no_byte
-from sfumato.data.documents import _PlainLoader
+from sfumato.schema.documents import _PlainLoader
 
 CASES, BATCH = 250, 25
 

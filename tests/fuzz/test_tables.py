@@ -15,9 +15,9 @@ from fixtures import tables
 from fuzz.cases import batches
 from fuzz.planted import DIGITS, SECRETS, WORD, assert_no_byte, assert_silent, told
 from sfumato import ConditionalGaussian, load
-from sfumato.data.private import PrivateData
-from sfumato.data.sources import open_source
 from sfumato.errors import SfumatoError
+from sfumato.io.sources import open_source
+from sfumato.records.private import PrivateData
 
 CASES, BATCH = 150, 25
 

@@ -7,40 +7,39 @@ import operator
 import numpy as np
 
 from harness.privacy import MechanismCase, StatisticCase
-from sfumato.data.kinds import Boolean, Categorical, Image, Integer
-from sfumato.data.open_schema import OpenKind
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import CodedSets
-from sfumato.data.set_kind import ItemSet
-from sfumato.encoders.flat import ImageVectors, RankVectors
-from sfumato.encoders.gradients import n_features
-from sfumato.encoders.grid import Grid
-from sfumato.encoders.images import ImageEncoder, ImageLayout
-from sfumato.encoders.sets import SetEncoder
-from sfumato.learners.axes import CentredSecondMoment, LatentAxes, VectorSum
-from sfumato.learners.counts import RowCount
-from sfumato.learners.discovery import DomainCounts, KindCounts
-from sfumato.learners.em_moments import EmMoments, PooledSquares, default_shares
-from sfumato.learners.feature_kmeans import ClusterSums as FeatureSums
-from sfumato.learners.flat import rank_grid
-from sfumato.learners.images import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.learners.item_counts import ItemCounts
-from sfumato.learners.kmeans import ClusterSums, GridCounts
-from sfumato.learners.marginals import ClassCellCounts, TableLayout
-from sfumato.learners.pair_counts import PairCounts, PairLayout
-from sfumato.learners.priors import ClassLatents, unit_mixture
-from sfumato.learners.profiles import ClusterProfiles
-from sfumato.learners.set_lengths import TotalLength
-from sfumato.learners.table_moments import TableMoments
-from sfumato.learners.teacher import Standardised, TeacherGradient
-from sfumato.learners.two_resolutions import TwoResolutionCounts
-from sfumato.mechanisms.clip import clip_rows
+from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
+from sfumato.columns.set_codes import CodedSets
+from sfumato.columns.set_kind import ItemSet
+from sfumato.fitting.arguments import RowCount
+from sfumato.fitting.discovery import DomainCounts, KindCounts
+from sfumato.fitting.pair_counts import PairCounts, PairLayout
+from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
-from sfumato.models.centres import CentreGrid
-from sfumato.models.covariances import DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
-from sfumato.models.features import level_features, number_features
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.dpgm.profiles import ClusterProfiles, TotalLength
+from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
+from sfumato.methods.images.teacher import Standardised, TeacherGradient
+from sfumato.methods.items import ItemCounts
+from sfumato.methods.marginals import ClassCellCounts, TableLayout
+from sfumato.methods.mixtures.centres import CentreGrid
+from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
+from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
+from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
+from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
+from sfumato.methods.nets.decoding import rank_grid
+from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
+from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.features import level_features, number_features
+from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
+from sfumato.models.images.gradients import n_features
+from sfumato.models.mixtures.covariances import DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.flat import ImageVectors, RankVectors
+from sfumato.models.sets import SetEncoder
+from sfumato.schema.grid import Grid
+from sfumato.schema.open_schema import OpenKind
+from sfumato.schema.schema import Schema
 
 TABLE = Schema(
     columns={
@@ -139,14 +138,14 @@ def first_item(vectors):
     return vectors.argmax(axis=1) % 3
 
 
-def cluster_sums(n_clusters: int, dimension: int = 4) -> FeatureSums:
+def cluster_sums(n_clusters: int, dimension: int = 4) -> ClusterSums:
     centres = np.random.default_rng(5).standard_normal((n_clusters, dimension)) / 4
-    return FeatureSums(operator.itemgetter("z"), centres)
+    return ClusterSums(operator.itemgetter("z"), centres, ClusterWeights.of(dimension))
 
 
-def recentred_sums(n_clusters: int, dimension: int = 4) -> FeatureSums:
+def recentred_sums(n_clusters: int, dimension: int = 4) -> ClusterSums:
     centres = cluster_sums(n_clusters, dimension).centres
-    return FeatureSums(operator.itemgetter("z"), centres, centres, 0.6)
+    return ClusterSums(operator.itemgetter("z"), centres, ClusterWeights.of(dimension), centres, 0.6)
 
 
 class NormsAndSum:
@@ -175,20 +174,24 @@ class NormsAndSum:
         total += joint_exact(counts, sums.ravel(), self.share).open_in_mechanism()
 
 
-def table_layout() -> TableLayout:
-    return TableLayout(Grid.of(TABLE, numeric_cells=8), target=3)
+def table_layout(target: int | None = 3) -> TableLayout:
+    return TableLayout(Grid.of(TABLE, numeric_cells=8), target)
 
 
-def table_moments(clip_norm: float, by_class: float) -> TableMoments:
-    """Features as a fit would release them, of uneven shares, so that rare cells have long vectors."""
+def table_moments(clip_norm: float, by_class: float, target: int | None = 3) -> TableMoments:
+    """Features as a fit would release them, of uneven shares, so that rare cells have long vectors.
+
+    After them an indicator of the class; without a target, one entry that is the same for all rows.
+    """
     rng = np.random.default_rng(1)
+    layout = table_layout(target)
     vectors = []
-    for column in table_layout().features:
+    for column in layout.features:
         shares = rng.dirichlet(np.full(column.n_cells, 0.3))
         features = number_features(shares, column.kind.nullable, 6) if column.numeric else level_features(shares)
         vectors.append(features.values * np.sqrt(features.weights))
-    vectors.append(0.7 * np.eye(2))
-    return TableMoments(table_layout(), tuple(vectors), clip_norm, by_class)
+    vectors.append(0.7 * np.eye(layout.n_classes))
+    return TableMoments(layout, tuple(vectors), clip_norm, by_class)
 
 
 def encoder_of(*shape: int, pose: bool) -> ImageEncoder:
@@ -281,7 +284,7 @@ def _em_cases() -> list[StatisticCase]:
     ]
     centres = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # opposite vectors of the plane share the first
     cases += [
-        StatisticCase(f"cluster sums, {w0, w1}", ClusterSums(vectors_of, centres, w0, w1), pool)
+        StatisticCase(f"cluster sums, {w0, w1}", ClusterSums(vectors_of, centres, ClusterWeights(w0, w1)), pool)
         for w0, w1 in ((1.0, 1.0), (2.0, 1.0), (0.3, 1.0))
     ]
     return [
@@ -384,6 +387,10 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("second moments, by class", table_moments(1.0, 0.25), table),
         StatisticCase("second moments, by class alone", table_moments(1.0, 1.0), table),
         StatisticCase("second moments, loose", table_moments(40.0, 0.25), table, attained=0.0),
+        StatisticCase("second moments, no target", table_moments(1.0, 0.0, None), table),
+        # the constant alone is longer than C: every record is clipped
+        StatisticCase("second moments, no target, tight", table_moments(0.5, 0.0, None), table),
+        StatisticCase("second moments, no target, loose", table_moments(40.0, 0.0, None), table, attained=0.0),
         StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
         StatisticCase("items in all sets", TotalLength(BASKETS), set_rows(30)),
         StatisticCase("profiles of clusters", ClusterProfiles(BASKETS, first_item, 3, 2.0), set_rows(30)),
@@ -432,6 +439,12 @@ MECHANISMS = {
         MechanismCase("noisy_second_moment, pooled", noisy_second_moment, STATISTICS["pooled squares"], symmetric=True),
         MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
+        MechanismCase(
+            "noisy_second_moment, no target",
+            noisy_second_moment,
+            STATISTICS["second moments, no target"],
+            symmetric=True,
+        ),
         MechanismCase(
             "noisy_second_moment, by class",
             noisy_second_moment,

@@ -13,8 +13,6 @@ The sampled record of the second fit is in every sample: the worst case of a Poi
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,8 +23,10 @@ from scipy import sparse
 
 import sfumato
 import sfumato.estimators.base
-import sfumato.synthesizers.arguments
-from sfumato.mechanisms import mixing, queries, thresholds
+import sfumato.fitting.arguments
+from fixtures.methods import every_module
+from sfumato.mechanisms import mixing, queries
+from sfumato.mechanisms import words as thresholds
 from sfumato.mechanisms.mixing import MixtureBlock
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import Noisy
@@ -34,9 +34,7 @@ from sfumato.privacy.plan import Stage
 
 ROUNDING = 1e-9
 
-for _module in pkgutil.walk_packages(sfumato.__path__, "sfumato."):
-    if "__main__" not in _module.name:
-        importlib.import_module(_module.name)  # what is imported while mechanisms are watched would keep the watch
+every_module(sfumato)  # what is imported while mechanisms are watched would keep the watch
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ def _watched_words(original: Callable[..., Any], tape: Tape) -> Callable[..., An
     def run(exact, *, stage, ledger, noise):
         planned = ledger.plan[stage]
         found = original(exact, stage=stage, ledger=ledger, noise=noise)
-        tally = exact.open_in_mechanism()
+        tally = exact.whole_in_mechanism()
         std = found.listed.noise_std
         counts = {name: {word: n / std for word, n in words.items()} for name, words in tally.words.items()}
         return tape.take(planned, tally.listed.ravel() / std, found, std, counts)
@@ -175,10 +173,10 @@ def coupled(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, mor
             for (home, name), watch in WATCHED.items():
                 original = getattr(home, name)
                 watching = watch(original, tape)
-                for module in [m for n, m in sys.modules.items() if n.startswith("sfumato")]:
-                    if getattr(module, name, None) is original:
+                for module in list(sys.modules.values()):  # plugins too
+                    if vars(module).get(name) is original:
                         patch.setattr(module, name, watching)
-            for door in (sfumato.synthesizers.arguments, sfumato.estimators.base):
+            for door in (sfumato.fitting.arguments, sfumato.estimators.base):
                 patch.setattr(door, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))
             results.append(fit(data))
     assert len(tape.played) == len(tape.releases), "one of two neighbours releases less often"
@@ -213,3 +211,21 @@ def check_same(one: dict[str, Any], other: dict[str, Any]) -> None:
             np.testing.assert_array_equal(value, other[name], err_msg=f"{name} depends on more than what was released")
         else:
             assert value == other[name], f"{name} depends on more than what was released"
+
+
+def leaves(release: Any) -> dict[str, Any]:
+    """All that a release holds, by name."""
+    found = {f"parameter {name}": array for name, array in release.parameters.items()}
+    found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
+    found |= {f"noise {i}": m.noise_std for i, m in enumerate(release.measurements)}
+    return found | {
+        "certificate": release.certificate.content, "sampler": release.sampler, "form": release.form,
+        "schema": release.schema,
+    }  # fmt: skip
+
+
+def attack(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, replaced: bool = False) -> float:
+    """Fit two neighbours, `other` with a record more or with one replaced; return how near a sensitivity is at most."""
+    first, second, tape = coupled(monkeypatch, fit, one, other, more=0 if replaced else 1)
+    check_same(first, second)
+    return check_sensitivities(tape, replaced=replaced)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from sfumato.data.engine import Exact, Rows, Statistic, reduce
-from sfumato.data.set_codes import CodedSets
+from sfumato.columns.set_codes import CodedSets
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.engine import Exact, Rows, Statistic, reduce
 
 FALSE_ALARM = 1e-7
 _OF_EACH_PART = 2_000

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from sfumato.errors import ConfigError
-from sfumato.mechanisms.clip import SAFETY, clip_factors, clip_rows
+from sfumato.mechanisms.contributions import SAFETY, clip_factors, clip_rows
 
 ANY_FLOAT = st.floats(allow_nan=True, allow_infinity=True, width=64)
 

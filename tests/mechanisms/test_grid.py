@@ -10,12 +10,12 @@ from hypothesis.extra import numpy as arrays
 
 from harness.cases import MECHANISMS, STATISTICS, vectors_of
 from harness.privacy import STAGE, FakeRecords, join, ledger_for, make_exact, released
-from sfumato.data.engine import ROWS_AT_ONCE, Exact, reduce
 from sfumato.errors import ConfigError
-from sfumato.learners.axes import VectorSum
+from sfumato.mechanisms.contributions import LINEAR_BITS, PRODUCT_BITS, row_by_row, whole_rows
 from sfumato.mechanisms.noise import NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import grid_step, noisy_second_moment, noisy_sum, on_grid
-from sfumato.mechanisms.whole import LINEAR_BITS, PRODUCT_BITS, row_by_row, whole_rows
+from sfumato.methods.nets.axes import VectorSum
+from sfumato.records.engine import ROWS_AT_ONCE, Exact, reduce
 
 WHOLE = [name for name, case in STATISTICS.items() if case.statistic.step is not None]
 

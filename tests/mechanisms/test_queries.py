@@ -24,12 +24,12 @@ from harness.privacy import (
     search_neighbours,
     worst_neighbours,
 )
-from sfumato.data.engine import reduce
 from sfumato.errors import ConfigError, LedgerError
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.engine import reduce
 
 
 @pytest.mark.parametrize("name", STATISTICS)

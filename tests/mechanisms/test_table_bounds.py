@@ -17,12 +17,12 @@ from harness.privacy import (
     join,
     ledger_for,
 )
-from sfumato.data.engine import ROWS_AT_ONCE, reduce
-from sfumato.learners.table_moments import TableMoments
-from sfumato.learners.two_resolutions import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
-from sfumato.synthesizers.tables import _count_measurements, _moment_measurements
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
+from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.recipe import _count_measurements, _moment_measurements
+from sfumato.records.engine import ROWS_AT_ONCE, reduce
 
 ABOVE = 1 + Fraction(1, 2**50)
 """Noise is drawn with a scale that is so much above what is charged: what a bound in floats may be short by."""
@@ -31,6 +31,8 @@ TABLES = [
     "second moments",
     "second moments, by class",
     "second moments, loose",
+    "second moments, no target",
+    "second moments, no target, loose",
 ]
 
 
@@ -76,10 +78,10 @@ def test_units_are_no_further_apart_than_root_2_of_their_bound(name):
         assert apart.max() <= 2 * bound**2 * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("by_class", [0.0, 0.25])
-def test_the_largest_sum_of_a_piece_is_exact(by_class):
+@pytest.mark.parametrize(("by_class", "target"), [(0.0, 3), (0.25, 3), (0.0, None)])
+def test_the_largest_sum_of_a_piece_is_exact(by_class, target):
     """As many of the longest records as there are at once: one class alone, and both in turn."""
-    statistic = table_moments(0.5, by_class)
+    statistic = table_moments(0.5, by_class, target)
     pool = sorted(table_rows(60), key=lambda record: -np.linalg.norm(contribution(statistic, record)))
     alone = [statistic.zero() for _ in pool[:2]]
     for total, record in zip(alone, pool, strict=False):
@@ -97,11 +99,11 @@ def test_the_largest_sum_of_a_piece_is_exact(by_class):
 
 
 @pytest.mark.parametrize("unit_rows", [1, 3])
-@pytest.mark.parametrize("by_class", [None, 0.0, 0.25])
-def test_measurements_have_the_noise_that_they_state(by_class, unit_rows):
+@pytest.mark.parametrize(("by_class", "target"), [(None, 3), (0.0, 3), (0.25, 3), (0.0, None)])
+def test_measurements_have_the_noise_that_they_state(by_class, target, unit_rows):
     """In records, and in products of features: what is released, less what is true, over what is said of it."""
     chunk = join(table_rows(20))
-    statistic = TwoResolutionCounts(table_layout()) if by_class is None else table_moments(1.0, by_class)
+    statistic = TwoResolutionCounts(table_layout()) if by_class is None else table_moments(1.0, by_class, target)
     exact = reduce(statistic, FakeRecords([chunk], unit_rows))
     true = exact.open_in_mechanism()
     found: dict[str, list[np.ndarray]] = {}

@@ -9,15 +9,14 @@ from scipy import stats
 
 from sfumato.errors import BudgetExceededError, ConfigError, LedgerError, UnsupportedEventError
 from sfumato.mechanisms.noise import SeededNoise
-from sfumato.mechanisms.selection import drawn_candidate, drawn_repetitions
-from sfumato.privacy.accounting import account, account_curve, recompute_epsilon, replacing_account
-from sfumato.privacy.across_fits import account_of_fits
+from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
+from sfumato.privacy.accounting import account, account_curve, account_of_fits, recompute_epsilon, replacing_account
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate_events import event_to_dict, stage_from_dict
+from sfumato.privacy.certificate_form import event_to_dict, stage_from_dict
+from sfumato.privacy.ledger import SearchLedger
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 from sfumato.privacy.repetitions import Repetitions
-from sfumato.privacy.search_ledger import SearchLedger
 
 DELTA = 1e-5
 GEOMETRIC = Repetitions(10)

@@ -14,7 +14,7 @@ from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
-from sfumato.privacy.subsets import subset_delta, subset_distribution
+from sfumato.privacy.pld import subset_delta, subset_distribution
 
 MILLION = 10**6
 

@@ -12,10 +12,10 @@ import pytest
 from fixtures import tables
 from fixtures.releases import SMALL, fit, small_frame
 from sfumato import ConditionalGaussian, NonPrivate
-from sfumato.data.kinds import Boolean, Continuous
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Boolean, Continuous
 from sfumato.errors import ConfigError
 from sfumato.release.model import SAMPLE_BLOCK
+from sfumato.schema.schema import Schema
 
 ROWS = 20_000
 

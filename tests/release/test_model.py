@@ -11,12 +11,12 @@ import pytest
 
 from fixtures import tables
 from fixtures.releases import SMALL, fit, small_frame
-from sfumato.data.kinds import Categorical
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import Categorical
 from sfumato.errors import ConfigError, OutputError, ReleaseError, SchemaError
+from sfumato.io.sources import open_source
 from sfumato.release import Release, SourceForm
 from sfumato.release.model import SAMPLE_BLOCK
+from sfumato.schema.schema import Schema
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_seed_others(people):

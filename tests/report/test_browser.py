@@ -14,8 +14,8 @@ import pytest
 
 from fixtures import tables
 from sfumato import ConditionalGaussian
-from sfumato.data.schema import Schema
 from sfumato.report import write_report
+from sfumato.schema.schema import Schema
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [

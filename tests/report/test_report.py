@@ -12,17 +12,17 @@ import pytest
 from fixtures import tables
 from fixtures.sampling import small_simulations
 from sfumato import ConditionalGaussian, DPMix, IndependentItems, NonPrivate, tune
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import total_variation
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.tables import CodedTable
+from sfumato.io.sources import open_source
 from sfumato.report import wording, write_report
 from sfumato.report import write as writing
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.sets import set_content
 from sfumato.report.wording import shown
+from sfumato.schema.schema import Schema
 
 __all__ = ["small_simulations"]
 
@@ -94,8 +94,8 @@ def test_a_stranger_finds_the_answers(pages, release):
 
 
 def _bins(release):
-    from sfumato.data.sources import open_source
     from sfumato.evaluate.fidelity import read_bins
+    from sfumato.io.sources import open_source
 
     sample = release.sample(len(tables.frame()), seed=0)
     return [read_bins(open_source(frame), tables.schema()) for frame in (sample, tables.frame())]

@@ -16,11 +16,11 @@ from sfumato.audit.bounds import (
     shift_above,
 )
 from sfumato.audit.shadow import Attacker, Shadow, corners
-from sfumato.data.schema import Schema, SchemaLike, read_schema
 from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.privacy.plan import Neighbours, Plan
-from sfumato.synthesizers.base import Synthesizer
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 PILOTS = 0.25
 """Share of the fits that choose the thresholds; the others count."""
@@ -46,9 +46,9 @@ def audit(
 
     All fits see planted records at one corner of the domain, and half of them one more, the canary, at the opposite
     one; of a method that samples, the canary or nothing. The attacker knows the record, the method and all noisy
-    statistics, gradients included, and guesses by their likelihood ratio (`sfumato.audit.shadow.Attacker`). One
-    threshold is chosen on a quarter of the fits, which then do not count; the other is even odds. Clopper-Pearson
-    bounds of the rates of right and wrong guesses bound ε.
+    statistics, gradients included, and guesses by their likelihood ratio. One threshold is chosen on a
+    quarter of the fits, which then do not count; the other is even odds. Clopper-Pearson bounds of the rates of right
+    and wrong guesses bound ε.
 
     Privacy: none is spent. No record of anybody is read: the result may be shown.
 

@@ -11,6 +11,7 @@ from scipy import optimize, stats
 
 from sfumato.privacy.accounting import COARSE_INTERVAL, account, fresh_accountant, interval_for
 from sfumato.privacy.plan import Plan
+from sfumato.privacy.pld import gaussian_delta
 
 _LARGEST_EPSILON = 100.0
 _DELTAS, _LARGEST_DELTA = 8, 0.5
@@ -48,19 +49,17 @@ def shift_above(true_positive: float, false_positive: float) -> float:
     return max(0.0, float(stats.norm.ppf(true_positive) - stats.norm.ppf(false_positive)))
 
 
-def gaussian_delta(epsilon: float, shift: float) -> float:
-    """δ(ε) of a Gaussian mechanism with sensitivity `shift` and noise 1 (Balle and Wang 2018, Theorem 8)."""
-    second = math.exp(epsilon + stats.norm.logcdf(-shift / 2 - epsilon / shift))
-    return max(0.0, float(stats.norm.cdf(shift / 2 - epsilon / shift)) - second)
-
-
 def gaussian_epsilon(shift: float, delta: float) -> float:
     """ε at δ of a Gaussian mechanism with sensitivity `shift` and noise 1, at most 100."""
-    if shift <= 0 or gaussian_delta(0.0, shift) <= delta:
+
+    def excess(epsilon: float) -> float:
+        return float(gaussian_delta(shift, np.array(epsilon))) - delta
+
+    if shift <= 0 or excess(0.0) <= 0:
         return 0.0
-    if gaussian_delta(_LARGEST_EPSILON, shift) >= delta:
+    if excess(_LARGEST_EPSILON) >= 0:
         return _LARGEST_EPSILON
-    return float(optimize.brentq(lambda e: gaussian_delta(e, shift) - delta, 0.0, _LARGEST_EPSILON))  # type: ignore[arg-type]
+    return float(optimize.brentq(excess, 0.0, _LARGEST_EPSILON))  # type: ignore[arg-type]
 
 
 def plan_epsilon(plan: Plan, true_positive: float, false_positive: float, delta: float) -> float:

@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
 from sfumato.audit.tape import Draw, Enough, Tape, log_ratios
-from sfumato.data.engine import Rows
-from sfumato.data.kinds import Image, LevelKind, n_levels
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError
+from sfumato.fitting.account import Account
+from sfumato.fitting.synthesizer import Fit, Synthesizer
 from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
-from sfumato.synthesizers.base import Fit, Synthesizer
-from sfumato.synthesizers.journal import Journal
+from sfumato.records.engine import Rows
+from sfumato.schema.schema import Schema
 
 _MOST_ROWS = 1_000
 
@@ -82,11 +81,11 @@ class Shadow:
         return self._played(rows, Tape(None, released, most=len(released)))
 
     def _played(self, rows: Rows, tape: Tape) -> list[Draw]:
-        records = cast("PrivateData", Planted(self.schema, rows))
+        records = Planted(self.schema, rows)
         # the plan was calibrated to the budget once
         ledger = Ledger(self.plan, None, lambda stage: tape.charged(stage, ledger.charged[-1][1]))
         with suppress(Enough):
-            self.synthesizer.run(Fit(records, ledger, tape, self.n_public, self.target, Journal(None, {})))
+            self.synthesizer.run(Fit(records, Account(ledger, tape), self.n_public, self.target))
         ledger.close()
         self._check(tape)
         return tape.draws

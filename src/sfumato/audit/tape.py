@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.errors import ConfigError
+from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource, Step
-from sfumato.models.streams import public_stream
 
 _NORMALS_SEED = 0
 

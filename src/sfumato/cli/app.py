@@ -11,12 +11,9 @@ import warnings
 from collections.abc import Sequence
 
 import typer
-from rich.markup import escape
 
-from sfumato import __version__
-from sfumato.cli import data_commands, ledger_commands, quality_commands, release_commands, search_commands
+from sfumato.cli.commands import LazyCommands
 from sfumato.cli.ending import Ending
-from sfumato.cli.output import notes
 from sfumato.errors import ConfigError, OutputError, SchemaError, SfumatoError
 
 DONE, FAILED, WRONG_CALL = 0, 1, 2
@@ -28,22 +25,20 @@ _INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     name="sfumato",
+    cls=LazyCommands,
     help="Publish data about people without publishing the people: synthetic data under differential privacy.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_commands.register(app)
-release_commands.register(app)
-search_commands.register(app)
-quality_commands.register(app)
-ledger_commands.register(app)
 
 
 @app.callback(invoke_without_command=True)
 def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     if version:
+        from sfumato import __version__
+
         typer.echo(f"sfumato {__version__}")
         raise typer.Exit(DONE)
 
@@ -70,7 +65,7 @@ def _run(arguments: Sequence[str] | None, ending: Ending) -> int:
         code, problem = _outcome(arguments)
     if ending.output is None:
         if problem:
-            notes.print(f"[bold red]Error:[/] {escape(problem)}", soft_wrap=True)
+            _tell("[bold red]Error:[/]", problem)
         return code
     charged = "" if ending.ledger is None else f", and the ledger {ending.ledger} is charged for it"
     said = ""
@@ -80,7 +75,7 @@ def _run(arguments: Sequence[str] | None, ending: Ending) -> int:
         said = f"Interrupted after {ending.output} was written: it is whole{charged}."
     if said:
         with contextlib.suppress(OSError, SystemExit):  # standard error is gone too
-            notes.print(f"[yellow]Note:[/] {escape(said)}", soft_wrap=True)
+            _tell("[yellow]Note:[/]", said)
     return DONE
 
 
@@ -130,4 +125,13 @@ def _failed(code: int, problem: str) -> tuple[int, str]:
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     """Show our own warnings in one line. Those of libraries are dropped: that one came at all can tell of a record."""
     if category.__module__.startswith("sfumato"):
-        notes.print(f"[yellow]Note:[/] {escape(str(message))}", soft_wrap=True)
+        _tell("[yellow]Note:[/]", str(message))
+
+
+def _tell(what: str, text: str) -> None:
+    """Print a note to standard error; `text` is literal."""
+    from rich.markup import escape
+
+    from sfumato.cli.output import notes
+
+    notes.print(f"{what} {escape(text)}", soft_wrap=True)

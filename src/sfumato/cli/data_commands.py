@@ -10,20 +10,22 @@ import typer
 
 from sfumato.cli.ending import last_output
 from sfumato.cli.output import notes, print_json, print_table, say
-from sfumato.data.atomic import refuse_existing, refuse_inputs
-from sfumato.data.documents import write_text
-from sfumato.data.drafting import draft_schema
-from sfumato.data.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
-from sfumato.data.kinds import kind_name
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
-from sfumato.data.validation import validate
+from sfumato.columns.kinds import kind_name
 from sfumato.errors import ConfigError
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.sources import open_source
+from sfumato.records.drafting import draft_schema
+from sfumato.records.private import PrivateData
+from sfumato.records.validation import validate
+from sfumato.schema.documents import write_text
+from sfumato.schema.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
 
 schema_app = typer.Typer(
-    help="Write, import and check schemas: what is publicly known of a table.", no_args_is_help=True
+    help="Write, import and check schemas: what is publicly known of a table.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 DataArgument = Annotated[
@@ -46,12 +48,6 @@ _IMPORTERS = {
     SchemaFormat.domain: from_domain_json,
     SchemaFormat.nist: from_nist_dictionary,
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    app.add_typer(schema_app, name="schema")
-    app.command("validate")(validate_command)
 
 
 @schema_app.command("draft")

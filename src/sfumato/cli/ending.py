@@ -14,8 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import final
 
-from sfumato.data.atomic import telling
-from sfumato.data.interrupts import Handler, current_handler, set_handler
+from sfumato.io.atomic import Handler, current_handler, set_handler, telling
 
 
 @final

@@ -11,10 +11,12 @@ import typer
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.output import number, print_json, print_table, say
+from sfumato.fitting.data_ledger import create_ledger, read_ledger
 from sfumato.privacy.plan import Neighbours
-from sfumato.synthesizers.data_ledger import create_ledger, read_ledger
 
-ledger_app = typer.Typer(help="The account of a data set: what all fits of it cost together.", no_args_is_help=True)
+ledger_app = typer.Typer(
+    help="The account of a data set: what all fits of it cost together.", no_args_is_help=True, add_completion=False
+)
 
 LedgerArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 
@@ -24,11 +26,6 @@ class Relation(StrEnum):
 
     add_remove = "add-remove"
     replace_one = "replace-one"
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    app.add_typer(ledger_app, name="ledger")
 
 
 @ledger_app.command("create")

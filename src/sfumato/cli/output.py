@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sfumato.release import Release
-from sfumato.release.mixtures import MixtureSet
+if TYPE_CHECKING:
+    from sfumato.release import Release
 
 # of a file that holds samples in the form in which the records came
 _SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}
@@ -26,11 +26,11 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))  # noqa: T201
 
 
-def print_table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Print a table to standard output."""
+def print_table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], *, whole: bool = False) -> None:
+    """Print a table to standard output; with `whole`, names in its first column are not broken into lines."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
-    for name in header:
-        table.add_column(name, overflow="fold")
+    for place, name in enumerate(header):
+        table.add_column(name, overflow="fold", no_wrap=whole and place == 0)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     results.print(table)
@@ -48,6 +48,8 @@ def number(value: float | None, digits: int = 4) -> str:
 
 def tell_written(release: Release, out: Path) -> None:
     """Say where a release lies and what comes next; and, of one that is not private, that it is not."""
+    from sfumato.models.mixed import MixtureSet
+
     if not release.certificate.private:
         say("This release is NOT private: its noise came from a seed, or there was none.")
     number_of_rows = "" if release.sampler["name"] == MixtureSet.name else " -n 1000"

@@ -17,28 +17,23 @@ from sfumato.cli.options import (
     ReleaseArgument,
     RowsOption,
     SchemaOption,
+    SetOption,
+    SettingsOption,
     TargetOption,
 )
 from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
-from sfumato.data.atomic import refuse_existing, refuse_inputs
-from sfumato.data.drafting import draft_schema
-from sfumato.data.kinds import LevelKind
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import open_source
+from sfumato.cli.settings import flat_settings, make_method
+from sfumato.columns.kinds import LevelKind
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, PrivacyError, require_integer
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.sources import open_source
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.models.mixed import MixtureSet
+from sfumato.records.drafting import draft_schema
 from sfumato.release import Release, load
 from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
-from sfumato.release.mixtures import MixtureSet
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.methods import make_synthesizer
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    app.command("evaluate")(evaluate_command)
-    app.command("report")(report_command)
-    app.command("audit")(audit_command)
+from sfumato.schema.schema import Schema
 
 
 def evaluate_command(
@@ -165,6 +160,8 @@ def audit_command(
     schema: SchemaOption,
     epsilon: EpsilonOption = None,
     method: MethodOption = ConditionalGaussian.method,
+    set_: SetOption = None,
+    settings: SettingsOption = None,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     target: TargetOption = None,
@@ -177,7 +174,7 @@ def audit_command(
     """Attack a release method, and bound its epsilon from below. Reads no record."""
     from sfumato.audit import audit
 
-    synthesizer = make_synthesizer(method, epsilon, delta)
+    synthesizer = make_method(method, epsilon, delta, flat_settings(set_, settings))
     known = Schema.load(schema)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Shadow fits", total=fits)

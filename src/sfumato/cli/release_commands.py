@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,6 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
-from sfumato.cli.conditions import class_counts, column_kinds, given_values
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.options import (
@@ -34,52 +34,28 @@ from sfumato.cli.options import (
     RowsOption,
     SchemaOption,
     SeedOption,
+    SetOption,
+    SettingsOption,
     TargetOption,
+    class_counts,
+    column_kinds,
+    given_values,
 )
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
-from sfumato.data.atomic import refuse_existing, refuse_inputs
-from sfumato.data.open_schema import OpenSchema
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.sources import Source, open_source
+from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text
 from sfumato.errors import ConfigError
-from sfumato.mechanisms.mixing import FixedDegreeMixing, Mixing, PoissonMixing, SubsetMixing
+from sfumato.fitting.journal import remove as remove_checkpoint
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.sources import Source, open_source
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.registry import METHODS, find_method
 from sfumato.privacy.budget import BuyCount
+from sfumato.records.private import PrivateData
 from sfumato.release import Release, load
 from sfumato.release.files import FILES
-from sfumato.synthesizers.base import Synthesizer
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.journal import remove as remove_checkpoint
-from sfumato.synthesizers.methods import METHODS, make_synthesizer
-from sfumato.synthesizers.purposes import Fidelity, Purpose, Training
-
-PURPOSES: dict[str, Callable[[], Purpose]] = {"fidelity": Fidelity, "training": Training}
-_MIXINGS: dict[str, Callable[[], Mixing]] = {
-    "poisson": PoissonMixing, "subset": SubsetMixing, "fixed-degree": FixedDegreeMixing,
-}  # fmt: skip
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    for name, command in (
-        ("plan", plan_command),
-        ("fit", fit_command),
-        ("sample", sample_command),
-        ("certificate", certificate_command),
-        ("methods", methods_command),
-        ("demo", demo_command),
-    ):
-        app.command(name)(command)
-
-
-def _synthesizer(method: str, epsilon: float | None, delta: float | None, **options: Any) -> Synthesizer:  # noqa: ANN401
-    """Return the synthesizer; options that are chosen by a word are what the word stands for."""
-    for name, words in (("purpose", PURPOSES), ("mixing", _MIXINGS)):
-        word = options[name]
-        if word is not None and word not in words:
-            raise ConfigError(f"Expected --{name} to be one of {', '.join(words)}, got {word!r}.")
-        options[name] = None if word is None else words[word]()
-    return make_synthesizer(method, epsilon, delta, **options)
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
 
 
 def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
@@ -103,6 +79,8 @@ def plan_command(
     mixing: MixingOption = None,
     clip_norm: ClipNormOption = None,
     denoise: DenoiseOption = None,
+    set_: SetOption = None,
+    settings: SettingsOption = None,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     buy_rows: BuyRowsOption = False,
@@ -110,7 +88,7 @@ def plan_command(
     json_output: JsonOption = False,
 ) -> None:
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
-    options = {
+    flags = {
         "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
@@ -121,6 +99,8 @@ def plan_command(
         )
     if not private and target_error is not None:
         raise ConfigError(f"Expected no --target-error for the method {method}, which has no noise.")
+    chosen = flat_settings(set_, settings)
+    synthesizer = make_method(method, epsilon if target_error is None else 1.0, delta, chosen, **flags)
     opened, n_public = OpenSchema.load(schema), _rows(rows, buy_rows)
     known = opened.nominal
     if target_error is not None:
@@ -128,9 +108,8 @@ def plan_command(
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
         if isinstance(n_public, BuyCount):
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
-        chooser = _synthesizer(method, 1.0, delta, **options)
-        epsilon = chooser.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
-    synthesizer = _synthesizer(method, epsilon, delta, **options)
+        epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
+        synthesizer = replace(synthesizer, epsilon=epsilon)
     plan = synthesizer.describe_plan(opened, target=target, n_public=n_public)
     if json_output:
         print_json(plan)
@@ -144,7 +123,7 @@ def fit_command(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema", metavar="SCHEMA", help="What is publicly known of the data; without it all is bought."
+            "--schema", metavar="SCHEMA", help="What is publicly known of the data; without it, all costs budget."
         ),
     ] = None,
     kinds: Annotated[
@@ -160,6 +139,8 @@ def fit_command(
     mixing: MixingOption = None,
     clip_norm: ClipNormOption = None,
     denoise: DenoiseOption = None,
+    set_: SetOption = None,
+    settings: SettingsOption = None,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     buy_rows: BuyRowsOption = False,
@@ -170,12 +151,12 @@ def fit_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a release to private data."""
-    options = {
+    flags = {
         "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
-    synthesizer = _synthesizer(method, epsilon, delta, **options)
-    refuse_inputs(out, data=data, schema=schema, checkpoint=checkpoint, ledger=ledger)
+    synthesizer = make_method(method, epsilon, delta, flat_settings(set_, settings), **flags)
+    refuse_inputs(out, data=data, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=FILES)
     n_public = _rows(rows, buy_rows)
     if schema is not None and kinds is not None:
@@ -281,7 +262,7 @@ def sample_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
-    from sfumato.data.sinks import output_marker, write_table
+    from sfumato.io.sinks import output_marker, write_table
 
     refuse_inputs(out, release=release)
     refuse_existing(out, overwrite=overwrite, marker=output_marker(out))
@@ -325,12 +306,42 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
         say(f"  - {assumption}")
 
 
-def methods_command(json_output: JsonOption = False) -> None:
-    """List the methods that `fit` knows."""
-    if json_output:
+def methods_command(
+    method: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this one.", show_default=False)
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """List the methods that `fit` knows, or what can be set of one."""
+    if method is not None:
+        _show_settings(method, json_output)
+    elif json_output:
         print_json([{"method": name, "about": METHODS[name].about} for name in METHODS])
     else:
         print_table("Methods", ["method", "what it is"], ((name, METHODS[name].about) for name in METHODS))
+
+
+def _show_settings(method: str, json_output: bool) -> None:
+    about, found = find_method(method).about, describe_settings(method)
+    if json_output:
+        print_json({"method": method, "about": about, "settings": found})
+        return
+    say(f"{method}: {about}")
+    if not found:
+        say("It has no settings.")
+        return
+    rows = (
+        (
+            entry["name"],
+            entry["type"],
+            "to be given" if entry["required"] else plain_text(entry["default"]),
+            entry["about"] if entry["with"] is None else f"With {entry['with']}: {entry['about']}",
+        )
+        for entry in found
+    )
+    print_table(
+        "Settings, for --set KEY=VALUE or a file", ["setting", "type", "default", "what it is"], rows, whole=True
+    )
 
 
 def demo_command(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,27 +20,23 @@ from sfumato.cli.options import (
     RowsOption,
     SchemaOption,
     SeedOption,
+    SetOption,
+    SettingsOption,
     TargetOption,
 )
 from sfumato.cli.output import notes, print_cost, say, tell_written
-from sfumato.cli.release_commands import PURPOSES
-from sfumato.data.atomic import refuse_existing, refuse_inputs
-from sfumato.data.documents import read_document
-from sfumato.data.schema import Schema
+from sfumato.cli.settings import add, flat_settings, flattened, make_method, setting_name
 from sfumato.errors import ConfigError
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.fitting.tuning import tune
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.registry import METHODS
 from sfumato.release.files import FILES
-from sfumato.synthesizers.base import Synthesizer
-from sfumato.synthesizers.gaussian import ConditionalGaussian
-from sfumato.synthesizers.methods import METHODS
-from sfumato.synthesizers.tuning import tune
+from sfumato.schema.documents import read_document
+from sfumato.schema.schema import Schema
 
 _MOST_CANDIDATES = 10_000
-_WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None}
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command to the program."""
-    app.command("tune")(tune_command)
 
 
 def tune_command(
@@ -60,6 +55,8 @@ def tune_command(
         typer.Option("--candidates", metavar="FILE", help="Instead: a list of settings to try, in YAML or JSON."),
     ] = None,
     method: MethodOption = ConditionalGaussian.method,
+    set_: SetOption = None,
+    settings: SettingsOption = None,
     repetitions: Annotated[
         float, typer.Option("--repetitions", metavar="N", help="Mean of the random number of fits.")
     ] = 10.0,
@@ -76,9 +73,10 @@ def tune_command(
     """Fit the best of several settings: a search whose whole cost is epsilon."""
     if (grid is None) == (candidates is None):
         raise ConfigError(f"Expected either --grid or --candidates, got {'neither' if grid is None else 'both'}.")
+    same = flat_settings(set_, settings)
     listed = _grid(grid or []) if candidates is None else _listed(candidates)
-    methods = [_candidate(method, settings, epsilon, delta) for settings in listed]
-    refuse_inputs(out, data=data, schema=schema, candidates=candidates, ledger=ledger)
+    methods = [_candidate(method, _joined(same, tried), epsilon, delta) for tried in listed]
+    refuse_inputs(out, data=data, schema=schema, settings=settings, candidates=candidates, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=FILES)
     known = Schema.load(schema)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
@@ -112,12 +110,12 @@ def _grid(entries: list[str]) -> list[dict[str, Any]]:
     values: dict[str, list[Any]] = {}
     for entry in entries:
         key, equals, text = entry.partition("=")
-        name = key.strip().replace("-", "_")
+        name = setting_name(key)
         if not equals or not name or not text.strip():
             raise ConfigError(f"Expected --grid KEY=V1,V2,..., got {entry!r}.")
         if name in values:
             raise ConfigError(f"Expected each key of --grid once, got {name!r} twice. List all of its values together.")
-        values[name] = [_value(part.strip()) for part in text.split(",")]
+        values[name] = [part.strip() for part in text.split(",")]
     if math.prod(map(len, values.values())) > _MOST_CANDIDATES:
         raise ConfigError(f"Expected at most {_MOST_CANDIDATES} combinations in --grid, got more.")
     return [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
@@ -132,16 +130,15 @@ def _listed(path: Path) -> list[dict[str, Any]]:
         )
     if len(content) > _MOST_CANDIDATES:
         raise ConfigError(f"Expected at most {_MOST_CANDIDATES} candidates in {path}, got more.")
-    return [{str(key).replace("-", "_"): value for key, value in entry.items()} for entry in content]
+    return [flattened(entry) for entry in content]
 
 
-def _value(text: str) -> Any:  # noqa: ANN401 - a setting
-    if text in _WORDS:
-        return _WORDS[text]
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
+def _joined(same: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a candidate's settings: those of all, and its own."""
+    found = dict(same)
+    for name, value in tried.items():
+        add(found, name, value)
+    return found
 
 
 def _candidate(method: str, settings: Mapping[str, Any], epsilon: float, delta: float | None) -> Synthesizer:
@@ -149,19 +146,4 @@ def _candidate(method: str, settings: Mapping[str, Any], epsilon: float, delta: 
     if method not in METHODS or not METHODS[method].private:
         private = [name for name, found in METHODS.items() if found.private]
         raise ConfigError(f"Expected --method to be one of {', '.join(private)}, got {method!r}.")
-    make = METHODS[method].make
-    known = [entry.name for entry in fields(make) if entry.name not in ("epsilon", "delta")]  # type: ignore[arg-type]
-    foreign = [name for name in settings if name not in known]
-    if foreign:
-        raise ConfigError(f"Expected settings of the method {method}, {', '.join(known)}, got {foreign[0]!r}.")
-    given = dict(settings)
-    if isinstance(given.get("purpose"), str):
-        if given["purpose"] not in PURPOSES:
-            raise ConfigError(f"Expected purpose to be one of {', '.join(PURPOSES)}, got {given['purpose']!r}.")
-        given["purpose"] = PURPOSES[given["purpose"]]()
-    problem = ""
-    try:
-        return make(epsilon=epsilon, delta=delta, **given)
-    except TypeError:
-        problem = f"Expected settings of the method {method} of its types, got {dict(settings)!r}."
-    raise ConfigError(problem)
+    return make_method(method, epsilon, delta, settings)

@@ -5,6 +5,7 @@ Bounds, clip norm and number of rows are public, and required or explicit.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import deepcopy
@@ -18,19 +19,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.data.kinds import Continuous
-from sfumato.data.schema import Schema
+from sfumato.columns.kinds import Continuous
 from sfumato.errors import DataError, require_integer
 from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
+from sfumato.fitting.account import Account
+from sfumato.fitting.data_ledger import charge_data, settled
+from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.streams import fresh_seed, public_stream
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.release.model import Measurement, Release, SourceForm
+from sfumato.release import Measurement, Release, SourceForm
+from sfumato.schema.schema import Schema
 
 _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "X has ",
@@ -38,6 +41,7 @@ _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "Found array with",
     "Input X contains",
 )
+_UNIT = {"name": "row", "max_rows": 1}
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
@@ -48,16 +52,14 @@ class Session:
     Attributes:
         records: in chunks.
         ball: the public map to the unit ball.
-        ledger: to charge.
-        noise: secret randomness.
+        account: what may be measured, and the noise for it.
         rng: public randomness.
         n_public: the declared number of rows.
     """
 
     records: ArrayRecords | SourceRecords
     ball: Ball
-    ledger: Ledger
-    noise: NoiseSource
+    account: Account
     rng: np.random.Generator
     n_public: int
 
@@ -65,6 +67,16 @@ class Session:
     def dimension(self) -> int:
         """Return q."""
         return self.records.dimension
+
+    @property
+    def ledger(self) -> Ledger:
+        """For mechanisms that charge by themselves."""
+        return self.account.ledger
+
+    @property
+    def noise(self) -> NoiseSource:
+        """The door of randomness, for mechanisms that draw by themselves."""
+        return self.account.noise
 
 
 class PrivateEstimator(BaseEstimator, ABC):
@@ -112,7 +124,14 @@ class PrivateEstimator(BaseEstimator, ABC):
     def _measured(self, noisy: Noisy) -> str:
         """Return the name of what a release measured."""
 
-    def fit(self, X: Any, y: object = None, *, bounds: Any = None) -> Self:  # noqa: ANN401 - anything with rows
+    def fit(
+        self,
+        X: Any,  # noqa: ANN401 - anything with rows
+        y: object = None,
+        *,
+        bounds: Any = None,  # noqa: ANN401
+        ledger: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Fit under differential privacy.
 
         Privacy: (ε, δ) as `certificate_` says. All checks come before the first charge; no cell is looked at by them,
@@ -123,8 +142,11 @@ class PrivateEstimator(BaseEstimator, ABC):
             X: numbers, shape (n, q): an array, possibly mapped from a file, a frame, or a path to a Parquet file.
             y: ignored.
             bounds: (lower, upper) of the columns, public; by default those of the constructor.
+            ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
+                record is read, and the charge stands whatever becomes of the fit.
 
         Raises:
+            BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
             ConfigError: a setting is outside its domain.
             DataError: the data cannot be read as numbers.
         """
@@ -136,13 +158,13 @@ class PrivateEstimator(BaseEstimator, ABC):
         )
         stages = self._stages(records.dimension)
         plan = _calibrated(Plan(stages), budget or PrivacyBudget(_NOMINAL_EPSILON, default_delta(n_public)))
-        ledger = Ledger(plan, budget)
         noise = self._noise(budget)
+        account = Account(Ledger(plan, budget), noise)
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
-        session = Session(records, ball, ledger, noise, rng, n_public)
-        # only now does a fitted estimator change: one whose records cannot be read stays as it was
-        self.releases_ = tuple(self._run(session))
-        ledger.close()
+        with settled(charge_data(ledger, plan, method=self.method, unit=_UNIT["name"], private=noise.private)):
+            # only now does a fitted estimator change: one whose records cannot be read stays as it was
+            self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
+            account.ledger.close()
         self.n_features_in_ = records.dimension
         if records.names is not None:
             self.feature_names_in_ = np.array(records.names, dtype=object)
@@ -236,7 +258,7 @@ def _described(method: str, plan: Plan, budget: PrivacyBudget | None, n_public: 
         plan=plan,
         budget=budget,
         method=method,
-        unit={"name": "row", "max_rows": 1},
+        unit=_UNIT,
         n_public=n_public,
         n_public_source="declared",
     )

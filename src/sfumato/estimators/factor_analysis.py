@@ -8,17 +8,16 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.data.engine import reduce
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.em_moments import PooledSquares
-from sfumato.mechanisms.clip import SAFETY
-from sfumato.mechanisms.queries import Noisy, noisy_second_moment
-from sfumato.models.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors
-from sfumato.models.gaussian import noise_reach
+from sfumato.maths.gaussian import noise_reach
+from sfumato.mechanisms.contributions import SAFETY
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.mixtures.em_moments import PooledSquares
+from sfumato.models.mixtures.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors
+from sfumato.models.mixtures.samplers import FactorPoints
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
-from sfumato.release.normal_samplers import FactorPoints
 
 _CONSTANT = 0.5
 _EXTRA_RANK = 10  # eigenvalues looked at beyond the latent dimension
@@ -91,9 +90,7 @@ class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
     def _run(self, session: Session) -> list[Noisy]:
         constant = 0.0 if self.centred else _CONSTANT
         statistic = PooledSquares(session.ball.vectors, session.dimension, constant)
-        noisy = noisy_second_moment(
-            reduce(statistic, session.records), stage="second moment", ledger=session.ledger, noise=session.noise
-        )
+        noisy = session.account.measure("second moment", statistic, session.records)
         inner = self._fitted(noisy, session, constant)
         ball = session.ball
         self._ball, self._inner = ball, inner

@@ -7,14 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import TransformerMixin
 
-from sfumato.data.engine import Rows
-from sfumato.encoders.fourier import FourierFeatures
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.feature_kmeans import ClusterSums, fit_kmeans, kmeans_stage, nearest_centre, random_centres
+from sfumato.maths.fourier import FourierFeatures
 from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.mixtures.centres import nearest, random_directions
+from sfumato.methods.mixtures.kmeans import ClusterSums, fit_kmeans, kmeans_stage
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
+from sfumato.records.engine import Rows
 
 _FEATURE_SEED = 0
 _SPREAD = 6.0  # two uniform draws from an interval of width w are w²/6 apart in the square, on the mean
@@ -23,9 +24,8 @@ _SPREAD = 6.0  # two uniform draws from an interval of width w are w²/6 apart i
 class DPKernelKMeans(TransformerMixin, PrivateEstimator):
     """k-means in the feature space of an RBF kernel, under (ε, δ)-differential privacy.
 
-    The kernel exp(−γ‖x − y‖²) is approximated by random Fourier features of norm exactly 1
-    (`sfumato.encoders.fourier`), so that records need no clipping; each iteration is one joint Gaussian release of
-    counts and sums (`sfumato.learners.feature_kmeans`).
+    The kernel exp(−γ‖x − y‖²) is approximated by random Fourier features of norm exactly 1, so that
+    records need no clipping; each iteration is one joint Gaussian release of counts and sums.
 
     Args:
         n_clusters: k ≥ 1.
@@ -95,7 +95,7 @@ class DPKernelKMeans(TransformerMixin, PrivateEstimator):
                 raise ConfigError(f'Expected start to be "random" or public records, got start={self.start!r}.')
         elif np.shape(self.start) != (self.n_clusters, dimension) or not np.isfinite(self.start).all():
             raise ConfigError(f"Expected finite records of shape {(self.n_clusters, dimension)} as start, got others.")
-        return (kmeans_stage("kernel kmeans", dimension=self.n_features, n_iterations=self.iterations),)
+        return (kmeans_stage("kernel kmeans", dimension=self.n_features, iterations=self.iterations),)
 
     def _run(self, session: Session) -> list[Noisy]:
         ball = session.ball
@@ -108,7 +108,7 @@ class DPKernelKMeans(TransformerMixin, PrivateEstimator):
             return features.encode(ball.vectors(rows))
 
         start = (
-            random_centres(self.n_clusters, self.n_features, session.rng)
+            random_directions(self.n_clusters, self.n_features, session.rng)
             if isinstance(self.start, str)
             else features.encode(ball.inside(np.asarray(self.start, dtype=np.float64)))
         )
@@ -140,7 +140,7 @@ class DPKernelKMeans(TransformerMixin, PrivateEstimator):
     def predict(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the nearest centre of each row, shape (n,)."""
         points = self._points(X)
-        return nearest_centre(self._features.encode(points), self.feature_centers_)
+        return nearest(self._features.encode(points), self.feature_centers_)
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the distance of each row to each centre in feature space, shape (n, k)."""

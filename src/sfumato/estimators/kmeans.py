@@ -9,16 +9,19 @@ from sklearn.base import TransformerMixin
 
 from sfumato.errors import ConfigError, require_integer
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.kmeans import ClusterSums, GridCounts, fit_kmeans, kmeans_stages
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.centres import CentreGrid, nearest, random_centres, squared_distances
+from sfumato.methods.mixtures.centres import CentreGrid, nearest, random_centres, squared_distances
+from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts, fit_kmeans, kmeans_stages
+from sfumato.models.mixtures.samplers import CentrePoints
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
-from sfumato.release.normal_samplers import CentrePoints
 
 
 class DPKMeans(TransformerMixin, PrivateEstimator):
-    """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations (`sfumato.learners.kmeans`).
+    """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations.
+
+    From the second iteration on, records add their distances from the centres released before, which need less noise
+    than the records themselves; a cluster that the noise swallows becomes one half of the largest one.
 
     Args:
         n_clusters: k ≥ 1.
@@ -88,7 +91,6 @@ class DPKMeans(TransformerMixin, PrivateEstimator):
             raise ConfigError(f"Expected finite centres of shape {(self.n_clusters, dimension)} as start, got others.")
         return kmeans_stages(
             "kmeans",
-            n_clusters=self.n_clusters,
             dimension=dimension,
             iterations=self.iterations,
             grid=self._grid(dimension),
@@ -102,19 +104,19 @@ class DPKMeans(TransformerMixin, PrivateEstimator):
                 if isinstance(self.start, str)
                 else session.ball.inside(np.asarray(self.start, dtype=np.float64))
             )
-        centres, self.sizes_, released = fit_kmeans(
+        found = fit_kmeans(
             session.records,
             session.ball.vectors,
-            start=start,
+            start,
             n_clusters=self.n_clusters,
             stage="kmeans",
             ledger=session.ledger,
             noise=session.noise,
             rng=session.rng,
         )
-        self._ball, self._centres = session.ball, centres
-        self.cluster_centers_ = session.ball.outside(centres)
-        return released
+        self._ball, self._centres, self.sizes_ = session.ball, found.centres, found.counts
+        self.cluster_centers_ = session.ball.outside(found.centres)
+        return list(found.releases)
 
     def _sampler(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"name": CentrePoints.name}, {"centres": self.cluster_centers_, "sizes": self.sizes_}

@@ -9,22 +9,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import ConfigError, require_instance, require_integer
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.learners.em import em_stages, fit_mixture
-from sfumato.learners.em_moments import EmMoments
 from sfumato.mechanisms.queries import Noisy
-from sfumato.models.covariances import CovarianceForm, FullCovariance, SphericalCovariance
-from sfumato.models.mixture_starts import MomentStart, random_start
-from sfumato.models.mixture_steps import MAP, MLE, MStep
-from sfumato.models.mixtures import GaussianMixture
+from sfumato.methods.mixtures.em import em_stages, fit_mixture
+from sfumato.methods.mixtures.em_moments import EmMoments
+from sfumato.methods.mixtures.steps import MAP, MLE, MomentStart, MStep, random_start
+from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance, SphericalCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.mixtures.samplers import MixturePoints
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
-from sfumato.release.normal_samplers import MixturePoints
 
 _RANDOM_SPREAD = 0.5  # of the ball's radius, over all axes
 
 
 class DPGaussianMixture(PrivateEstimator):
-    """Mixture of Gaussians under (ε, δ)-differential privacy, by noisy EM (`sfumato.learners.em`).
+    """Mixture of Gaussians under (ε, δ)-differential privacy, by noisy EM.
 
     Args:
         n_components: k ≥ 1.

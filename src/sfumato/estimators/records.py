@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.array_sources import array_of, image_numbers
-from sfumato.data.chunks import Chunk, Source, attempt
-from sfumato.data.engine import Rows
-from sfumato.data.sources import open_source
 from sfumato.errors import ConfigError, DataError, require_positive
+from sfumato.io.arrays import array_of, image_numbers
+from sfumato.io.chunks import Chunk, Source, attempt
+from sfumato.io.sources import open_source
+from sfumato.records.engine import Rows
 
 X = "x"
 _CHUNK_BYTES = 1 << 26

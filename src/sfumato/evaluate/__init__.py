@@ -5,14 +5,12 @@ only if the real data may be published.
 """
 
 from sfumato.evaluate.clusters import clustering_accuracy
-from sfumato.evaluate.correlations import correlation_differences
 from sfumato.evaluate.counting_queries import counting_query_errors
-from sfumato.evaluate.fidelity import total_variation
+from sfumato.evaluate.fidelity import correlation_differences, total_variation
 from sfumato.evaluate.likelihood import log_likelihood, release_log_likelihood
 from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.neighbours import nearest_rows
-from sfumato.evaluate.runs import over_runs
-from sfumato.evaluate.scores import evaluate
+from sfumato.evaluate.scores import evaluate, over_runs
 from sfumato.evaluate.utility import classifier_scores
 
 __all__ = [

@@ -12,8 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from sfumato.errors import ConfigError
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.tables import CodedTable, random_state
+from sfumato.evaluate.tables import CodedTable, Features, random_state
 from sfumato.evaluate.utility import Task
 
 

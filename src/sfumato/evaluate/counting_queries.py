@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeAlias, final, get_args
 import numpy as np
 from scipy import sparse
 
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.sources import open_source
-from sfumato.encoders.sets import SetEncoder
 from sfumato.errors import ConfigError, DataError, require_integer
-from sfumato.models.streams import public_stream
+from sfumato.io.sources import open_source
+from sfumato.maths.streams import public_stream
+from sfumato.models.sets import SetEncoder
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 Kind: TypeAlias = Literal["all", "any", "sum"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.kinds import LevelKind
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import LevelKind
 from sfumato.errors import ConfigError, require_instance, require_integer
 from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
-from sfumato.models.streams import public_stream
+from sfumato.io.sources import open_source
+from sfumato.maths.streams import public_stream
+from sfumato.models.mixtures.samplers import MixturePoints
 from sfumato.release import Release
-from sfumato.release.normal_samplers import MixturePoints
 from sfumato.release.samplers import build_sampler
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 COMPONENTS = 5
 FLOOR = 1e-4

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.engine import Rows
-from sfumato.data.kinds import Image
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.sources import open_source
-from sfumato.encoders.images import ImageLayout
-from sfumato.encoders.table import TableEncoder
 from sfumato.errors import DataError
+from sfumato.io.sources import open_source
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.mixed import TableEncoder
+from sfumato.records.engine import Rows
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 
 def mixture_scores(
@@ -95,7 +94,7 @@ def record_vectors(source: object, schema: Schema, target: str | None) -> tuple[
 
 
 def _vectors(rows: Rows, schema: Schema, target: str | None) -> tuple[np.ndarray, np.ndarray]:
-    if any(isinstance(schema.columns[name], Image) for name in schema.released):
+    if schema.images:
         layout = ImageLayout.of(schema)
         pictures = layout.pictures(rows[layout.image])
         n_labels = layout.n_classes if layout.label else 0

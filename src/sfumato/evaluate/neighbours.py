@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.kinds import LevelKind, NumericKind
-from sfumato.data.outside import INSIDE
-from sfumato.data.schema import SchemaLike, read_schema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import LevelKind, NumericKind
 from sfumato.errors import require_integer
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
-from sfumato.models.streams import public_stream
+from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
+from sfumato.io.sources import open_source
+from sfumato.maths.streams import public_stream
+from sfumato.records.outside import INSIDE
+from sfumato.schema.schema import SchemaLike, read_schema
 
 CAVEAT = "Distances prove nothing about privacy; the certificate does."
 MOST_ROWS = 2_000
@@ -58,6 +57,15 @@ def nearest_rows(
     Raises:
         ConfigError: k is no whole number of at least 1.
     Reference: coverage: Naeem et al. 2020, https://arxiv.org/abs/2002.09797, equation 6.
+
+    Example:
+        >>> import pandas as pd
+        >>> from sfumato import Schema
+        >>> from sfumato.columns import Integer
+        >>> schema = Schema(columns={"age": Integer(lower=0, upper=120)})
+        >>> real = pd.DataFrame({"age": [20, 30, 40, 50, 60, 70]})
+        >>> nearest_rows(real, pd.DataFrame({"age": [30, 35]}), schema=schema)["identical"]
+        0.5
     """
     schema = read_schema(schema)
     first, second = (read_codes(open_source(source), schema) for source in (real, synthetic))

@@ -11,12 +11,12 @@ from typing import Any, final
 
 import numpy as np
 
-from sfumato.data.kinds import Image, LevelKind, n_levels
-from sfumato.data.private import PrivateData
-from sfumato.data.schema import Schema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.cnn import cnn_accuracy, has_torch
+from sfumato.io.sources import open_source
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema
 
 _SMALLEST_SIDE = 4
 
@@ -35,7 +35,7 @@ class Pictures:
 
 def image_names(schema: Schema) -> tuple[str, str | None] | None:
     """Return the image column and the label column beside it, or None for a table."""
-    images = [name for name in schema.released if isinstance(schema.columns[name], Image)]
+    images = schema.images
     if not images:
         return None
     labels = [name for name in schema.released if isinstance(schema.columns[name], LevelKind)]

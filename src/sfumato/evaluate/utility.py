@@ -12,13 +12,12 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from sfumato.data.kinds import Boolean, LevelKind, NumericKind, level_labels
-from sfumato.data.outside import INSIDE
-from sfumato.data.schema import Schema, SchemaLike, read_schema
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import Boolean, LevelKind, NumericKind, level_labels
 from sfumato.errors import ConfigError, DataError
-from sfumato.evaluate.features import Features
-from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
+from sfumato.evaluate.tables import CodedTable, Features, random_state, read_codes, table_kinds
+from sfumato.io.sources import open_source
+from sfumato.records.outside import INSIDE
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 CLASSIFIERS = ("logistic_regression", "ada_boost", "gradient_boosting", "xgboost")
 

@@ -18,9 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import on_grid
-from sfumato.mechanisms.whole import step_of, whole_rows
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, Subset
 

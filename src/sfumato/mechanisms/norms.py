@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.data.engine import Exact
 from sfumato.errors import ConfigError, require_open_unit
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_sum
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Exact
 
 
 def norm_bins(norms: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -10,14 +10,15 @@ point. Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md, docs/p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from sfumato.data.engine import Exact
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource, Step
 from sfumato.mechanisms.rounded import LARGEST_SCALE
 from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Exact, Sealed
 
 _FINENESS = 24  # a grid step is at most 2^-24 of the noise's standard deviation
 _MOST_FINER = 62
@@ -39,7 +40,7 @@ class Noisy:
     symmetric: bool = False
 
 
-def charge_stage(exact: Exact, stage: str, ledger: Ledger, noise: NoiseSource) -> float:
+def charge_stage(exact: Sealed[Any], stage: str, ledger: Ledger, noise: NoiseSource) -> float:
     """Charge the stage and return the noise_std to use (0 with `NoNoise`).
 
     Raises:

@@ -2,15 +2,18 @@
 
 Amplification by sampling is lost if membership can be predicted, so it comes from the one door of secret randomness,
 at the probability that the plan charges. Proof: docs/proofs/sampled_gradients.md.
+
+Secret draws of a search: how often it repeats, and which candidate a repetition fits. Proof: docs/proofs/tune.md.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, require_integer
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.repetitions import Repetitions
 
 
 def sampling_probability(stage: str, ledger: Ledger) -> float:
@@ -32,3 +35,28 @@ def poisson_members(n: int, *, stage: str, ledger: Ledger, noise: NoiseSource) -
     capped nor filled up. The indices are as private as the records: they may only choose what is summed.
     """
     return np.flatnonzero(noise.bernoulli(n, sampling_probability(stage, ledger)))
+
+
+def drawn_repetitions(law: Repetitions, noise: NoiseSource) -> int:
+    """Return a draw of K, at least 1: one coin per repetition says whether it is the last.
+
+    Every coin is exact up to 2^-64 (`NoiseSource.bernoulli`). The draw is to be kept secret.
+
+    Args:
+        law: of K.
+        noise: the door of randomness.
+    """
+    k = 1
+    while not noise.bernoulli(1, law.last(k))[0]:
+        k += 1
+    return k
+
+
+def drawn_candidate(n: int, noise: NoiseSource) -> int:
+    """Return a uniform draw of 0, …, n − 1.
+
+    Args:
+        n: number of candidates.
+        noise: the door of randomness.
+    """
+    return int(noise.subsets(require_integer(at_least=1, n_candidates=n), 1, 1).indices[0])

@@ -31,6 +31,14 @@ class PrivacyBudget:
 
     Raises:
         ConfigError: an argument is outside its domain.
+
+    Example:
+        >>> PrivacyBudget(epsilon=1.0, delta=1e-6)
+        PrivacyBudget(epsilon=1.0, delta=1e-06)
+        >>> PrivacyBudget(epsilon=0.0, delta=1e-6)
+        Traceback (most recent call last):
+            ...
+        sfumato.errors.ConfigError: Expected epsilon to be a number above 0, got epsilon=0.0.
     """
 
     epsilon: float
@@ -59,7 +67,13 @@ class PrivacyBudget:
 
 @dataclass(frozen=True, slots=True)
 class NonPrivate:
-    """In place of an epsilon: no noise at all, loudly. The release says that it is not private, for good."""
+    """In place of an epsilon: no noise at all, loudly. The release says that it is not private, for good.
+
+    Example:
+        >>> import sfumato
+        >>> sfumato.ConditionalGaussian(epsilon=sfumato.NonPrivate()).epsilon
+        NonPrivate()
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from sfumato.privacy.accounting import (
     with_rounding,
 )
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate_events import event_to_dict, plan_of, stage_from_dict
-from sfumato.privacy.certificate_form import FORMAT_VERSION, malformed
+from sfumato.privacy.certificate_form import FORMAT_VERSION, event_to_dict, malformed, plan_of, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan, Stage
 
 _VERIFY_TOLERANCE = 1e-6
@@ -121,6 +120,11 @@ class Certificate:
         content: the JSON-ready mapping: format_version, method, versions, private, epsilon, delta, neighbours,
             replace_one, unit, n_public, n_public_source, sampling, accountant, curve, extra_delta, events, stages,
             assumptions.
+
+    Example:
+        >>> import sfumato
+        >>> certificate = sfumato.load("people.sfm").certificate  # doctest: +SKIP
+        >>> certificate.verify()  # doctest: +SKIP
     """
 
     content: Mapping[str, Any] = field(repr=False)
@@ -299,11 +303,13 @@ def describe(
     sampling: str = "none: every record is read in every pass",
     discovered: Sequence[str] = (),
     searched: Sequence[str] = (),
+    versions: Mapping[str, str] | None = None,
+    assumed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return what is known of a fit before it runs: every key of a certificate but `private`.
 
     `discovered` names the columns whose bounds, categories and missing cells were bought; `searched` says of each
-    candidate of a search what its settings are.
+    candidate of a search what its settings are. `versions` and `assumed` are of other packages that took part.
     """
     if budget is None:
         cost: dict[str, Any] = {
@@ -321,13 +327,13 @@ def describe(
     return {
         "format_version": FORMAT_VERSION,
         "method": method,
-        "versions": installed_versions(),
+        "versions": {**installed_versions(), **(versions or {})},
         **cost,
         "unit": dict(unit),
         "n_public": n_public,
         "n_public_source": n_public_source,
         "sampling": sampling,
-        "assumptions": [*([SEARCHED, *ASSUMPTIONS[1:]] if searched else _assumptions(discovered)), declared],
+        "assumptions": [*([SEARCHED, *ASSUMPTIONS[1:]] if searched else _assumptions(discovered)), declared, *assumed],
         **search,
     }
 

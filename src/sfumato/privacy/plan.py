@@ -3,6 +3,12 @@
 A plan is a constant of the public schema and the settings: the composition theorems need its noise multipliers,
 sampling probabilities and counts to be fixed in advance. `sfumato.privacy.calibration.calibrate` turns a plan's
 relative noise into the least noise that meets a budget; `sfumato.privacy.ledger.Ledger` holds a fit to it.
+
+Relative noise of plans that mix releases of all records with releases of samples.
+
+By the central limit theorem of privacy loss (Dong, Roth and Su 2022, arXiv:1905.02383), T releases of Poisson samples
+at rate q and noise multiplier σ are about one Gaussian release of multiplier 1/√(T q² (e^{1/σ²} − 1)). A share of the
+squared budget is turned into a noise multiplier by that rule; calibration then scales the whole plan exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +18,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dp_accounting import dp_event
+import numpy as np
+from dp_accounting import dp_event, gaussian_mechanism
 
 from sfumato.errors import (
     ConfigError,
@@ -21,6 +28,7 @@ from sfumato.errors import (
     require_open_unit,
     require_positive,
 )
+from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.repetitions import Repetitions
 
 
@@ -62,7 +70,7 @@ class Stage:
     The event is `Gaussian(noise_multiplier)` under add/remove. Under replace-one it is `Gaussian(2 / Δ)` with
     Δ = replace_distance / noise_multiplier, because the PLD accountant doubles the distance of a Gaussian itself; a
     Poisson-sampled release keeps its norm-based multiplier, whose worst pair the accountant knows. That of a subset
-    is 1 / Δ (`sfumato.privacy.subsets`), and it has no event under add/remove.
+    is 1 / Δ (`sfumato.privacy.pld`), and it has no event under add/remove.
 
     Attributes:
         name: unique within a plan.
@@ -76,7 +84,6 @@ class Stage:
         repetitions: of a search that repeats this stage with all others that it repeats, and releases one outcome: how
             often, at random. The event is then that of all repetitions.
         measures: what is measured, in words, for the printed plan.
-        forecast: what the noise means at `n_public`, in words, for the printed plan.
     """
 
     name: str
@@ -88,7 +95,6 @@ class Stage:
     extra_delta: float = 0.0
     repetitions: Repetitions | None = None
     measures: str = ""
-    forecast: str = ""
 
     def __post_init__(self) -> None:
         require_positive(f"Stage {self.name!r}.", noise_multiplier=self.noise_multiplier)
@@ -236,3 +242,19 @@ def multiplier_for_share(share: float) -> float:
     Gaussian releases with multipliers m/√f_b, Σ f_b = 1, are together one Gaussian of multiplier m.
     """
     return 1 / math.sqrt(require_positive(share=share))
+
+
+def one_shot(share: float, budget: PrivacyBudget, count: int = 1) -> float:
+    """Return the multiplier of each of `count` releases of all records that take this share together."""
+    return _whole(budget) * float(np.sqrt(count / share))
+
+
+def sampled(share: float, budget: PrivacyBudget, *, probability: float, count: int) -> float:
+    """Return the multiplier of each of `count` releases of Poisson samples that take this share together."""
+    squared = share / _whole(budget) ** 2
+    return float(1 / np.sqrt(np.log1p(squared / (count * probability**2))))
+
+
+def _whole(budget: PrivacyBudget) -> float:
+    """Return the noise multiplier of one Gaussian release that takes all of the budget."""
+    return float(gaussian_mechanism.get_sigma_gaussian(budget.epsilon, budget.delta))

@@ -1,6 +1,6 @@
 """What leaves: a generative model that holds no record, its certificate, and its files."""
 
-from sfumato.release.files import load, save
-from sfumato.release.model import Measurement, Release, SourceForm
+from sfumato.release.manifest import Measurement, SourceForm
+from sfumato.release.model import Release, load, save
 
 __all__ = ["Measurement", "Release", "SourceForm", "load", "save"]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.given import GivenValue, read_given
-from sfumato.data.schema import Schema
+from sfumato.columns.given import GivenValue, read_given
 from sfumato.errors import ConfigError, require_integer
-from sfumato.models.streams import public_stream
+from sfumato.maths.streams import public_stream
 from sfumato.release.samplers import Sampler
+from sfumato.schema.schema import Schema
 
 _MOST_COUNTED_ROWS = 10**9 - 1  # numpy draws shares of no more without replacement
 _CLASS_STREAM = 1

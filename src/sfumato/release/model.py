@@ -9,66 +9,36 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.coding import check_storage, decode_column
-from sfumato.data.kinds import Image
-from sfumato.data.schema import Schema
-from sfumato.data.set_codes import decode_sets
-from sfumato.data.set_form import as_written, written_types
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sinks import write_table
-from sfumato.data.sources import Container, open_source, to_container
-from sfumato.errors import ConfigError, ReleaseError, require_integer
-from sfumato.models.streams import fresh_seed, public_stream
+from sfumato.columns.coding import check_storage, decode_column
+from sfumato.columns.kinds import Image
+from sfumato.columns.set_codes import decode_sets
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import ConfigError, ReleaseError, SfumatoError, require_instance, require_integer
+from sfumato.io.sinks import write_table
+from sfumato.io.sources import open_source, to_container
+from sfumato.maths.streams import fresh_seed, public_stream
+from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.certificate import Certificate
+from sfumato.records.long_tables import as_written, written_types
 from sfumato.release.conditions import Conditions
-from sfumato.release.mixtures import MixtureSet
+from sfumato.release.files import read_files, write_files
+from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.samplers import Sampler, build_sampler
+from sfumato.schema.schema import Schema
 
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _LARGEST_SEED = 2**63 - 1
+_LONGEST_PROBLEM = 2_000
 _NO_VALUES: Mapping[str, pa.Array] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One released noisy statistic.
-
-    Attributes:
-        name: what was measured.
-        value: noisy value.
-        noise_std: standard deviation of the Gaussian noise of each entry, in the value's units.
-        symmetric: the last two axes are a symmetric matrix; off its diagonal the noise is noise_std/√2.
-    """
-
-    name: str
-    value: np.ndarray
-    noise_std: float
-    symmetric: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SourceForm:
-    """The form the records came in, which samples are given back in: metadata, no values.
-
-    Attributes:
-        container: "csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder" or "fimi".
-        storage: pyarrow type of every column of samples.
-        dtypes: the data frame's own names of those types.
-        keys: keys of image columns in an `.npz` file.
-    """
-
-    container: Container
-    storage: Mapping[str, pa.DataType]
-    dtypes: Mapping[str, str] = field(default_factory=dict)
-    keys: Mapping[str, str] = field(default_factory=dict)
 
 
 @final
@@ -168,6 +138,18 @@ class Release:
         Raises:
             ConfigError: an argument is outside its domain, the release has no rows with the given values, or polars
                 is needed and not installed.
+
+        Example:
+            >>> import pandas as pd
+            >>> from sfumato import ConditionalGaussian, Schema
+            >>> from sfumato.columns import Boolean, Integer
+            >>> frame = pd.DataFrame({"age": [30, 40, 50, 60] * 250, "member": [True, False] * 500})
+            >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=1_000)
+            >>> release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema)
+            >>> release.sample(3, seed=0).dtypes.equals(frame.dtypes)
+            True
+            >>> release.sample(5, given={"age": 40})["age"].tolist()
+            [40, 40, 40, 40, 40]
         """
         return self._contained(pa.concat_tables(self.batches(n, seed=seed, given=given, class_counts=class_counts)))
 
@@ -225,10 +207,20 @@ class Release:
         return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release: a directory, or one file if the path ends in `.sfm`. See `sfumato.release.save`."""
-        from sfumato.release.files import save
+        """Write the release; it is there whole or not at all.
 
-        save(self, path, overwrite=overwrite)
+        Args:
+            path: a directory to make, or a file name that ends in `.sfm`.
+            overwrite: whether an existing release may be replaced.
+
+        Raises:
+            OutputError: the path exists and may not be replaced, or cannot be written.
+        """
+        require_instance((str, os.PathLike), "a path", path=path)
+        content = ReleaseContent(
+            self.schema, self.certificate, self.sampler, self.parameters, self.measurements, self.form
+        )
+        write_files(Path(path), *written(content), overwrite=overwrite)
 
     def write_sample(
         self,
@@ -250,6 +242,40 @@ class Release:
         """
         batches = self.batches(n, seed=seed, given=given, class_counts=class_counts)
         write_table(batches, path, overwrite=overwrite, keys=self.form.keys)
+
+
+def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a release: `release.save(path)`."""
+    release.save(path, overwrite=overwrite)
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Read a release, from anyone.
+
+    Args:
+        path: a directory or a `.sfm` file that `save` wrote.
+
+    Returns:
+        The release, checked: sampling from it will not fail.
+
+    Raises:
+        ReleaseError: not a release, damaged, hostile, or of a format that this version does not know.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ReleaseError(f"Expected the path of a release, got {type(path).__name__}.")
+    path = Path(path)
+    try:
+        release = Release(*read(*read_files(path)))
+        release.check()
+    except SfumatoError as error:
+        problem = str(error)[:_LONGEST_PROBLEM]  # it may quote the file
+    except OSError as error:
+        problem = f"{error.strerror or type(error).__name__}."
+    except Exception as error:  # noqa: BLE001 - whatever a hostile file provokes is one clear error
+        problem = f"It is malformed ({type(error).__name__})."
+    else:
+        return release
+    raise ReleaseError(f"Cannot read the release {path}: {problem}")
 
 
 def _seed(seed: int | None) -> int:

@@ -1,25 +1,31 @@
-"""The closed list of samplers that a release may name. What they are built from, a stranger may have written."""
+"""The samplers that a release may name: a closed list of our own, and those of packages that the user has installed.
+
+What they are built from, a stranger may have written. A release names a sampler and, of one that is not ours, its
+package; it never says what to import.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from sfumato.data.schema import Schema
-from sfumato.encoders.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.columns.facts import shown
+from sfumato.entry_points import OURS, canonical, find, names, package_named
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.chain import ChainModel
-from sfumato.models.conditional import ConditionalChain, given_first
-from sfumato.models.softmax_chain import SoftmaxChain
-from sfumato.models.softmax_given import SoftmaxGiven
-from sfumato.release.decoder_sampler import LatentDecoder
-from sfumato.release.image_sampler import ImagePortrait
-from sfumato.release.mixture_sampler import NetworkMixture
-from sfumato.release.mixtures import MixtureSet
-from sfumato.release.normal_samplers import CentrePoints, FactorPoints, MixturePoints
-from sfumato.release.set_sampler import IndependentItems
+from sfumato.models.images.sampler import ImagePortrait
+from sfumato.models.mixed import MixtureSet
+from sfumato.models.mixtures.samplers import CentrePoints, FactorPoints, MixturePoints
+from sfumato.models.nets.decoder import LatentDecoder
+from sfumato.models.nets.ensemble import NetworkMixture
+from sfumato.models.sets import IndependentItems
+from sfumato.models.tables.gaussian_chain import ChainModel, ConditionalChain, given_first
+from sfumato.models.tables.softmax_chain import SoftmaxChain
+from sfumato.models.tables.softmax_given import SoftmaxGiven
+from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.schema.schema import Schema
 
 
 class Sampler(Protocol):
@@ -49,7 +55,7 @@ class Sampler(Protocol):
 
 
 class TableChain:
-    """Samples of a chain model (`sfumato.models.chain`), as coded rows of a table."""
+    """Samples of a chain model (`sfumato.models.tables.gaussian_chain`), as coded rows of a table."""
 
     name = "table_chain"
 
@@ -109,7 +115,7 @@ class GivenChain:
 
 
 class TableSoftmax:
-    """Samples of a chain of softmaxes (`sfumato.models.softmax_chain`), as coded rows of a table."""
+    """Samples of a chain of softmaxes (`sfumato.models.tables.softmax_chain`), as coded rows of a table."""
 
     name = "table_softmax"
 
@@ -197,6 +203,8 @@ def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, flo
     return (np.arange(shares.size) == int(codes[column])).astype(np.float64)
 
 
+_PACKAGE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+
 SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
     TableChain.name: TableChain,
     TableSoftmax.name: TableSoftmax,
@@ -211,22 +219,62 @@ SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
 }
 
 
+def with_package(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a sampler's settings with the name of its package, where that is not Sfumato."""
+    package = None if settings["name"] in SAMPLERS else package_named("sampler", str(settings["name"]))
+    return settings if package is None else {**settings, "package": package}
+
+
 def build_sampler(
     schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
 ) -> Sampler | MixtureSet:
     """Return the sampler that a release names.
 
     Raises:
-        ReleaseError: the name is not in the list, or settings and arrays do not fit the schema.
+        ReleaseError: neither ours nor of an installed package, of another package than the release says, or settings
+            and arrays do not fit the schema.
     """
-    sampler = SAMPLERS.get(str(settings.get("name")))
-    if sampler is None:
-        raise ReleaseError(
-            f"Expected one of the samplers {', '.join(SAMPLERS)}, got {settings.get('name')!r}. "
-            "The release may be of a newer version: upgrade Sfumato."
-        )
     try:
-        return sampler(schema, settings, parameters)
+        return _sampler_class(settings)(schema, settings, parameters)
     except ConfigError as error:
         problem = str(error)
     raise ReleaseError(f"The release does not fit its own schema: {problem}")
+
+
+def _sampler_class(settings: Mapping[str, Any]) -> Callable[..., Sampler | MixtureSet]:
+    name, package = str(settings.get("name")), settings.get("package", OURS)
+    problem = ""
+    try:
+        plugin = find("sampler", name, SAMPLERS)
+        found = SAMPLERS.get(name) if plugin is None else plugin.load()
+    except ConfigError as error:
+        plugin, found, problem = None, None, str(error)
+    if problem:
+        raise ReleaseError(problem)
+    if found is None:
+        raise ReleaseError(_not_installed(name, package))
+    if not _same_package(package, OURS if plugin is None else plugin.package):
+        raise ReleaseError(
+            f"Expected the sampler {shown(name)} of the package {shown(package)}, as the release says, got that of "
+            f"{OURS if plugin is None else plugin.package}. Do not use this release with it."
+        )
+    if plugin is not None and not (isinstance(found, type) and all(hasattr(found, part) for part in ("rows", "given"))):
+        raise plugin.wrong("a class of samplers with `rows` and `given`")
+    return found
+
+
+def _not_installed(name: str, package: object) -> str:
+    """Say what is missing. The release may be a stranger's, and so may be the package that it wants installed."""
+    if package != OURS and isinstance(package, str) and _PACKAGE_NAME.fullmatch(package):
+        return (
+            f"Expected the sampler {shown(name)}, which this release says is of the package {package}, got no such "
+            f"package. If you trust both, install it (pip install {package}): it can run any code."
+        )
+    return (
+        f"Expected one of the samplers {', '.join([*SAMPLERS, *names('sampler', SAMPLERS)])}, got {shown(name)}. "
+        "The release may be of a newer version: upgrade Sfumato."
+    )
+
+
+def _same_package(stated: object, found: str) -> bool:
+    return isinstance(stated, str) and canonical(stated) == canonical(found)

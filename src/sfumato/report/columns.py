@@ -13,8 +13,8 @@ from datetime import timedelta
 
 import numpy as np
 
-from sfumato.data.facts import EPOCH
-from sfumato.data.kinds import (
+from sfumato.columns.facts import EPOCH
+from sfumato.columns.kinds import (
     MICROSECONDS,
     Continuous,
     DateTime,
@@ -25,9 +25,9 @@ from sfumato.data.kinds import (
     level_labels,
     tick_range,
 )
-from sfumato.data.schema import Schema
 from sfumato.evaluate.fidelity import BINS, column_sets, n_bins, set_distance
 from sfumato.evaluate.tables import CodedTable, table_kinds
+from sfumato.schema.schema import Schema
 
 MOST_BINS = 21
 """Columns of more levels show the commonest, and the rest together."""

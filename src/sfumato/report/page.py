@@ -1,12 +1,19 @@
-"""The template and its tools: everything that comes from outside is escaped."""
+"""The template and its tools: everything that comes from outside is escaped.
+
+Numbers as the rectangles of small pictures, in the units of their view box.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sfumato.errors import ConfigError
-from sfumato.report import charts
+from sfumato.report import page as charts
+from sfumato.report.columns import Bin
 from sfumato.report.wording import figure, marked, sentence, shown
 
 
@@ -41,3 +48,61 @@ def render(content: Mapping[str, Any]) -> str:
     environment.filters["marked"] = marked
     environment.filters["figure"] = figure
     return environment.get_template("page.html").render(**content, charts=charts)
+
+
+WIDTH, HEIGHT = 240.0, 90.0
+SIDE = 160.0
+_FAINTEST = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A rectangle of a class of the style sheet; `opacity` in [0, 1]."""
+
+    kind: str
+    x: float
+    y: float
+    width: float
+    height: float
+    opacity: float = 1.0
+
+
+def bars(bins: Sequence[Bin]) -> list[Rectangle]:
+    """Shares as bars: the real ones wide and behind, the synthetic ones narrow and before."""
+    tallest = max((max(b.synthetic, b.real or 0.0) for b in bins), default=0.0) or 1.0
+    step = WIDTH / max(1, len(bins))
+    found = []
+    for i, b in enumerate(bins):
+        for kind, share, width in (("real", b.real, 0.9), ("synthetic", b.synthetic, 0.9 if b.real is None else 0.45)):
+            if share:
+                height = HEIGHT * share / tallest
+                left = i * step + step * (1 - width) / 2
+                found.append(Rectangle(kind, _r(left), _r(HEIGHT - height), _r(step * width), _r(height)))
+    return found
+
+
+def heat(differences: np.ndarray) -> list[Rectangle]:
+    """Differences of shares as cells, stronger where larger, in two colours; shape (rows, columns)."""
+    largest = float(np.abs(differences).max(initial=0.0)) or 1.0
+    height, width = SIDE / differences.shape[0], SIDE / differences.shape[1]
+    found = []
+    for (row, column), value in np.ndenumerate(differences):
+        strength = abs(float(value)) / largest
+        if strength >= _FAINTEST:
+            kind = "more" if value > 0 else "less"
+            found.append(Rectangle(kind, _r(column * width), _r(row * height), _r(width), _r(height), _r(strength)))
+    return found
+
+
+def stages(entries: Sequence[Mapping[str, Any]]) -> list[Rectangle]:
+    """Shares of a budget as one bar of parts, class `stage0` to `stage5` and round again."""
+    found, left = [], 0.0
+    for i, entry in enumerate(entries):
+        width = WIDTH * float(entry["share"])
+        found.append(Rectangle(f"stage{i % 6}", _r(left), 0.0, _r(max(0.0, width - 1)), 24.0))
+        left += width
+    return found
+
+
+def _r(value: float) -> float:
+    return round(float(value), 2)

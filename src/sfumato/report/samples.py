@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.kinds import Image, LevelKind, level_labels
-from sfumato.data.pictures import channels_of, png_bytes, require_pillow
+from sfumato.columns.kinds import Image, LevelKind, level_labels
+from sfumato.io.pictures import channels_of, png_bytes, require_pillow
+from sfumato.models.mixed import MixtureSet
 from sfumato.release import Release
-from sfumato.release.mixtures import MixtureSet
 
 PER_CLASS, MOST_CLASSES = 8, 12
 
@@ -28,8 +28,7 @@ class Sheet:
 
 def image_column(release: Release) -> str | None:
     """Return the name of the column of images, or None."""
-    schema = release.schema
-    return next((name for name in schema.released if isinstance(schema.columns[name], Image)), None)
+    return next(iter(release.schema.images), None)
 
 
 def sheets(release: Release, *, seed: int) -> list[Sheet]:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sfumato.data.schema import Schema
-from sfumato.data.set_kind import ItemSet
-from sfumato.encoders.sets import SetEncoder
+from sfumato.columns.set_kind import ItemSet
 from sfumato.evaluate.counting_queries import counting_query_errors, read_sets
+from sfumato.models.sets import SetEncoder
 from sfumato.report.columns import Bin, ColumnFigure
+from sfumato.schema.schema import Schema
 
 MOST_ITEMS = 20
 MOST_LENGTHS = 21

@@ -8,18 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.data.atomic import atomic_path, reason_of, refuse_existing
-from sfumato.data.kinds import kind_name
-from sfumato.data.set_kind import ItemSet
-from sfumato.data.sources import open_source
+from sfumato.columns.kinds import kind_name
+from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.pictures import image_names, read_pictures
 from sfumato.evaluate.scores import evaluate
+from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.io.sources import open_source
+from sfumato.models.mixed import MixtureSet
 from sfumato.release import Release, load
-from sfumato.release.mixtures import MixtureSet
-from sfumato.report import charts, wording
+from sfumato.report import page as charts
+from sfumato.report import wording
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets

@@ -1,0 +1,124 @@
+"""Settings of methods as the command line takes them: `--set KEY=VALUE`, `--settings FILE`, and what can be set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.cli.setting_types import Flat, Setting, read_settings, read_value, settings_of
+from sfumato.errors import ConfigError
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.methods.registry import find_method, make_synthesizer
+from sfumato.schema.documents import read_document
+
+_KIND = "kind"  # in a file: which type a setting is, beside that type's own settings
+
+
+def flat_settings(entries: Sequence[str] | None, path: Path | None) -> dict[str, Any]:
+    """Return what `--set` and `--settings` say, by dotted names.
+
+    Raises:
+        ConfigError: an entry of another form, or a setting given twice.
+        SchemaError: a file that cannot be read.
+    """
+    found: dict[str, Any] = {}
+    if path is not None:
+        content = read_document(path)
+        if not isinstance(content, dict):
+            raise ConfigError(f"Expected {path} to hold a mapping, setting: value, got another form.")
+        found = flattened(content)
+    for entry in entries or ():
+        key, equals, text = entry.partition("=")
+        if not equals or not key.strip() or not text.strip():
+            raise ConfigError(f"Expected --set KEY=VALUE, got {entry!r}.")
+        add(found, setting_name(key), text.strip())
+    return found
+
+
+def setting_name(key: object) -> str:
+    """Return the name of a setting as Python has it: `level-groups` is `level_groups`."""
+    return str(key).strip().replace("-", "_")
+
+
+def flattened(content: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a file's mapping by dotted names: `prior: {kind: mixture, n_components: 5}` is two settings."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        name = setting_name(key)
+        if not isinstance(value, dict):
+            add(found, name, value)
+            continue
+        for inner, given in flattened(value).items():
+            add(found, name if inner == _KIND else f"{name}.{inner}", given)
+    return found
+
+
+def add(found: dict[str, Any], name: str, value: object) -> None:
+    """Add a setting that is not there yet.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if name in found:
+        raise ConfigError(f"Expected each setting once, got {name!r} twice. Give it in one place.")
+    found[name] = value
+
+
+def make_method(
+    method: str,
+    epsilon: float | None,
+    delta: float | None,
+    flat: Flat,
+    **flags: Any,  # noqa: ANN401 - values of different flags
+) -> Synthesizer:
+    """Return a method with settings by name.
+
+    Args:
+        method: its name.
+        epsilon: ε; None for a method without noise.
+        delta: δ, or None for the default.
+        flat: settings by dotted names, of their types or as text.
+        flags: settings that have a flag of their own; None is one that was not given.
+
+    Raises:
+        ConfigError: no such method, a name that is no setting of it, a value that it cannot have, or a setting given
+            twice.
+    """
+    chosen = find_method(method)
+    given = dict(flat)
+    known = settings_of(chosen.make)
+    for name, value in flags.items():
+        if value is None:
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if name not in chosen.options:
+            raise ConfigError(f"Expected no {flag} for the method {method}, which has none. Leave it out.")
+        if any(other.partition(".")[0] == name for other in flat):
+            raise ConfigError(f"Expected each setting once, got {name!r} twice: by {flag} and by name.")
+        read_value(known[name], value, flag)
+        given[name] = value
+    return make_synthesizer(method, epsilon, delta, read_settings(chosen.make, given, f"the method {method}"))
+
+
+def describe_settings(method: str) -> list[dict[str, Any]]:
+    """Return what can be set of a method: `name`, `type`, `default`, `required`, `with` and `about`."""
+    return list(_described(settings_of(find_method(method).make), "", None))
+
+
+def _described(known: Mapping[str, Setting], before: str, beside: str | None) -> Iterable[dict[str, Any]]:
+    for name, setting in known.items():
+        full = before + name
+        yield {
+            "name": full, "type": setting.form, "default": setting.plain_default, "required": setting.required,
+            "with": beside, "about": setting.about,
+        }  # fmt: skip
+        for word, made in setting.types.items():
+            yield from _described(settings_of(made), f"{full}.", f"{full}={word}")
+
+
+def plain_text(value: object) -> str:
+    """Return a default as `--set` would take it."""
+    if isinstance(value, list):
+        return ",".join(f"{part:.6g}" for part in value)
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

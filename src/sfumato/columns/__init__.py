@@ -1,0 +1,25 @@
+"""Kinds of columns: what is public about each, and the total maps between cells and codes."""
+
+from sfumato.columns.kinds import (
+    Boolean,
+    Categorical,
+    Continuous,
+    DateTime,
+    Identifier,
+    Image,
+    Integer,
+    Ordinal,
+)
+from sfumato.columns.set_kind import ItemSet
+
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "Continuous",
+    "DateTime",
+    "Identifier",
+    "Image",
+    "Integer",
+    "ItemSet",
+    "Ordinal",
+]

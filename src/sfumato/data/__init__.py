@@ -1,1 +1,0 @@
-"""What the data are: schemas, sources, and the map between cells and codes."""

@@ -1,1 +1,0 @@
-"""Records ↔ vectors and cells: public maps with bounds known in advance."""

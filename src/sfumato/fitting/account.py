@@ -1,0 +1,126 @@
+"""The account of one fit: what it may release, the noise it draws for that, and what it has released so far.
+
+    measure(stage, statistic, records) = reduce → charge → draw → keep
+
+Whatever leaves a fit leaves through here, or through a mechanism that has charged `ledger` itself: descents, mixtures
+and words. A released value that a journal keeps is read back, entered in the account once, and never drawn again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import final
+
+import numpy as np
+
+from sfumato.errors import LedgerError
+from sfumato.fitting.journal import Arrays, Journal, Progress
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
+from sfumato.mechanisms.statistics import OuterProducts
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Plan
+from sfumato.records.engine import Records, Statistic, reduce
+
+
+@final
+class Account:
+    """Measures statistics of the records, at the price of the plan's stages.
+
+    Args:
+        ledger: holds the fit to its plan.
+        noise: the door of randomness.
+        journal: keeps what was released; by default nothing is kept.
+    """
+
+    def __init__(self, ledger: Ledger, noise: NoiseSource, journal: Journal | None = None) -> None:
+        self.ledger, self.noise = ledger, noise
+        self.journal = Journal(None, {}) if journal is None else journal
+        self._measured: Counter[str] = Counter()
+        self._replayed = 0  # events that were entered in the account without a draw
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that the fit is held to."""
+        return self.ledger.plan
+
+    def measure(self, stage: str, statistic: Statistic, records: Records) -> Noisy:
+        """Release a statistic of the records with Gaussian noise: symmetric noise for sums of outer products.
+
+        Privacy: one `Gaussian(σ)` event of the stage: `noisy_sum` or `noisy_second_moment`, with the bounds that the
+            statistic states.
+
+        Args:
+            stage: name of the stage to charge; of one with several events, the next.
+            statistic: what to sum over the records.
+            records: coded records.
+
+        Returns:
+            The noisy statistic: as kept by an interrupted fit, or drawn now.
+
+        Raises:
+            LedgerError: the plan has another stage next, a smaller replace distance, or samples of the records.
+                Nothing was released.
+        """
+        planned = self.plan[stage]
+        if planned.inclusion is not None:
+            raise LedgerError(
+                f"Expected a stage of all records to measure, got {stage!r}, planned for samples of them."
+            )
+        self._measured[stage] += 1
+        event = None if planned.count == 1 else self._measured[stage]
+        release = noisy_second_moment if isinstance(statistic, OuterProducts) else noisy_sum
+
+        def draw() -> Arrays:
+            exact = reduce(statistic, records)
+            return arrays_of(release(exact, stage=stage, ledger=self.ledger, noise=self.noise))
+
+        return noisy_of(self._kept(stage, event, 1, draw))
+
+    def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
+        """Return what all events of a stage released: as kept, or made now, by a function that charges them."""
+        return self._kept(stage, None, self.plan[stage].count, make)
+
+    def descent(self, stage: str) -> Progress:
+        """Return the progress of a descent that is one stage.
+
+        Raises:
+            LedgerError: steps are kept, but not all that was released before them.
+        """
+        if self.journal.kept(stage)[0]:
+            self._refuse_new_draws(stage)
+        return self.journal.descent(stage)
+
+    def _kept(self, stage: str, event: int | None, count: int, make: Callable[[], Arrays]) -> Arrays:
+        kept = self.journal.read(stage, event)
+        if kept is None:
+            made = make()
+            self.journal.write(stage, event, made)
+            return made
+        self._refuse_new_draws(stage)
+        self.ledger.replay(stage, count)
+        self._replayed += count
+        return kept
+
+    def _refuse_new_draws(self, stage: str) -> None:
+        """Refuse what is kept where something before it was drawn anew: that would be its second release."""
+        if sum(count for _, count in self.ledger.charged) > self._replayed:
+            raise LedgerError(
+                f"Expected all that was released before stage {stage!r} in the checkpoint, too. A method that keeps "
+                "checkpoints (`resumable = True`) measures through `fit.measure` alone."
+            )
+
+
+def arrays_of(noisy: Noisy) -> Arrays:
+    """Return a released statistic as a journal holds it."""
+    return {
+        "value": noisy.value,
+        "noise_std": np.array([noisy.noise_std]),
+        "symmetric": np.array([noisy.symmetric], dtype=np.int64),
+    }
+
+
+def noisy_of(arrays: Mapping[str, np.ndarray]) -> Noisy:
+    """Return a released statistic that a journal holds."""
+    return Noisy(arrays["value"], float(arrays["noise_std"][0]), bool(arrays["symmetric"][0]))

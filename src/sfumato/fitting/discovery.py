@@ -1,0 +1,310 @@
+"""Bounds, categories and missing cells of columns of which only name and kind are public, bought with one release.
+
+    counts of the cells of a public grid (numbers), of missing cells, and of words    G(σ/√c) and an additive δ
+
+Everything else is read off the noisy counts, for free: the span of the cells that stand out, the words above their
+threshold, and whether a column has a missing value at all. Proof: docs/proofs/discovery.md.
+
+Buying what a schema leaves open: the stages it costs, and the schema that comes of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pyarrow import types
+from scipy.special import ndtri
+
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
+from sfumato.fitting.account import Account
+from sfumato.io.sources import Source
+from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.statistics import Counts
+from sfumato.mechanisms.words import NoisyTally, Tally, noisy_words
+from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.records.engine import Rows, tally
+from sfumato.records.open_data import OpenData, numbers_of
+from sfumato.schema.open_schema import OpenKind, OpenSchema
+from sfumato.schema.schema import Schema
+
+_FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
+_PARTS = 4  # cells of an octave
+_SIDE = (_LAST - _FIRST) * _PARTS
+N_CELLS = 2 * _SIDE + 1  # negative numbers, 0, positive numbers
+_FALSE_CELLS = 1e-3  # expected empty cells, of all columns together, that stand out
+_LIKELY = 2.0  # standard deviations by which the octave beside the span has to be above nothing
+_PRESENT = 4.0  # standard deviations at which missing cells, or a rest, are taken to exist
+_MOST_WORDS = 900
+OTHER = "other"
+_KIND_CELLS = 4  # missing, whole number, other number, text
+_NUMERIC_SHARE = 0.9
+_FRACTION_SHARE = 0.01
+
+
+def cells_of(values: np.ndarray) -> np.ndarray:
+    """Return the cell of each number on the public grid, int64; what is no finite number is in cell `N_CELLS`.
+
+    Cell `_SIDE` holds 0; beyond it an octave [2^e, 2^(e+1)) is cut into four equal parts, and so for negative numbers.
+    Numbers beyond the grid are in its last cells, and those nearer to 0 than 2^-20 in the cells beside that of 0.
+    """
+    size = np.abs(values)
+    finite = np.isfinite(values)
+    mantissa, exponent = np.frexp(np.where(finite, size, 1.0))  # size = mantissa · 2^exponent, mantissa in [0.5, 1)
+    place = (exponent - 1 - _FIRST) * _PARTS + np.floor((2 * mantissa - 1) * _PARTS).astype(np.int64)
+    place = np.clip(place, 0, _SIDE - 1) + 1
+    signed = _SIDE + np.where(values < 0, -place, place)
+    return np.where(finite, np.where(size == 0, _SIDE, signed), N_CELLS).astype(np.int64)
+
+
+def cell_span(cell: int) -> tuple[float, float]:
+    """Return the lower and upper edge of a cell of the grid."""
+    if cell == _SIDE:
+        return 0.0, 0.0
+    octave, part = divmod(abs(cell - _SIDE) - 1, _PARTS)
+    near, far = (2.0 ** (octave + _FIRST) * (1 + (part + i) / _PARTS) for i in (0, 1))
+    near = near if octave or part else 0.0  # the innermost cell also takes what is nearer to 0
+    return (near, far) if cell > _SIDE else (-far, -near)
+
+
+@dataclass(frozen=True)
+class KindCounts(Counts):
+    """Per column, how many cells are missing, whole numbers, other numbers, and texts that are no numbers.
+
+    One record adds a single 1 to each of the c columns: norm √c. Value: shape (c, 4).
+    """
+
+    columns: tuple[str, ...]
+    name: str = "counts of cells that parse"
+    step: float = 1.0
+
+    @property
+    def squares(self) -> float:
+        """The number of columns."""
+        return len(self.columns)
+
+    def zero(self) -> np.ndarray:
+        """Return empty tables."""
+        return np.zeros((len(self.columns), _KIND_CELLS))
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count some records."""
+        for i, name in enumerate(self.columns):
+            total[i] += np.bincount(_parsed(rows[name]), minlength=_KIND_CELLS)
+
+
+def _parsed(texts: np.ndarray) -> np.ndarray:
+    present = np.array([text is not None for text in texts], dtype=bool)
+    numbers = numbers_of(texts)
+    whole = np.isfinite(numbers) & (numbers == np.rint(numbers))
+    return np.where(~present, 0, np.where(np.isnan(numbers), 3, np.where(whole, 1, 2))).astype(np.int64)
+
+
+def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, OpenKind]:
+    """Return the kind of each column by its noisy counts. Free.
+
+    Numbers if nine in ten present cells are; whole if at most one of a hundred of these, or what noise may be, is not.
+    """
+    found: dict[str, OpenKind] = {}
+    for name, (_, whole, fraction, text) in zip(columns, noisy.value, strict=True):
+        numbers, noise = whole + fraction, _PRESENT * noisy.noise_std
+        if numbers < noise or numbers < _NUMERIC_SHARE * (numbers + max(text, 0.0)):
+            found[name] = "categorical"
+        else:
+            found[name] = "integer" if fraction <= max(_FRACTION_SHARE * numbers, noise) else "continuous"
+    return found
+
+
+@dataclass(frozen=True)
+class DomainCounts(Counts):
+    """Per open column, how many records lie in each cell of the public grid, are missing, or hold each word.
+
+    One record adds a single 1 to each of the c columns: norm √c. Two records are at most √(2c) apart. Value: a `Tally`.
+
+    Attributes:
+        kinds: the open columns with their kinds, none unknown.
+        unit_rows: most rows of a unit.
+    """
+
+    kinds: Mapping[str, OpenKind]
+    unit_rows: int = 1
+    name: str = "counts of open columns"
+
+    @property
+    def squares(self) -> float:
+        """The number of columns."""
+        return len(self.kinds)
+
+    @property
+    def worded(self) -> tuple[str, ...]:
+        """Columns with words."""
+        return tuple(name for name, kind in self.kinds.items() if kind == "categorical")
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Where each column's listed cells end: the grid and missing; missing; or present and missing."""
+        sizes = {"categorical": 1, "boolean": 2}
+        return np.cumsum([sizes.get(kind, N_CELLS + 1) for kind in self.kinds.values()])
+
+    def zero(self) -> Tally:
+        """Return an empty tally."""
+        return Tally(np.zeros(self.ends[-1]), {name: Counter() for name in self.worded}, self.unit_rows)
+
+    def add(self, total: Tally, rows: Rows) -> None:
+        """Count some records."""
+        parts = np.split(total.listed, self.ends[:-1])
+        for part, (name, kind) in zip(parts, self.kinds.items(), strict=True):
+            column = rows[name]
+            if kind in ("integer", "continuous"):
+                numbers = column if column.dtype.kind == "f" else numbers_of(column)
+                part += np.bincount(cells_of(numbers), minlength=N_CELLS + 1)
+                continue
+            texts = [text.strip() if text is not None else "" for text in column]
+            missing = sum(not text for text in texts)
+            part[-1] += missing
+            if kind == "boolean":
+                part[0] += len(texts) - missing
+            else:
+                total.words[name].update(text for text in texts if text)
+
+
+def discovered(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
+    """Return the kinds that the noisy counts make. Free.
+
+    Args:
+        noisy: the released tally.
+        counts: what was counted.
+        n: public or bought number of rows.
+    """
+    std = noisy.listed.noise_std
+    parts = np.split(noisy.listed.value, counts.ends[:-1])
+    found: dict[str, ColumnKind] = {}
+    for part, (name, kind) in zip(parts, counts.kinds.items(), strict=True):
+        nullable = bool(part[-1] > _PRESENT * std)
+        if kind == "categorical":
+            found[name] = _labels(noisy.words[name], n - float(part[-1]), std, nullable)
+        elif kind == "boolean":
+            found[name] = Boolean(nullable=nullable)
+        else:
+            lower, upper = _span(part[:-1], std, len(counts.kinds))
+            if kind == "integer":
+                # the edge of a cell that is farther from 0 is not in it
+                first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
+                last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
+                found[name] = Integer(lower=first, upper=max(last, first), nullable=nullable)
+            else:
+                found[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
+    return found
+
+
+def _labels(words: Mapping[str, float], present: float, std: float, nullable: bool) -> Categorical:
+    """Return the published words, and `other` where a rest stands out from the noise; the most frequent word first."""
+    frequent = sorted(words, key=lambda word: -words[word])[:_MOST_WORDS]
+    rest = present - sum(words[word] for word in frequent)
+    has_rest = not frequent or rest > _PRESENT * std * math.sqrt(len(frequent) + 2)
+    if not has_rest:
+        return Categorical(categories=tuple(frequent), nullable=nullable)
+    return Categorical(categories=tuple(dict.fromkeys([*frequent, OTHER])), other=OTHER, nullable=nullable)
+
+
+def _span(cells: np.ndarray, std: float, columns: int) -> tuple[float, float]:
+    """Return the edges of the cells that stand out, widened by what likely lies beside them."""
+    sure = np.flatnonzero(cells > -std * ndtri(_FALSE_CELLS / (N_CELLS * columns)))
+    if not sure.size:
+        sure = np.array([int(np.argmax(cells))])
+    first, last = int(sure[0]), int(sure[-1])
+    while (step := _beyond(cells[last + 1 :], std)) > 0:
+        last += step
+    while (step := _beyond(cells[:first][::-1], std)) > 0:
+        first -= step
+    return cell_span(first)[0], cell_span(last)[1]
+
+
+def _beyond(outer: np.ndarray, std: float) -> int:
+    """Return how many of the next cells to take in: an octave at most, up to the last of them that counts."""
+    near = outer[:_PARTS]
+    if near.size and near.sum() > _LIKELY * std * math.sqrt(near.size):
+        return int(np.argmax(np.cumsum(near))) + 1
+    return 0
+
+
+KINDS, DOMAINS = "kinds of columns", "discovery"
+DOMAIN_SHARE = 0.1
+_KIND_SHARE = 0.02
+_DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
+
+
+def discovery_stages(schema: OpenSchema, delta: float) -> list[Stage]:
+    """Return what discovery costs: kinds where a column has none, then the domains of all open columns."""
+    stages = []
+    ratio = 2**0.5
+    if "unknown" in schema.open.values():
+        stages.append(
+            Stage(
+                name=KINDS,
+                noise_multiplier=multiplier_for_share(_KIND_SHARE),
+                replace_distance=ratio,
+                measures="per column of no declared kind, how many cells are numbers, texts or missing",
+            )
+        )
+    worded = {"unknown", "categorical"} & set(schema.open.values())
+    if schema.open:
+        stages.append(
+            Stage(
+                name=DOMAINS,
+                noise_multiplier=multiplier_for_share(DOMAIN_SHARE),
+                replace_distance=ratio,
+                extra_delta=_DELTA_SHARE * delta if worded else 0.0,
+                measures="bounds, categories and missing cells of the columns that the schema leaves open",
+            )
+        )
+    return stages
+
+
+def discover(
+    source: Source,
+    schema: OpenSchema,
+    *,
+    n: int,
+    account: Account,
+    measured: list[tuple[str, Noisy]],
+) -> Schema:
+    """Buy what is open; return the schema.
+
+    Args:
+        source: where the records lie.
+        schema: what is public of them.
+        n: the public or bought number of rows.
+        account: charged before noise is drawn.
+        measured: takes in what was measured.
+    """
+    kinds: dict[str, OpenKind] = dict(schema.open)
+    unknown = tuple(name for name, kind in kinds.items() if kind == "unknown")
+    if unknown:
+        statistic = KindCounts(unknown)
+        noisy = account.measure(KINDS, statistic, OpenData(source, schema))
+        kinds |= kinds_of(noisy, unknown)
+        measured.append((statistic.name, noisy))
+    counts = DomainCounts(kinds, 1 if schema.nominal.unit is None else schema.nominal.unit.max_rows)
+    exact = tally(counts, OpenData(source, schema))
+    released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
+    measured.append((counts.name, released.listed))
+    found = discovered(released, counts, n)
+    columns = {name: found.get(name, kind) for name, kind in schema.nominal.columns.items()}
+    for name, kind in columns.items():
+        if name in found and isinstance(kind, Integer):
+            columns[name] = _storable(kind, source, name)
+    return replace(schema.nominal, columns=columns)
+
+
+def _storable(kind: Integer, source: Source, name: str) -> Integer:
+    """Return the bounds that a column's own type can hold: an edge of the grid may lie beyond."""
+    storage = source.storage[name]
+    if not types.is_integer(storage):
+        return kind
+    limits = np.iinfo(storage.to_pandas_dtype())
+    lower, upper = (int(min(max(bound, limits.min), limits.max)) for bound in (kind.lower, kind.upper))
+    return replace(kind, lower=lower, upper=upper)

@@ -1,0 +1,222 @@
+"""What a long fit has released so far, in a file, so that a killed fit goes on without spending twice.
+
+The file holds released values and functions of them: noisy statistics, and the weights and optimiser of a descent after
+some step. It holds no record, and is as private as a release of the same plan. What a killed fit had drawn and not
+written was never released: its steps are made again, with new noise, and are in the account once.
+
+What a descent tells, and asks of, who runs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, final
+from urllib.parse import quote, unquote
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from sfumato.errors import ConfigError, OutputError
+from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.mechanisms.noise import NoiseSource
+
+
+class Progress:
+    """Where to go on, and what to keep. Does nothing by itself."""
+
+    def start(self) -> tuple[int, dict[str, np.ndarray]]:
+        """Return the number of steps already done and charged, and the state after them."""
+        return 0, {}
+
+    def done(self, step: int, last: bool, state: Callable[[], dict[str, np.ndarray]]) -> None:
+        """Note that so many steps are done; `state` gives all that is needed to go on: released values."""
+
+
+_FORMAT = 1
+_SAVE_EVERY = 50  # steps of a descent; a public constant
+Arrays = dict[str, np.ndarray]
+
+
+@final
+class Journal:
+    """Released values by stage, kept in a file if there is one.
+
+    Args:
+        path: the file, or None to keep nothing. An existing one is gone on with.
+        identity: what makes a fit this fit: plan, schema, settings; all public.
+
+    Raises:
+        ConfigError: the file is of another fit, or is no checkpoint.
+        OutputError: the file could not be written later.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any]) -> None:
+        self._path = None if path is None else Path(path)
+        self._identity = _digest(identity)
+        self.charge: str | None = None  # the charge in a data set's ledger under which the fit began
+        self._stages: dict[tuple[str, int | None], Arrays] = {}
+        self._descents: dict[str, tuple[int, Arrays]] = {}
+        if self._path is None:
+            return
+        if os.path.lexists(self._path):
+            self._read(self._path)
+        else:
+            refuse_existing(self._path, overwrite=False)
+
+    def read(self, stage: str, event: int | None = None) -> Arrays | None:
+        """Return what a stage released, or one of its events, if it is kept."""
+        return self._stages.get((stage, event))
+
+    def write(self, stage: str, event: int | None, arrays: Arrays) -> None:
+        """Keep what a stage released, or one of its events."""
+        if self.active:  # else nothing is held twice
+            self._stages[stage, event] = {name: np.array(array) for name, array in arrays.items()}
+            self._write()
+
+    def descent(self, stage: str) -> Progress:
+        """Return the progress of a descent that is one stage."""
+        return _Descent(self, stage)
+
+    def kept(self, stage: str) -> tuple[int, Arrays]:
+        """Return the steps of a descent that are done, and its state after them."""
+        return self._descents.get(stage, (0, {}))
+
+    def keep(self, stage: str, step: int, state: Arrays) -> None:
+        """Keep a descent's state in place of the one before."""
+        self._descents[stage] = (step, state)
+        self._write()
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is kept."""
+        return self._path is not None
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        arrays = {f"stage/{_key(*s)}/{name}": a for s, kept in self._stages.items() for name, a in kept.items()}
+        arrays |= {
+            f"descent/{_key(s)}/{name}": a for s, (_, kept) in self._descents.items() for name, a in kept.items()
+        }
+        steps = json.dumps({s: step for s, (step, _) in self._descents.items()})
+        header = {"format": f"sfumato checkpoint {_FORMAT}", "identity": self._identity, "steps": steps}
+        if self.charge is not None:
+            header["charge"] = self.charge
+        packed = safetensors.numpy.save({n: np.asarray(a, order="C") for n, a in arrays.items()}, header)
+        with atomic_path(self._path, overwrite=True) as partial:
+            failure = reason_of(lambda: _write_bytes(partial, packed))
+            if failure:
+                raise OutputError(f"Cannot write the checkpoint {self._path}: {failure}. What it held before is whole.")
+
+    def _read(self, path: Path) -> None:
+        fault = None
+        header: Mapping[str, str] = {}
+        arrays: Arrays = {}
+        try:
+            with safetensors.safe_open(path, "numpy") as file:
+                header = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, safetensors.SafetensorError) as error:
+            fault = type(error).__name__
+        if fault or header.get("format") != f"sfumato checkpoint {_FORMAT}":
+            raise ConfigError(f"Expected {path} to be a checkpoint of Sfumato, got something else. Name another file.")
+        if header.get("identity") != self._identity:
+            raise ConfigError(
+                f"Expected {path} to be the checkpoint of this fit, got one of another schema, plan or settings. "
+                "Repeat the call it was made with, or name another file."
+            )
+        self.charge = header.get("charge")
+        sound = True
+        try:
+            steps = {str(stage): int(step) for stage, step in json.loads(header["steps"]).items()}
+            self._descents = {stage: (step, {}) for stage, step in steps.items()}
+            for name, array in arrays.items():
+                kind, stage, key = name.split("/", 2)
+                place = _place(stage)
+                (self._stages.setdefault(place, {}) if kind == "stage" else self._descents[place[0]][1])[key] = array
+            sound = all(step > 0 for step in steps.values())
+        except (KeyError, ValueError, TypeError, AttributeError):
+            sound = False
+        if not sound:
+            raise ConfigError(f"Expected {path} to be a whole checkpoint, got a damaged one. Name another file.")
+
+
+@final
+class NoMoreNoise(NoiseSource):
+    """The door of a fit that has finished: its checkpoint is told again, and whatever asks for noise is refused.
+
+    An earlier state of the checkpoint would draw the rest anew: a second release, which nothing paid for.
+    """
+
+    def __init__(self, door: NoiseSource) -> None:
+        self.private, self.silent = door.private, door.silent
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise ConfigError(
+            "Expected the last state of the checkpoint of a fit that has finished, got an earlier one, which would "
+            "draw new noise that nothing has paid for. Name another file: the fit then starts, and is charged, anew."
+        )
+
+    gaussian = rounded_gaussian = normals = bernoulli = poisson_samples = subsets = _refuse
+
+
+class _Descent(Progress):
+    """Keeps every fiftieth step in a journal, and the last."""
+
+    def __init__(self, journal: Journal, stage: str) -> None:
+        self._journal, self._stage = journal, stage
+
+    def start(self) -> tuple[int, Arrays]:
+        """Return what the journal holds."""
+        return self._journal.kept(self._stage)
+
+    def done(self, step: int, last: bool, state: Callable[[], Arrays]) -> None:
+        """Keep the state now and then."""
+        if self._journal.active and (last or step % _SAVE_EVERY == 0):
+            self._journal.keep(self._stage, step, {name: array.copy() for name, array in state().items()})
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Remove a checkpoint whose fit has ended.
+
+    Raises:
+        OutputError: the system refuses.
+    """
+    reason = None
+    try:
+        Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror
+    if reason:
+        raise OutputError(f"Cannot remove the checkpoint {path}: {reason}.")
+
+
+def written_out(setting: object) -> str:
+    """Return a public setting as text that tells it from any other; numpy abbreviates what it prints of an array."""
+    if not isinstance(setting, np.ndarray):
+        return repr(setting)
+    content = hashlib.sha256(np.ascontiguousarray(setting).tobytes()).hexdigest()
+    return f"array({setting.shape}, {setting.dtype.str}, sha256 {content})"
+
+
+def _key(stage: str, event: int | None = None) -> str:
+    """Return the name of a stage, or of one of its events, in the file: whatever it is called, without `/` and `#`."""
+    return quote(stage, safe=" ,") + ("" if event is None else f"#{event}")
+
+
+def _place(key: str) -> tuple[str, int | None]:
+    stage, _, event = key.partition("#")
+    return unquote(stage), int(event) if event else None
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()

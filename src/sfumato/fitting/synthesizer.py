@@ -1,0 +1,428 @@
+"""What every synthesizer does: state a plan, then fit it, charging the ledger, and issue a certificate."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from sfumato.columns.kinds import Image
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import ConfigError, SchemaError, require_open_unit
+from sfumato.fitting.account import Account
+from sfumato.fitting.arguments import RowCount, check_target, noise_door, nominal_budget, open_schema, row_count
+from sfumato.fitting.contents import measurements_of, source_form
+from sfumato.fitting.data_ledger import Charge, charge_data, settled
+from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
+from sfumato.fitting.journal import Journal, NoMoreNoise, written_out
+from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
+from sfumato.fitting.target_error import epsilon_for_error
+from sfumato.io.sources import Source, open_source
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy
+from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.calibration import calibrate
+from sfumato.privacy.certificate import describe, installed_versions, issue
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.records.engine import Records, Statistic
+from sfumato.records.open_data import OpenData
+from sfumato.records.private import CodedRecords, PrivateData
+from sfumato.release import Release
+from sfumato.release.samplers import with_package
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
+
+COUNT_STAGE = "count"
+_COUNT_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a recipe hands back: its sampler, the sampler's arrays, and the statistics they came from."""
+
+    sampler: Mapping[str, Any]
+    parameters: Mapping[str, np.ndarray]
+    measurements: tuple[tuple[str, Noisy], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a recipe gets: the records, the account, and public facts."""
+
+    data: CodedRecords
+    account: Account
+    n_public: int
+    target: str | None
+
+    def measure(self, stage: str, statistic: Statistic, records: Records | None = None) -> Noisy:
+        """Release a statistic of the records, by default as they come: see `Account.measure`."""
+        return self.account.measure(stage, statistic, self.data if records is None else records)
+
+    @property
+    def plan(self) -> Plan:
+        """The calibrated plan."""
+        return self.account.plan
+
+    @property
+    def ledger(self) -> Ledger:
+        """For mechanisms that charge by themselves."""
+        return self.account.ledger
+
+    @property
+    def noise(self) -> NoiseSource:
+        """The door of randomness, for mechanisms that draw by themselves."""
+        return self.account.noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesizer(ABC):
+    """A method of making a release.
+
+    Attributes:
+        epsilon: ε in nats, or `NonPrivate()` for no noise at all.
+        delta: δ; by default min(1e-5, 0.1/n_public).
+    """
+
+    method: ClassVar[str]
+    resumable: ClassVar[bool] = False  # whether all that is released goes through the account, which can keep it
+    needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
+    makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
+    discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table
+
+    epsilon: float | NonPrivate
+    delta: float | None = field(default=None)
+
+    @abstractmethod
+    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+        """Return the stages of this method with relative noise multipliers, from public facts alone."""
+
+    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
+        """Say in words, per stage, what its noise means at `n_public` rows. Uses public facts alone."""
+        return {}
+
+    def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
+        """Return the forecast standard error of a 1-way share; of images, of a class share.
+
+        It grows in proportion to the plan's noise. Uses public facts alone.
+
+        Raises:
+            ConfigError: the method has no such forecast.
+        """
+        raise ConfigError(f"Expected a method that forecasts the error of a share, got {self.method!r}.")
+
+    def sampling(self, plan: Plan) -> str:
+        """Say how records enter each stage of this method's plan, for the certificate."""
+        sampled = [repr(stage.name) for stage in plan.stages if stage.sampling_probability is not None]
+        if not sampled:
+            return "none: every record is read in every pass"
+        return f"Poisson samples of all records in {', '.join(sampled)}; every record in every pass of other stages"
+
+    @abstractmethod
+    def run(self, fit: Fit) -> Fitted:
+        """Fit, charging every stage of the plan in order."""
+
+    @final
+    def plan(
+        self, schema: Schema | OpenSchema, *, target: str | None = None, n_public: int | BuyCount | None = None
+    ) -> Plan:
+        """Return the calibrated plan: every stage with its noise multiplier. Reads no record.
+
+        Args:
+            schema: public description of the table; what it leaves open is bought.
+            target: column whose classes are modelled apart.
+            n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
+
+        Raises:
+            ConfigError: an argument is outside its domain, or no number of rows is declared.
+            SchemaError: the target is not a released column, or has too many classes.
+
+        Example:
+            >>> from sfumato import ConditionalGaussian, Schema
+            >>> from sfumato.columns import Boolean, Integer
+            >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
+            >>> [stage.name for stage in ConditionalGaussian(epsilon=1.0).plan(schema, target="member").stages]
+            ['marginals', 'second moments by class']
+        """
+        opened = open_schema(schema)
+        rows = row_count(opened.nominal, n_public)
+        budget = self._budget(rows) or nominal_budget(rows)
+        return calibrate(self.uncalibrated(opened, target, rows, budget.delta), budget)
+
+    @final
+    def epsilon_for(
+        self, schema: SchemaLike, *, target_error: float, target: str | None = None, n_public: int | None = None
+    ) -> float:
+        """Return the ε at which the forecast standard error of a 1-way share is `target_error`. Reads no record.
+
+        This method's own ε is not used, its δ is. Of images, the share is that of a class.
+
+        Args:
+            schema: public description of the data, or the path of one.
+            target_error: a share, in (0, 1).
+            target: column whose classes are modelled apart.
+            n_public: the public number of rows; by default the schema's `rows`.
+
+        Returns:
+            ε, rounded up to three digits, so that the forecast is at most `target_error`; at least 0.01.
+
+        Raises:
+            ConfigError: an argument is outside its domain, or even the largest ε does not reach that error.
+            SchemaError: as `plan`.
+        """
+        require_open_unit(target_error=target_error)
+        schema = read_schema(schema)
+        rows = row_count(schema, n_public)
+        if rows is None:
+            raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
+        delta = default_delta(rows) if self.delta is None else self.delta
+        plan = self.uncalibrated(open_schema(schema), target, rows, delta)
+
+        error = self.one_way_error(plan, schema, target=target, n_public=rows)
+        return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
+
+    @final
+    def uncalibrated(self, opened: OpenSchema, target: str | None, rows: int | None, delta: float) -> Plan:
+        """Return the plan with noise multipliers in their ratios only, after all checks of public facts.
+
+        Args:
+            opened: public description of the data.
+            target: column whose classes are modelled apart.
+            rows: the public number of rows; None to buy one.
+            delta: δ of the fit; some of it may be spent outside the events.
+        """
+        schema = opened.nominal
+        check_target(schema, target)
+        if opened.open and not self.discovers:
+            raise ConfigError(
+                f"Expected a schema that leaves nothing open for the method {self.method}, got "
+                f"{', '.join(map(repr, opened.open))} to discover. Declare them, or use the method gaussian."
+            )
+        if opened.open and any(isinstance(schema.columns[name], Image | ItemSet) for name in schema.released):
+            raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
+        if rows is None and self.needs_declared_rows:
+            raise ConfigError(
+                f"Expected a declared number of rows for the method {self.method}, got one to be bought: the rate at "
+                "which rows are sampled has to be public. Declare a round number."
+            )
+        stages = [*discovery_stages(opened, delta), *self.stages(schema, target=target, n_public=rows)]
+        if rows is None:
+            count = Stage(
+                name=COUNT_STAGE,
+                noise_multiplier=multiplier_for_share(_COUNT_SHARE),
+                replace_distance=1.0,
+                measures="the number of rows",
+            )
+            stages = [count, *stages]
+        return Plan(stages)
+
+    def _budget(self, rows: int | None) -> PrivacyBudget | None:
+        if isinstance(self.epsilon, NonPrivate):
+            return None
+        if self.delta is None and rows is None:
+            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
+        delta = self.delta if self.delta is not None else default_delta(rows)  # type: ignore[arg-type]
+        budget = PrivacyBudget(self.epsilon, delta)
+        if rows is not None:
+            budget.warn_if_delta_is_large(rows)
+        return budget
+
+    @final
+    def fit(
+        self,
+        data: object,
+        *,
+        schema: Schema | OpenSchema | str | os.PathLike[str],
+        target: str | None = None,
+        n_public: int | BuyCount | None = None,
+        seed: int | None = None,
+        progress: Callable[[str], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+    ) -> Release:
+        """Fit a release.
+
+        Privacy: (ε, δ) as the release's certificate says. All checks come before the first charge.
+
+        Args:
+            data: a path (.csv, .parquet, .npz, a folder of PNG images), a pandas or polars frame, a pyarrow table, or
+                arrays (x, y).
+            schema: public description of the data, or the path of one; what it leaves open (`discover: true`, or
+                `OpenSchema.of`) is bought.
+            target: column whose classes are modelled apart; one class if not given.
+            n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
+            seed: for tests and papers only: reproducible noise, and a release that says it is not private.
+            progress: called with the name of each stage when it has been charged, as often as it is charged.
+            checkpoint: a file that keeps what has been released so far. If it is there, the fit goes on from it and
+                charges nothing twice: the call and the data have to be the same. It holds no record. Remove it when
+                the release is saved: a third call would give the same release again.
+            ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
+                record is read, and the charge stands whatever becomes of the fit.
+
+        Returns:
+            The release.
+
+        Raises:
+            BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
+            ConfigError: an argument is outside its domain.
+            SchemaError: the schema does not describe the data.
+            DataError: the data cannot be read.
+        """
+        return self._fit(
+            self.run, data, schema, target, n_public, seed, progress=progress, checkpoint=checkpoint, ledger=ledger
+        )
+
+    @final
+    def _fit(
+        self,
+        run: Callable[[Fit], Fitted],
+        data: object,
+        schema: Schema | OpenSchema | str | os.PathLike[str],
+        target: str | None,
+        n_public: int | BuyCount | None,
+        seed: int | None,
+        *,
+        progress: Callable[[str], None] | None,
+        checkpoint: str | os.PathLike[str] | None,
+        ledger: str | os.PathLike[str] | None,
+    ) -> Release:
+        """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
+        _check_progress(progress)
+        opened = open_schema(schema)
+        rows = row_count(schema := opened.nominal, n_public)
+        if rows is None:
+            schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
+            opened = replace(opened, nominal=schema)
+        budget = self._budget(rows)
+        noise = noise_door(budget, seed)
+        source = open_source(data)
+        records = PrivateData(source, schema)
+        form = source_form(records)
+        allowed = budget or nominal_budget(rows)
+        plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
+        journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
+        opened_ledger = Ledger(plan, budget, progress)
+        charged = self._charge(ledger, plan, schema, journal, private=noise.private)
+        if charged is not None and charged.complete:
+            noise = NoMoreNoise(noise)
+        account = Account(opened_ledger, noise, journal)
+        with settled(charged):
+            measured: list[tuple[str, Noisy]] = []
+            n = rows or _bought_rows(OpenData(source, opened) if opened.open else records, account, measured)
+            if opened.open:
+                schema = discover(source, opened, n=n, account=account, measured=measured)
+                records = PrivateData(source, schema)
+            fit = Fit(records, account, n, target)
+            fitted = silenced(lambda: run(fit), [type(self)], private=noise.private)
+            account.ledger.close()
+            described = self._describe(plan, budget, schema, n, rows is not None, opened.open, type(source))
+            return Release(
+                schema=schema,
+                certificate=issue(described, private=noise.private),
+                sampler=with_package(fitted.sampler),
+                parameters=fitted.parameters,
+                measurements=measurements_of((*measured, *fitted.measurements)),
+                form=form,
+            )
+
+    def _charge(
+        self, path: str | os.PathLike[str] | None, plan: Plan, schema: Schema, journal: Journal, *, private: bool
+    ) -> Charge | None:
+        """Charge the account of the data set, if there is one."""
+        unit = schema.protects["name"]
+        charged = charge_data(path, plan, method=self.method, unit=unit, resumes=journal.charge, private=private)
+        if charged is not None:
+            journal.charge = charged.id
+        return charged
+
+    def _journal(
+        self,
+        path: str | os.PathLike[str] | None,
+        plan: Plan,
+        schema: Schema,
+        target: str | None,
+        *,
+        n_public: int | None,
+        private: bool,
+        seed: int | None,
+    ) -> Journal:
+        if path is not None and not self.resumable:
+            raise ConfigError(
+                f"Expected no checkpoint for the method {self.method}, got one: it releases all at once. Leave it out."
+            )
+        if path is not None and any(stage.name == DOMAINS for stage in plan.stages):
+            raise ConfigError(
+                "Expected no checkpoint with columns to discover, got one: what they are found to be is not kept. "
+                "Leave it out, or declare the columns."
+            )
+        identity = {
+            "method": self.method,
+            "settings": {entry.name: written_out(getattr(self, entry.name)) for entry in fields(self)},
+            "plan": repr(plan),
+            "schema": schema.to_dict(),
+            "n_public": n_public,
+            "versions": installed_versions() | versions_of([type(self)]),
+            "target": target,
+            "private": private,
+            "seed": seed,
+        }
+        return Journal(path, identity)
+
+    @final
+    def describe_plan(
+        self, schema: Schema | OpenSchema, *, target: str | None = None, n_public: int | BuyCount | None = None
+    ) -> dict[str, Any]:
+        """Return the plan as `plan --json` prints it: a certificate's keys but `private`, and a forecast per stage.
+
+        Reads no record. Arguments and errors as `plan`.
+        """
+        opened = open_schema(schema)
+        schema = opened.nominal
+        rows = row_count(schema, n_public)
+        plan = self.plan(opened, target=target, n_public=n_public)
+        description = self._describe(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
+        # how large errors are depends on sizes that discovery finds
+        forecast = {} if rows is None or opened.open else self.forecast(plan, schema, target=target, n_public=rows)
+        for stage in description["stages"]:
+            stage["measures"] = plan[stage["name"]].measures
+            stage["forecast"] = forecast.get(stage["name"], "")
+        return description
+
+    def _describe(
+        self,
+        plan: Plan,
+        budget: PrivacyBudget | None,
+        schema: Schema,
+        n: int | None,
+        declared: bool,
+        discovered: Iterable[str],
+        source: type = Source,
+    ) -> dict[str, Any]:
+        return describe(
+            plan=plan,
+            budget=budget,
+            method=self.method,
+            unit=schema.protects,
+            n_public=n,
+            n_public_source="declared" if declared else "bought",
+            sampling=self.sampling(plan),
+            discovered=list(discovered),
+            versions=versions_of([type(self), source]),
+            assumed=assumptions_of([type(self)], source),
+        )
+
+
+def _check_progress(progress: object) -> None:
+    if progress is not None and not callable(progress):
+        # its type only: what was passed by mistake may be records
+        raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")
+
+
+def _bought_rows(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:
+    count = account.measure(COUNT_STAGE, RowCount(), records)
+    measured.append((RowCount.name, count))
+    return max(1, round(float(count.value)))

@@ -1,0 +1,309 @@
+"""`tune`: settings chosen by the records, and charged: private selection of Papernot and Steinke (ICLR 2022).
+
+    counts of pairs of cells   G(σ₁), once              → what every fit is scored against
+    K fits, each of a candidate drawn uniformly          → the one nearest to these counts leaves, with its settings
+
+K is random, its law public. Proof, conditions and what is charged: docs/proofs/tune.md.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.kinds import Image
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
+from sfumato.fitting.account import Account
+from sfumato.fitting.contents import measurements_of, source_form
+from sfumato.fitting.data_ledger import charge, settled
+from sfumato.fitting.journal import written_out
+from sfumato.fitting.pair_counts import PairCounts, PairLayout, squared_distance
+from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.io.sources import open_source
+from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
+from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
+from sfumato.models.mixed import MixtureSet
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.calibration import calibrate
+from sfumato.privacy.certificate import describe, issue
+from sfumato.privacy.ledger import SearchLedger, alike
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.privacy.repetitions import Repetitions
+from sfumato.records.private import PrivateData
+from sfumato.release import Release
+from sfumato.release.samplers import build_sampler, with_package
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
+
+SCORE_STAGE = "score"
+METHOD = "tune"
+_SAMPLES, _SAMPLES_SEED, _BLOCK = 20_000, 0, 4096
+_UPWARD = 1 + 1e-12
+
+
+def tune(
+    data: object,
+    candidates: Sequence[Synthesizer],
+    *,
+    schema: Schema | str | os.PathLike[str],
+    target: str | None = None,
+    n_public: int | None = None,
+    mean_repetitions: float = 10.0,
+    shape: float = 1.0,
+    score_share: float = 0.1,
+    seed: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+) -> Release:
+    """Fit the best of several candidates: a search whose whole cost is (ε, δ).
+
+    A random number of times, a candidate is drawn uniformly and fitted; the release whose samples are nearest to noisy
+    counts of pairs of cells is returned. Nothing else leaves: not how often, not what the others scored. Each fit has
+    about the noise of a plain fit of ε/2.5.
+
+    Privacy: (ε, δ) as the candidates say, add/remove: one `Gaussian` event for the counts, and one `RepeatAndSelect`
+        event of a fit's events. All of it is charged before a record is read. Proof: docs/proofs/tune.md.
+    Reference: Papernot and Steinke, ICLR 2022, arXiv:2110.03620, Theorem 2.
+
+    Args:
+        data: a table, as for `fit`.
+        candidates: methods of tables with one ε and δ, those of the whole search, and stages that cost alike: their
+            shares of unsampled stages may differ, their sampling rates, steps and shares of sampled ones may not. A
+            candidate that is listed twice is drawn twice as often.
+        schema: public description of the table, or the path of one, with nothing left open.
+        target: column whose classes are modelled apart.
+        n_public: the public number of rows; by default the schema's `rows`.
+        mean_repetitions: mean of the number of fits, 1 to 10,000.
+        shape: of its law: 1 geometric, 0 logarithmic (cheaper, but most searches make few fits).
+        score_share: part of the squared budget of one fit and its score that buys the score, in (0, 1).
+        seed: for tests only: reproducible, and a release that says it is not private.
+        ledger: the account of these data, as for `fit`.
+
+    Returns:
+        The best release. Its certificate lists the candidates, and the one that was chosen, under `search`.
+
+    Raises:
+        BudgetExceededError: the ledger cannot pay for the search. Nothing was read or charged.
+        ConfigError: an argument is outside its domain, or the candidates do not cost alike.
+        SchemaError: the schema does not describe the data.
+        DataError: the data cannot be read.
+    """
+    schema = schema if isinstance(schema, Schema) else Schema.load(os.fspath(schema))
+    search = Search.of(
+        candidates, schema, target, n_public, Repetitions(mean_repetitions, shape), score_share=score_share
+    )
+    noise = SecureNoise() if seed is None else SeededNoise(seed)
+    if ledger is not None and not noise.private:
+        raise ConfigError("Expected noise that nobody can predict with a ledger, got a seed. Leave one of them out.")
+    source = open_source(data)
+    records = PrivateData(source, schema)
+    form = source_form(records)
+    account = SearchLedger(search.plans, search.budget)
+    unit = schema.protects["name"]
+    charged = None if ledger is None else charge(ledger, search.plans[0], method=METHOD, unit=unit)
+    with settled(charged):
+        best = silenced(lambda: search.run(records, account, noise), map(type, candidates), private=noise.private)
+        return Release(
+            schema=schema,
+            certificate=issue(search.description(best, type(source)), private=noise.private),
+            sampler=with_package(best.fitted.sampler),
+            parameters=best.fitted.parameters,
+            measurements=measurements_of([(PairCounts.name, best.counts), *best.fitted.measurements]),
+            form=form,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """What leaves a search."""
+
+    candidate: int
+    distance: float
+    fitted: Fitted
+    counts: Noisy
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search before it reads a record: public facts.
+
+    Attributes:
+        candidates: what is tried.
+        plans: of every candidate, the calibrated plan of the whole search as if each repetition fitted it.
+        budget: what the search costs.
+    """
+
+    candidates: tuple[Synthesizer, ...]
+    plans: tuple[Plan, ...]
+    budget: PrivacyBudget
+    schema: Schema
+    target: str | None
+    rows: int
+
+    @classmethod
+    def of(
+        cls,
+        candidates: Sequence[Synthesizer],
+        schema: Schema,
+        target: str | None,
+        n_public: int | None,
+        law: Repetitions,
+        *,
+        score_share: float,
+    ) -> Search:
+        """Plan a search; arguments and errors as `tune`."""
+        require_open_unit(score_share=score_share)
+        require_instance(Sequence, "a list of methods", candidates=candidates)  # type: ignore[type-abstract]
+        candidates = tuple(candidates)
+        _check(candidates, schema)
+        rows = schema.rows if n_public is None else n_public
+        if rows is None:
+            raise ConfigError("Expected a declared number of rows for a search, got none. Declare a round number.")
+        require_integer(at_least=1, n_public=rows)
+        epsilon, delta = candidates[0].epsilon, candidates[0].delta
+        budget = PrivacyBudget(epsilon, default_delta(rows) if delta is None else delta)  # type: ignore[arg-type]
+        budget.warn_if_delta_is_large(rows)
+        opened = OpenSchema(schema)
+        relative = [candidate.uncalibrated(opened, target, rows, budget.delta) for candidate in candidates]
+        return cls(candidates, _calibrated(relative, budget, law, score_share), budget, schema, target, rows)
+
+    def run(self, records: PrivateData, account: SearchLedger, noise: NoiseSource) -> Best:
+        """Charge all, then fit as often as drawn, and keep the best."""
+        layout = PairLayout.of(self.schema, self.target)
+        repetitions = drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)
+        account.charge(repetitions)
+        once = account.once()
+        counts = Account(once, noise).measure(SCORE_STAGE, PairCounts(layout), records)
+        once.close()
+        best: Best | None = None
+        for _ in range(repetitions):
+            j = drawn_candidate(len(self.candidates), noise)
+            ledger = account.repetition(j)
+            fit = Fit(records, Account(ledger, noise), self.rows, self.target)
+            fitted = self.candidates[j].run(fit)
+            ledger.close()
+            distance = squared_distance(counts, self._sampled(fitted, layout), layout)
+            if best is None or distance < best.distance:
+                best = Best(j, distance, fitted, counts)
+        account.close()
+        if best is None:
+            raise ConfigError("Expected at least one repetition, got none. This is a bug: please report it.")
+        return best
+
+    def _sampled(self, fitted: Fitted, layout: PairLayout) -> np.ndarray:
+        """Return counts of samples of one fit: of its own release, at no cost."""
+        sampler = build_sampler(self.schema, with_package(fitted.sampler), fitted.parameters)
+        if isinstance(sampler, MixtureSet):
+            raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
+        counts = np.zeros(layout.starts[-1])
+        for block in range(-(-_SAMPLES // _BLOCK)):
+            layout.count(counts, sampler.rows(_BLOCK, public_stream(_SAMPLES_SEED, block)))
+        return counts
+
+    def description(self, best: Best, source: type) -> dict[str, Any]:
+        """Return all of the certificate but `private`, for records read by a class of sources."""
+        chosen = self.candidates[best.candidate]
+        found = describe(
+            plan=self.plans[best.candidate],
+            budget=self.budget,
+            method=chosen.method,
+            unit=self.schema.protects,
+            n_public=self.rows,
+            n_public_source="declared",
+            sampling=chosen.sampling(self.plans[best.candidate]),
+            searched=[_settings(candidate) for candidate in self.candidates],
+            versions=versions_of([*map(type, self.candidates), source]),
+            assumed=assumptions_of(map(type, self.candidates), source),
+        )
+        found["search"] |= {"chosen": best.candidate, "squared_distance": best.distance}
+        return found
+
+
+def _settings(candidate: Synthesizer) -> str:
+    told = [
+        f"{entry.name}={written_out(getattr(candidate, entry.name))}"
+        for entry in fields(candidate)
+        if entry.repr and entry.name not in ("epsilon", "delta")
+    ]
+    return f"{candidate.method}: {', '.join(told)}"
+
+
+def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
+    if not candidates or not all(isinstance(candidate, Synthesizer) for candidate in candidates):
+        raise ConfigError("Expected candidates to be one or more methods, such as ConditionalGaussian(epsilon=1).")
+    if any(isinstance(candidate.epsilon, NonPrivate) for candidate in candidates):
+        raise ConfigError("Expected candidates with noise, got one without: choosing among these needs no account.")
+    if len({(candidate.epsilon, candidate.delta) for candidate in candidates}) > 1:
+        raise ConfigError(
+            "Expected candidates of one epsilon and one delta, those of the whole search, got several. State the same."
+        )
+    unfit = next((candidate for candidate in candidates if not candidate.makes_model), None)
+    if unfit is not None:
+        raise ConfigError(
+            f"Expected methods whose releases are models, got {unfit.method!r}, which releases a data set."
+        )
+    for name in schema.released:
+        if isinstance(schema.columns[name], Image | ItemSet):
+            what = "images" if isinstance(schema.columns[name], Image) else "sets of items"
+            raise ConfigError(
+                f"Expected a table to search settings for, got {what} in column {name!r}. A search is scored by pairs "
+                "of a table's columns, and has no score for these. Choose settings on public data of the same form, or "
+                "keep the defaults."
+            )
+
+
+def _calibrated(
+    relative: Sequence[Plan], budget: PrivacyBudget, law: Repetitions, score_share: float
+) -> tuple[Plan, ...]:
+    """Return the plan of the search for every candidate, from the noise ratios of its own."""
+    single, gaussian = _level(relative, budget)
+    unsampled = [stage for plan in single for stage in plan.stages if stage.inclusion is None]
+    distance = max((stage.replace_distance for stage in unsampled), default=2.0)
+    once = Stage(
+        name=SCORE_STAGE,
+        noise_multiplier=gaussian * multiplier_for_share(score_share),
+        replace_distance=float(np.sqrt(2)),
+        measures="how many rows lie in each pair of coarse cells of two columns, to score fits against",
+    )
+    searches = []
+    for plan in single:
+        repeated = [
+            replace(
+                stage,
+                noise_multiplier=stage.noise_multiplier * multiplier_for_share(1 - score_share),
+                # the relation under which candidates differ, so all are charged the largest
+                replace_distance=stage.replace_distance if stage.inclusion is not None else distance,
+                repetitions=law,
+            )
+            for stage in plan.stages
+        ]
+        searches.append(Plan([once, *repeated]))
+    factor = calibrate(searches[0], budget).stages[0].noise_multiplier / once.noise_multiplier
+    # one factor for all, so that plans that are alike are so to the last bit; rounding may have made it too small
+    while account(searches[0].scaled(factor), budget.delta).epsilon > budget.epsilon:
+        factor *= _UPWARD
+    return tuple(plan.scaled(factor) for plan in searches)
+
+
+def _level(plans: Sequence[Plan], budget: PrivacyBudget) -> tuple[Sequence[Plan], float]:
+    """Return the plans at noise that costs the same, and the multiplier of one Gaussian release at about that cost."""
+    if any(stage.inclusion is not None for plan in plans for stage in plan.stages):
+        if not alike([plan.stages for plan in plans]):
+            raise ConfigError(
+                "Expected candidates that cost alike, got some with other sampling probabilities, numbers of steps or "
+                "shares of the budget. Search among settings that leave these as they are."
+            )
+        gaussian = calibrate(Plan([Stage(name=SCORE_STAGE, noise_multiplier=1.0)]), budget)
+        factor = calibrate(plans[0], budget).stages[0].noise_multiplier / plans[0].stages[0].noise_multiplier
+        return [plan.scaled(factor) for plan in plans], gaussian.stages[0].noise_multiplier
+    squares = [math.fsum(stage.count / stage.noise_multiplier**2 for stage in plan.stages) for plan in plans]
+    return [plan.scaled(math.sqrt(square)) for plan, square in zip(plans, squares, strict=True)], 1.0

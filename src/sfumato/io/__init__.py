@@ -1,0 +1,1 @@
+"""Reading and writing: a file a format, behind one interface."""

@@ -1,0 +1,264 @@
+"""Stacks of images: `.npz` files and numpy arrays, with optional labels."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.cells import valid_text
+from sfumato.columns.set_codes import is_set_storage
+from sfumato.errors import DataError
+from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source
+from sfumato.io.chunks import Chunk, Column, Source, attempt
+
+KEYS = ({"x": "x", "y": "y"}, {"x": "x_train", "y": "y_train"})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class NpzSource(Source):
+    """An `.npz` file, decompressed a chunk at a time."""
+
+    path: Path
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        with zipfile.ZipFile(self.path) as archive:
+            readers = [_read_member(archive, f"{self.keys[name]}.npy", self.chunk_rows) for name in columns]
+            for parts in zip(*readers, strict=True):
+                yield _as_chunk(columns, parts)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ArraySource(Source):
+    """Numpy arrays in memory."""
+
+    arrays: Mapping[str, np.ndarray]
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        for start in range(0, len(self.arrays[columns[0]]), self.chunk_rows):
+            parts = [self.arrays[name][start : start + self.chunk_rows] for name in columns]
+            yield _as_chunk(columns, parts)
+
+
+def open_npz(path: Path, *, chunk_rows: int) -> Source:
+    """Read the headers of images `x` and optional labels `y` (or `x_train`, `y_train`), or of sets in CSR form.
+
+    Raises:
+        DataError: the file is damaged, has no such arrays, pickles objects, or has labels for
+            other images.
+    """
+    message = f"Expected {path.name} to be an .npz file, got another or a damaged one."
+    headers = attempt(lambda: _read_headers(path), message)
+    if headers.keys() >= CSR_KEYS:
+        return csr_source(headers, path.name, chunk_rows=chunk_rows, path=path)
+    keys = _find_keys(headers, path.name)
+    storage = _image_storage({name: headers[key] for name, key in keys.items()}, path.name)
+    return NpzSource(
+        label=path.name,
+        container="npz",
+        storage=storage,
+        keys=keys,
+        chunk_rows=chunk_rows,
+        path=path,
+    )
+
+
+def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> Source:
+    """Wrap arrays named as in an `.npz` file; they are not copied.
+
+    Raises:
+        DataError: there are no images, an array holds Python objects, or there are labels for
+            other images.
+    """
+    label = "the arrays"
+    if arrays.keys() >= CSR_KEYS:
+        _require_arrays(arrays, sorted(CSR_KEYS))
+        return csr_source(arrays, label, chunk_rows=chunk_rows)
+    keys = _find_keys(arrays, label)
+    _require_arrays(arrays, keys.values())
+    named = {name: np.asarray(arrays[key]) for name, key in keys.items()}
+    storage = _image_storage({name: _Header(a.shape, a.dtype) for name, a in named.items()}, label)
+    return ArraySource(
+        label=label,
+        container="arrays",
+        storage=storage,
+        keys=keys,
+        chunk_rows=chunk_rows,
+        arrays=named,
+    )
+
+
+def _require_arrays(arrays: Mapping[str, object], keys: Iterable[str]) -> None:
+    for key in keys:
+        if not isinstance(arrays[key], np.ndarray):
+            # numpy would choose a type by looking at the values
+            raise DataError(
+                f"Expected {key!r} to be a numpy array, got a {type(arrays[key]).__name__}. Convert it first."
+            )
+
+
+def to_arrays(table: pa.Table, keys: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Turn a table into arrays under their keys; image columns are `pa.fixed_shape_tensor`, sets become CSR."""
+    if len(table.column_names) == 1 and is_set_storage(table.schema.field(0).type):
+        return csr_arrays(table)
+    return {keys.get(name, name): array_of(table.column(name)) for name in table.column_names}
+
+
+def array_of(column: Column | pa.Array) -> np.ndarray:
+    """Return a column as one numpy array: images in their shape, text as numpy text."""
+    if isinstance(column, np.ndarray):
+        return column
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.FixedShapeTensorArray):
+        return array.to_numpy_ndarray()
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    values = array.to_numpy(zero_copy_only=False)
+    text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    return values.astype(np.str_) if text else values
+
+
+def images_of(column: Column | pa.Array, lower: float) -> np.ndarray:
+    """Return an image column as one numpy array of shape (n, *shape); totally.
+
+    A missing image, and a missing value of an image, are at the lower bound: whether there is one must not decide
+    whether a fit succeeds.
+
+    Args:
+        column: a numpy array, or `pa.fixed_shape_tensor` cells.
+        lower: the lower bound of values, public.
+    """
+    if isinstance(column, np.ndarray):
+        return column
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    numbers, present = _numbers(array)
+    with np.errstate(all="ignore"):
+        fill = np.asarray(lower).astype(numbers.dtype)
+    values = pa.array(np.where(present, numbers, fill), array.type.value_type)
+    filled = pa.FixedSizeListArray.from_arrays(values, int(np.prod(array.type.shape)))
+    return pa.ExtensionArray.from_storage(array.type, filled).to_numpy_ndarray()
+
+
+def image_numbers(column: Column) -> np.ndarray:
+    """Return an image column as float64, NaN where an image or a value of it is missing; totally, as `images_of`."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float64)
+    numbers, present = _numbers(column.combine_chunks())
+    return np.where(present, numbers.astype(np.float64), np.nan)
+
+
+def _numbers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of `pa.fixed_shape_tensor` cells, and which are there, in the order of storage."""
+    cells, size = array.storage, int(np.prod(array.type.shape))
+    values = cells.values.slice(cells.offset * size, len(cells) * size)
+    # what lies under a null is undefined: it is looked at as a number only to be overwritten
+    whole = pa.Array.from_buffers(values.type, len(values), [None, values.buffers()[1]], 0, values.offset)
+    return whole.to_numpy(zero_copy_only=False), _valid(values) & np.repeat(_valid(cells), size)
+
+
+def _valid(array: pa.Array) -> np.ndarray:
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the first bytes of a stored array say."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran_order: bool = False
+
+
+def _read_headers(path: Path) -> dict[str, _Header]:
+    with zipfile.ZipFile(path) as archive:
+        members = [name for name in archive.namelist() if name.endswith(".npy")]
+        headers = {}
+        for member in members:
+            with archive.open(member) as stream:
+                headers[member.removesuffix(".npy")] = _read_header(stream)
+    return headers
+
+
+def _read_header(stream: IO[bytes]) -> _Header:
+    version = np.lib.format.read_magic(stream)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[version]
+    shape, fortran_order, dtype = read(stream)
+    return _Header(shape, dtype, fortran_order)
+
+
+def _find_keys(found: Mapping[str, object], label: str) -> dict[str, str]:
+    for keys in KEYS:
+        if keys["x"] in found:
+            return {name: key for name, key in keys.items() if key in found}
+    rule = f"Expected {label} to have images under the key 'x' or 'x_train', got neither"
+    way = "Save them with `numpy.savez_compressed(path, x=images, y=labels)`; sets of items as indptr, indices, n_items"
+    raise DataError(f"{rule}. {way}.")
+
+
+def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.DataType]:
+    if any(header.dtype.hasobject for header in headers.values()):
+        raise DataError(f"Expected plain arrays in {label}, got pickled Python objects. They are never opened.")
+    x = headers["x"]
+    if len(x.shape) < 2 or 0 in x.shape[1:] or x.dtype.kind not in "buif":
+        rule = f"Expected the images of {label} to be numbers of shape (n, height, width[, channels])"
+        raise DataError(f"{rule} or (n, d). Reshape or convert them.")
+    storage: dict[str, pa.DataType] = {
+        "x": pa.fixed_shape_tensor(pa.from_numpy_dtype(x.dtype.newbyteorder("=")), x.shape[1:])
+    }
+    if "y" in headers:
+        y = headers["y"]
+        if y.shape[:1] != x.shape[:1] or y.shape[1:] not in {(), (1,)} or y.dtype.kind not in "buifUSM":
+            rule = f"Expected the labels of {label} to have shape (n,), one for each image"
+            raise DataError(f"{rule}. Reshape them.")
+        text = y.dtype.kind in "US"
+        storage["y"] = pa.string() if text else pa.from_numpy_dtype(y.dtype.newbyteorder("="))
+    return storage
+
+
+def _read_member(archive: zipfile.ZipFile, member: str, rows: int) -> Iterator[np.ndarray]:
+    """Yield a stored array in slices of `rows`."""
+    with archive.open(member) as stream:
+        header = _read_header(stream)
+        if header.fortran_order:  # its first axis is scattered over the whole file
+            stream.seek(0)
+            whole = np.lib.format.read_array(stream, allow_pickle=False)
+            yield from (whole[i : i + rows] for i in range(0, len(whole), rows))
+            return
+        n, *shape = header.shape
+        for start in range(0, n, rows):
+            part = np.empty((min(rows, n - start), *shape), dtype=header.dtype)
+            _fill(cast(io.BufferedIOBase, stream), part)
+            yield part
+
+
+def _fill(stream: io.BufferedIOBase, array: np.ndarray) -> None:
+    """Read an array's bytes in place: a chunk of images is held once."""
+    target = array.reshape(-1).view(np.uint8).data
+    while len(target):
+        count = stream.readinto(target)
+        if not count:
+            raise EOFError
+        target = target[count:]
+
+
+def _as_chunk(columns: tuple[str, ...], parts: list[np.ndarray] | tuple[np.ndarray, ...]) -> Chunk:
+    cells: dict[str, Column] = {}
+    for name, part in zip(columns, parts, strict=True):
+        native = part.astype(part.dtype.newbyteorder("="), copy=False)
+        cells[name] = native if name == "x" else pa.chunked_array([_labels(native.reshape(-1))])
+    return Chunk(columns=cells, n_rows=len(parts[0]))
+
+
+def _labels(cells: np.ndarray) -> pa.Array:
+    return pa.array(map(valid_text, cells.tolist()), pa.string()) if cells.dtype.kind == "U" else pa.array(cells)

@@ -1,0 +1,152 @@
+"""Parquet files and pyarrow tables.
+
+Storage types as text, from a closed list: a release names them, and a stranger's release is not trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sfumato.columns.facts import shown
+from sfumato.errors import ReleaseError
+from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+
+_BUFFER_BYTES = 1 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ParquetSource(Source):
+    """A Parquet file, read a buffer at a time: a row group need not fit into memory."""
+
+    path: Path
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        with _open(self.path) as file:
+            batches = file.iter_batches(batch_size=self.chunk_rows, columns=list(columns))
+            yield from table_chunks(batches, columns, self.chunk_rows)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ArrowSource(Source):
+    """A pyarrow table in memory."""
+
+    table: pa.Table
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        table = self.table.select(columns)
+        yield from table_chunks(table.to_batches(self.chunk_rows), columns, self.chunk_rows)
+
+
+def open_parquet(path: Path, *, chunk_rows: int) -> ParquetSource:
+    """Read the footer of a Parquet file.
+
+    Raises:
+        DataError: the file is no Parquet file or is damaged, or two columns have one name.
+    """
+    message = f"Expected {path.name} to be a Parquet file, got another or a damaged one."
+    names, types = attempt(lambda: _read_schema(path), message)
+    check_names(names, path.name)
+    return ParquetSource(
+        label=path.name,
+        container="parquet",
+        storage=dict(zip(names, types, strict=True)),
+        chunk_rows=chunk_rows,
+        path=path,
+    )
+
+
+def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
+    """Wrap a pyarrow table; its cells are not copied."""
+    label = "the pyarrow table"
+    check_names(table.column_names, label)
+    storage = dict(zip(table.schema.names, table.schema.types, strict=True))
+    return ArrowSource(label=label, container="pyarrow", storage=storage, chunk_rows=chunk_rows, table=table)
+
+
+def _open(path: Path) -> pq.ParquetFile:
+    return pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+
+
+def _read_schema(path: Path) -> tuple[list[str], list[pa.DataType]]:
+    with _open(path) as file:
+        schema = file.schema_arrow
+        return schema.names, schema.types
+
+
+_PLAIN: dict[str, pa.DataType] = {
+    str(kind): kind
+    for kind in (
+        pa.null(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(),
+        pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.string(), pa.large_string(), pa.string_view(),
+        pa.binary(), pa.large_binary(), pa.binary_view(), pa.date32(), pa.date64(), pa.time32("s"),
+        pa.time32("ms"), pa.time64("us"), pa.time64("ns"),
+    )
+}  # fmt: skip
+_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=([A-Za-z0-9_+:/\-]{1,64}))?\]")
+_DECIMAL = re.compile(r"decimal(32|64|128|256)\((\d{1,2}), (-?\d{1,2})\)")
+_FIXED_BINARY = re.compile(r"fixed_size_binary\[(\d{1,6})\]")
+_TENSOR = re.compile(r"tensor\[(\w+)\]\((\d{1,6}(?:,\d{1,6}){0,3})\)")
+_DICTIONARY = re.compile(r"dictionary\[(\w+)\]\((.*)\)\[(ordered|unordered)\]", re.DOTALL)
+_LIST = re.compile(r"(large_)?list\[(.*)\]", re.DOTALL)
+_DECIMALS = {"32": pa.decimal32, "64": pa.decimal64, "128": pa.decimal128, "256": pa.decimal256}
+
+
+def write_type(kind: pa.DataType) -> str:
+    """Return the text of a storage type.
+
+    Raises:
+        ReleaseError: a release cannot give back columns of this type.
+    """
+    if isinstance(kind, pa.DictionaryType):
+        order = "ordered" if kind.ordered else "unordered"
+        text = f"dictionary[{kind.index_type}]({write_type(kind.value_type)})[{order}]"
+    elif isinstance(kind, pa.FixedShapeTensorType):
+        text = f"tensor[{kind.value_type}]({','.join(map(str, kind.shape))})"
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        text = f"{'large_' if pa.types.is_large_list(kind) else ''}list[{write_type(kind.value_type)}]"
+    else:
+        text = str(kind)
+    read_type(text)
+    return text
+
+
+def read_type(text: str) -> pa.DataType:
+    """Return the storage type of a text that `write_type` gave.
+
+    Raises:
+        ReleaseError: not such a text.
+    """
+    kind = None
+    with contextlib.suppress(ValueError, TypeError, RecursionError):  # such as decimal128(99, 0)
+        kind = _parsed(text)
+    if kind is None:
+        raise ReleaseError(f"Expected a storage type that a release can give back, got {shown(text)}.")
+    return kind
+
+
+def _parsed(text: str) -> pa.DataType | None:
+    if text in _PLAIN:
+        return _PLAIN[text]
+    if found := _TIMESTAMP.fullmatch(text):
+        return pa.timestamp(found[1], found[2])
+    if found := _FIXED_BINARY.fullmatch(text):
+        return pa.binary(int(found[1]))
+    if found := _DECIMAL.fullmatch(text):
+        return _DECIMALS[found[1]](int(found[2]), int(found[3]))
+    if (found := _DICTIONARY.fullmatch(text)) and found[1] in _PLAIN:
+        return pa.dictionary(_PLAIN[found[1]], read_type(found[2]), ordered=found[3] == "ordered")
+    if (found := _LIST.fullmatch(text)) and "list[" not in found[2]:
+        return (pa.large_list if found[1] else pa.list_)(read_type(found[2]))
+    if (found := _TENSOR.fullmatch(text)) and found[1] in _PLAIN:
+        return pa.fixed_shape_tensor(_PLAIN[found[1]], [int(size) for size in found[2].split(",")])
+    return None

@@ -1,0 +1,192 @@
+"""What every data source is: named columns of known storage types, read again and again in chunks.
+
+A source knows two kinds of things. Its container, column names and storage types are metadata,
+shown in its repr and in messages. Its cells and the number of its rows are private: they leave
+only through `Source.chunks`, and no error raised here carries them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, TypeVar, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.kinds import ColumnKind
+from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
+
+Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi"]
+Column: TypeAlias = pa.ChunkedArray | np.ndarray
+T = TypeVar("T")
+
+DEFAULT_CHUNK_ROWS = 65_536
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Some consecutive rows of a source.
+
+    Args:
+        columns: name to cells. An image column is a numpy array of shape (n_rows, *shape); any
+            other is a pyarrow ChunkedArray. The cells of a CSV file are its text as it stands,
+            never null.
+        n_rows: the number of rows in this chunk. Private, like the cells.
+    """
+
+    columns: Mapping[str, Column]
+    n_rows: int
+
+    def __repr__(self) -> str:
+        return f"Chunk(columns={list(self.columns)!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Source(ABC):
+    """A table or a stack of images, read any number of times without holding all of it.
+
+    Args:
+        label: what messages call the source, e.g. `adult.csv` or `the pandas data frame`.
+        container: the kind of thing the data came in.
+        storage: column name to its pyarrow type, in the source's own order. Every column of a CSV
+            file is `pa.string()`; an image column is `pa.fixed_shape_tensor(dtype, shape)`.
+        dtypes: column name to the data frame's own name of its type (pandas, polars); empty for
+            other containers.
+        keys: image column name to the key it has in its `.npz` or dict; empty for tables.
+        chunk_rows: the most rows of one chunk, at least 1.
+    """
+
+    label: str
+    container: Container
+    storage: Mapping[str, pa.DataType]
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    chunk_rows: int = DEFAULT_CHUNK_ROWS
+
+    def __post_init__(self) -> None:
+        require_integer(at_least=1, chunk_rows=self.chunk_rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in the source's own order."""
+        return tuple(self.storage)
+
+    def under(self, columns: Mapping[str, ColumnKind]) -> Source:
+        """Return the source with the storage types that these kinds declare; most sources know their own.
+
+        Raises:
+            SchemaError: the source cannot hold such columns.
+        """
+        return self
+
+    def measured(self) -> Source:
+        """Return the source with storage types read off the records where only they tell. Not private: for drafts."""
+        return self
+
+    def skipped(self) -> Iterator[str]:
+        """Yield the names of records that a fit leaves out because they cannot be read. Not private."""
+        return iter(())
+
+    def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
+        """Read the rows from the first to the last, in chunks of at most `chunk_rows`.
+
+        Args:
+            columns: the columns to read; None means all of them. What is not asked for is not
+                decoded.
+
+        Returns:
+            An iterator over chunks, none of them empty; a source without rows has no chunk.
+
+        Raises:
+            SchemaError: a column is not in the source.
+            DataError: the source is damaged, or changed while it was read. The message names the
+                source only.
+        """
+        wanted = self.names if columns is None else tuple(dict.fromkeys(columns))
+        absent = [name for name in wanted if name not in self.storage]
+        if absent:
+            rule = f"Expected {self.label} to have the columns asked for, got no column"
+            raise SchemaError(f"{rule} {', '.join(map(repr, absent))}. Check their spelling.")
+        if not wanted:
+            raise SchemaError(f"Expected at least one column to read from {self.label}, got none.")
+        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
+        return _guarded(self._read(wanted), message)
+
+    @abstractmethod
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        """Yield the chunks; any exception becomes a DataError in `chunks`."""
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name}: {kind}" for name, kind in self.storage.items())
+        return f"{type(self).__name__}({self.label}, {{{columns}}})"
+
+
+def attempt(read: Callable[[], T], message: str) -> T:
+    """Return `read()`; if it fails, raise a DataError that carries nothing of the failure.
+
+    Readers put cells in their exceptions ("could not convert 'Smith'"), and even `raise ... from
+    None` would keep them on `__context__`; hence the blind catch, and the raise after it.
+
+    Raises:
+        DataError: it failed.
+        MemoryError: for want of memory.
+    """
+    failure: Exception = DataError(message)
+    try:
+        return read()
+    except SfumatoError:
+        raise
+    except MemoryError:  # numpy's says how many cells there are
+        failure = MemoryError("Not enough memory to read the records.")
+    except Exception:  # noqa: BLE001
+        pass
+    raise failure
+
+
+def _guarded(chunks: Iterator[Chunk], message: str) -> Iterator[Chunk]:
+    while (chunk := attempt(lambda: next(chunks, None), message)) is not None:
+        yield chunk
+
+
+def table_chunks(batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[str, ...], rows: int) -> Iterator[Chunk]:
+    """Cut and join record batches into chunks of exactly `rows` rows, but for the last."""
+    pending: list[pa.Table] = []
+    for batch in batches:
+        table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        pending.append(table.select(columns))
+        while sum(part.num_rows for part in pending) >= rows:
+            joined = pa.concat_tables(pending)
+            yield _as_chunk(joined.slice(0, rows))
+            pending = [joined.slice(rows)]
+    if any(part.num_rows for part in pending):
+        yield _as_chunk(pa.concat_tables(pending))
+
+
+def _as_chunk(table: pa.Table) -> Chunk:
+    return Chunk(columns=dict(zip(table.column_names, table.columns, strict=True)), n_rows=table.num_rows)
+
+
+def check_names(names: Sequence[object], label: str) -> None:
+    """Refuse column names that are not text, empty or repeated.
+
+    Columns are named by position: the "header" of a file without one is somebody's record.
+    """
+    position: dict[object, int] = {}
+    for i, name in enumerate(names, start=1):
+        if not isinstance(name, str):
+            kind = type(name).__name__
+            rule = f"Expected the column names of {label} to be text, got {kind} for column {i}"
+            raise DataError(f"{rule}. Rename them, e.g. `frame.columns = frame.columns.map(str)`.")
+        if not name.strip():
+            rule = f"Expected every column of {label} to have a name, got none for column {i}"
+            raise DataError(f"{rule}. Name it, or write the file without its index.")
+        if name in position:
+            same = f"columns {position[name]} and {i}"
+            rule = f"Expected the columns of {label} to have different names, got the same for {same}"
+            raise DataError(f"{rule}. Rename one, or add a header line if there is none.")
+        position[name] = i
+    if not names:
+        raise DataError(f"Expected {label} to have columns, got none.")

@@ -1,0 +1,273 @@
+"""CSV files as text: nothing is inferred from the cells, so no cell can change a type.
+
+Tables as CSV text, by Arrow's kernels alone: no Python object is made for a cell.
+"""
+
+# pyarrow makes these kernels at import, where no type checker sees them
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from sfumato.errors import ConfigError, DataError
+from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+_DELIMITERS = (",", ";", "\t", "|")
+_BLOCK_BYTES = 4 << 20  # also the longest record that pyarrow accepts
+_HEADER_BYTES = 16 << 20
+_READ_BYTES = 1 << 20
+_ENCODINGS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CsvSource(Source):
+    """A CSV file with a header line.
+
+    Records of the wrong length and empty lines are skipped in silence: to complain would tell of a
+    record. Bytes that are no UTF-8 are read as Windows-1252; what is no text in a file that begins
+    with the mark of UTF-16 or UTF-32 becomes the replacement character.
+
+    Args:
+        path: the file.
+        delimiter: what parts the cells, one character.
+        header_bytes: length of the header in UTF-8, without its line end.
+        has_body: whether anything follows the header; pyarrow refuses an empty stream.
+    """
+
+    path: Path
+    delimiter: str
+    header_bytes: int
+    has_body: bool
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        if not self.has_body:
+            return
+        with open_utf8(self.path) as stream:
+            stream.read(self.header_bytes)
+            reader = pa_csv.open_csv(
+                stream,
+                read_options=pa_csv.ReadOptions(column_names=list(self.names), block_size=_BLOCK_BYTES),
+                parse_options=pa_csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    newlines_in_values=True,
+                    invalid_row_handler=lambda _: "skip",
+                ),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, pa.string()),
+                    include_columns=list(columns),
+                    strings_can_be_null=False,
+                    check_utf8=False,
+                ),
+            )
+            yield from table_chunks(reader, columns, self.chunk_rows)
+
+
+def open_csv(path: Path, *, chunk_rows: int) -> CsvSource:
+    """Read the header of a CSV file; its byte order mark, if any, tells the encoding.
+
+    Raises:
+        DataError: the file is empty, or its header is no text or leaves a quote open, or a column has no name
+            or the name of another.
+    """
+    message = f"Expected {path.name} to be a CSV file in UTF-8, got something else. Save it so."
+    header, has_body = attempt(lambda: _read_header(path), message)
+    text = header.decode("utf-8")
+    if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]", text):
+        raise DataError(message)
+    if text.count('"') % 2:
+        raise DataError(f"Expected the quotes of the header line of {path.name} to be closed. Correct that line.")
+    if not text.strip():
+        raise DataError(f"Expected a header line in {path.name}, got an empty file.")
+    delimiter = _sniff_delimiter(text)
+    names = attempt(lambda: _split_record(text, delimiter), message)
+    check_names(names, path.name)
+    return CsvSource(
+        label=path.name,
+        container="csv",
+        storage=dict.fromkeys(names, pa.string()),
+        chunk_rows=chunk_rows,
+        path=path,
+        delimiter=delimiter,
+        header_bytes=len(header),
+        has_body=has_body,
+    )
+
+
+def open_utf8(path: Path) -> io.BufferedReader:
+    """Open a text file as a stream of valid UTF-8, after its byte order mark."""
+    file = path.open("rb")
+    start = file.read(4)
+    marks = ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark))
+    mark, encoding = next(marks, (b"", "utf-8"))
+    file.seek(len(mark))
+    return io.BufferedReader(_Utf8Stream(file, encoding), _READ_BYTES)
+
+
+@final
+class _Utf8Stream(io.RawIOBase):
+    """A file's text as valid UTF-8, whatever its bytes.
+
+    pyarrow decodes the records it skips, and prints what it cannot decode: so nothing invalid may
+    reach it.
+    """
+
+    def __init__(self, file: io.BufferedReader, encoding: str) -> None:
+        self._file = file
+        errors = _WINDOWS_1252 if encoding == "utf-8" else "replace"
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
+        self._pending = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        ended = False
+        while not self._pending and not ended:
+            block = self._file.read(_READ_BYTES)
+            ended = not block
+            self._pending = memoryview(self._decoder.decode(block, final=ended).encode("utf-8"))
+        target = memoryview(buffer)
+        count = min(len(target), len(self._pending))
+        target[:count] = self._pending[:count]
+        self._pending = self._pending[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    """Read the bytes that are no UTF-8 as Windows-1252, the commonest other encoding."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return wrong.decode("cp1252", errors="replace"), error.end
+
+
+_WINDOWS_1252 = "sfumato.windows-1252"
+codecs.register_error(_WINDOWS_1252, _as_windows_1252)
+
+
+def _read_header(path: Path) -> tuple[bytes, bool]:
+    """Return the bytes up to the first line end outside quotes, and whether there are more."""
+    seen = b""
+    with open_utf8(path) as stream:
+        while len(seen) < _HEADER_BYTES:
+            block = stream.read(1 << 16)
+            seen += block
+            end = _record_end(seen)
+            if end is not None:
+                return seen[:end], True
+            if not block:
+                return seen, False
+    raise DataError(f"Expected {path.name} to begin with a header line, got no line end. Check its quotes.")
+
+
+def _record_end(text: bytes) -> int | None:
+    """Position of the first line end outside quotes that follows something, if there is one."""
+    quoted = False
+    for match in re.finditer(rb'["\r\n]', text):
+        if match.group() == b'"':
+            quoted = not quoted
+        elif not quoted and text[: match.start()].strip(b"\r\n"):
+            return match.start()
+    return None
+
+
+def _sniff_delimiter(header: str) -> str:
+    """The delimiter that occurs most often outside quotes; a comma if there is none."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    return max(_DELIMITERS, key=bare.count)
+
+
+def _split_record(text: str, delimiter: str) -> list[str]:
+    record = text.strip("\r\n")
+    return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter, strict=True))
+
+
+_ROWS = 65_536
+
+
+def csv_header(names: Sequence[str]) -> memoryview:
+    """The header line, in UTF-8."""
+    return _lines([_quoted(pa.array([name])) for name in names])
+
+
+def csv_body(table: pa.Table) -> Iterator[memoryview]:
+    """The rows of a table as lines in UTF-8; a null or NaN is an empty cell.
+
+    Raises:
+        ConfigError: a column holds lists, images or other cells that are not one value.
+    """
+    for batch in table.to_batches(_ROWS):
+        cells = zip(batch.schema.names, batch.columns, strict=True)
+        yield _lines([_texts(name, column) for name, column in cells])
+
+
+def _texts(name: str, column: pa.Array) -> pa.Array:
+    """A column as text, quoted where needed, with nulls left."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+        rule = f"Expected plain columns for a CSV file, got {kind} for column {name!r}"
+        raise ConfigError(f"{rule}. Write .parquet, .npz for images, or .dat for sets.")
+    if pa.types.is_floating(kind):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
+    text = column.cast(pa.large_string())
+    return _quoted(text) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else text
+
+
+def _quoted(text: pa.Array) -> pa.Array:
+    """Quote the cells that hold a comma, a quote or a line end."""
+    text = text.cast(pa.large_string())
+    special = pc.match_substring_regex(text, '[",\r\n]')
+    if not pc.any(special).as_py():
+        return text
+    doubled = pc.replace_substring(text, '"', '""')
+    quoted = pc.binary_join_element_wise(_large('"'), doubled, _large('"'), _large(""))
+    return pc.if_else(special, quoted, text)
+
+
+def _lines(columns: list[pa.Array]) -> memoryview:
+    """Join cells to lines; the data buffer of the joined array is the text of all of them."""
+    if len(columns) == 1:  # an empty line is no record to most readers
+        only = pc.fill_null(columns[0], "")
+        columns = [pc.if_else(pc.equal(only, ""), '""', only)]
+    options: dict[str, Any] = {"null_handling": "replace", "null_replacement": ""}
+    lines = pc.binary_join_element_wise(*columns, _large(","), **options)
+    lines = pc.binary_join_element_wise(lines, _large("\n"), _large(""))
+    if not len(lines):
+        return memoryview(b"")
+    _, offsets, text = lines.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)
+    return memoryview(text)[ends[lines.offset] : ends[lines.offset + len(lines)]]
+
+
+def _large(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())

@@ -1,0 +1,223 @@
+"""pandas and polars data frames, and the way back to them.
+
+The storage type of a column follows from its dtype alone, never from its cells: one odd record in
+an `object` column must not change the types of a release. An `object` column is therefore text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.cells import valid_text
+from sfumato.errors import DataError
+from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PandasSource(Source):
+    """A pandas data frame; its index is not read."""
+
+    frame: pd.DataFrame
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        for start in range(0, len(self.frame), self.chunk_rows):
+            rows = self.frame.iloc[start : start + self.chunk_rows]
+            cells = {name: _from_pandas(rows[name], self.storage[name]) for name in columns}
+            yield Chunk(columns=cells, n_rows=len(rows))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PolarsSource(Source):
+    """A polars data frame."""
+
+    frame: pl.DataFrame
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        slices = self.frame.select(columns).iter_slices(self.chunk_rows)
+        yield from table_chunks((rows.to_arrow() for rows in slices), columns, self.chunk_rows)
+
+
+def open_pandas(frame: pd.DataFrame, *, chunk_rows: int) -> PandasSource:
+    """Wrap a pandas data frame; its cells are not copied.
+
+    Raises:
+        DataError: a column name is no text, or is empty or repeated.
+    """
+    label = "the pandas data frame"
+    check_names(list(frame.columns), label)
+    return PandasSource(
+        label=label,
+        container="pandas",
+        storage={str(name): _pandas_storage(dtype) for name, dtype in frame.dtypes.items()},
+        dtypes={str(name): str(dtype) for name, dtype in frame.dtypes.items()},
+        chunk_rows=chunk_rows,
+        frame=frame,
+    )
+
+
+def open_polars(frame: pl.DataFrame, *, chunk_rows: int) -> PolarsSource:
+    """Wrap a polars data frame; its cells are not copied.
+
+    Raises:
+        DataError: a column holds Python objects, or a column name is empty.
+    """
+    import polars as pl
+
+    label = "the polars data frame"
+    check_names(frame.columns, label)
+    objects = [name for name, dtype in frame.schema.items() if dtype.base_type() is pl.Object]
+    if objects:
+        rule = f"Expected polars columns of Arrow types, got Python objects in {objects}"
+        raise DataError(f"{rule}. Cast or drop them.")
+    schema = frame.slice(0, 0).to_arrow().schema
+    return PolarsSource(
+        label=label,
+        container="polars",
+        storage=dict(zip(schema.names, schema.types, strict=True)),
+        # the class only: an Enum's full name lists its categories, which the schema declares
+        dtypes={name: str(dtype.base_type()) for name, dtype in frame.schema.items()},
+        chunk_rows=chunk_rows,
+        frame=frame,
+    )
+
+
+def to_pandas(table: pa.Table, dtypes: Mapping[str, str]) -> pd.DataFrame:
+    """Turn a table into a pandas data frame with the given dtypes.
+
+    A column that holds missing values its dtype cannot hold gets pandas' nullable dtype instead:
+    `int64` becomes `Int64`, `bool` becomes `boolean`.
+    """
+    import pandas as pd
+
+    columns = {name: _to_pandas(table.column(name), dtypes.get(name)) for name in table.column_names}
+    return pd.DataFrame(columns, columns=pd.Index(table.column_names), copy=False)
+
+
+def to_polars(table: pa.Table, dtypes: Mapping[str, str]) -> pl.DataFrame:
+    """Turn a table into a polars data frame; `dtypes` tells Enum columns from Categorical ones."""
+    import polars as pl
+
+    table = table.unify_dictionaries()
+    frame = pl.DataFrame(pl.from_arrow(table))
+    enums = [name for name in table.column_names if dtypes.get(name) == "Enum"]
+    for name in enums:
+        labels = table.column(name).combine_chunks().dictionary
+        frame = frame.with_columns(pl.col(name).cast(pl.Enum(labels.to_pylist())))
+    return frame
+
+
+_WIDEST = 8  # bytes of a number that Arrow can store; a long double becomes text
+
+
+def _pandas_storage(dtype: Any) -> pa.DataType:  # noqa: ANN401
+    """The Arrow type for a pandas dtype; text for dtypes that Arrow does not have."""
+    import pandas as pd
+
+    if isinstance(dtype, pd.ArrowDtype):
+        return dtype.pyarrow_dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        values = _pandas_storage(dtype.categories.dtype)
+        return pa.dictionary(pa.int32(), values, ordered=bool(dtype.ordered))
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return pa.timestamp(dtype.unit, tz=_zone_name(dtype.tz))
+    numpy_dtype = getattr(dtype, "numpy_dtype", dtype)  # the masked dtypes: Int64, Float32, boolean
+    if isinstance(numpy_dtype, np.dtype) and numpy_dtype.kind in "biufMm" and numpy_dtype.itemsize <= _WIDEST:
+        return pa.from_numpy_dtype(numpy_dtype.newbyteorder("="))
+    return pa.string()
+
+
+def _zone_name(zone: datetime.tzinfo) -> str:
+    """The name by which Arrow's kernels know a zone: a fixed offset is `+01:30`, where Python says `UTC+01:30`."""
+    name = str(zone)
+    return name.removeprefix("UTC") if re.fullmatch(r"UTC[+-]\d\d:\d\d", name) else name
+
+
+def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
+    import pandas as pd
+
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        codes = np.asarray(series.cat.codes, dtype=np.int32)
+        labels = _from_pandas(pd.Series(series.cat.categories), storage.value_type).combine_chunks()
+        indices = pa.array(codes, mask=codes < 0)
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)])
+    if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:
+        series = series.astype(series.dtype.newbyteorder("="))
+    if storage != pa.string() or isinstance(series.dtype, pd.StringDtype):
+        try:
+            return _chunked(pa.array(series, type=storage, from_pandas=True))
+        except UnicodeEncodeError:  # texts alone raise it, and what is no half of a surrogate pair stays as it is
+            pass
+    # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
+    # and gives up on a whole column for one odd cell: a record would change how the others are read.
+    return pa.chunked_array([pa.array(map(_cell_text, series), type=storage)])
+
+
+def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+_CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], ...] = (
+    (str, valid_text),
+    ((bool, np.bool_), lambda cell: "true" if cell else "false"),
+    ((int, np.integer), lambda cell: str(int(cell))),
+    (
+        (float, np.floating),
+        lambda cell: None if math.isnan(cell) else str(int(cell)) if float(cell).is_integer() else repr(float(cell)),
+    ),
+    ((bytes, bytearray, memoryview), lambda cell: bytes(cell).decode("utf-8", errors="replace")),
+    (Decimal, lambda cell: None if cell.is_nan() else str(cell)),
+    ((datetime.date, datetime.time), lambda cell: cell.isoformat() if cell == cell else None),
+)
+
+
+def _cell_text(cell: object) -> str | None:
+    """The text of one Python object, None if it is missing or has none."""
+    if cell is None:
+        return None
+    try:
+        for kind, text in _CELL_TEXT:
+            if isinstance(cell, kind):
+                return text(cell)
+        text = valid_text(str(cell))
+    except Exception:  # noqa: BLE001  # somebody's __str__ may raise anything, with the cell in it
+        return None
+    return None if text in {"nan", "NaT", "<NA>"} else text
+
+
+_NULLABLE = {"bool": "boolean"}
+_NULLABLE |= {f"int{bits}": f"Int{bits}" for bits in (8, 16, 32, 64)}
+_NULLABLE |= {f"uint{bits}": f"UInt{bits}" for bits in (8, 16, 32, 64)}
+
+
+def _to_pandas(column: pa.ChunkedArray, dtype: str | None) -> pd.Series:
+    import pandas as pd
+
+    if dtype is None or dtype == "category":
+        return column.to_pandas()
+    if dtype == "object":
+        return pd.Series(column.to_pylist(), dtype=object)
+    if dtype.endswith("[pyarrow]"):
+        return pd.Series(pd.array(column, dtype=pd.ArrowDtype(column.type)))
+    if column.null_count:
+        dtype = _NULLABLE.get(dtype, dtype)
+    kind = pd.api.types.pandas_dtype(dtype)
+    if _pandas_storage(kind) == pa.string() and not isinstance(kind, pd.StringDtype):
+        return column.to_pandas()
+    # a detour over float64 would round large integers beside a missing value
+    from_arrow = getattr(kind, "__from_arrow__", None)
+    return pd.Series(from_arrow(column)) if from_arrow else column.to_pandas().astype(kind)

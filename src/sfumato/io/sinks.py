@@ -1,0 +1,218 @@
+"""Writing tables and images a batch at a time, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sfumato.errors import ConfigError, OutputError
+from sfumato.io.arrays import array_of
+from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.io.baskets import holds_sets, write_csr, write_dat
+from sfumato.io.chunks import Chunk, Column
+from sfumato.io.csv import csv_body, csv_header
+from sfumato.io.folders import MARKER, write_pictures
+from sfumato.io.formats import format_of, suffixes
+
+__all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_table"]
+
+Batch: TypeAlias = pa.Table | Chunk
+
+_COPY_BYTES = 1 << 20
+
+
+def output_marker(path: str | os.PathLike[str]) -> str | None:
+    """Return the file by which an output at this path is known as ours, if it is a folder: it has no suffix."""
+    return None if Path(path).suffix else MARKER
+
+
+def write_table(
+    batches: Iterable[Batch],
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    keys: Mapping[str, str] | None = None,
+) -> None:
+    """Write batches to a file, or images to a folder of PNG files, a batch at a time.
+
+    Every batch has the columns of the first, of the same types. In a CSV file a missing value is
+    an empty cell; text is quoted where it has to be.
+
+    Args:
+        batches: tables, or chunks with image columns; at least one, which may have no rows.
+        path: where to write; its suffix says the format, `.dat` for sets only, or one that an installed package
+            brings; without one it is a folder `path/LABEL/000001.png`.
+        overwrite: whether an existing file may be replaced.
+        keys: for `.npz`: column name to key (`Source.keys`); a column not in it keeps its name.
+
+    Raises:
+        ConfigError: the suffix is unknown, there is no batch, or a column does not fit the format.
+        OutputError: the file exists already, or cannot be written.
+    """
+    path = Path(path)
+    write = _writer(path)
+    with atomic_path(path, overwrite=overwrite, marker=output_marker(path)) as partial:
+        failure = reason_of(lambda: write(_alike(batches), partial, keys or {}))
+        if failure:
+            raise OutputError(f"Cannot write {path}: {failure}.")
+
+
+def _writer(path: Path) -> Callable[[Iterator[Batch], Path, Mapping[str, str]], None]:
+    suffix = path.suffix.lower()
+    outside = format_of(suffix, _WRITERS)
+    if outside is not None and outside.write is not None:
+        write = outside.write
+        return lambda batches, partial, _: write(map(_as_table, batches), partial)
+    if suffix in _WRITERS:
+        return _WRITERS[suffix]
+    known = ", ".join(suffixes(_WRITERS))
+    if outside is not None:
+        raise ConfigError(f"Expected a format that can be written, got {path.name!r}: {suffix} files are for reading.")
+    rule = f"Expected a {known} file to write, or for images a folder without a suffix, got {path.name!r}"
+    raise ConfigError(f"{rule}. Choose one of these.")
+
+
+def _alike(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Pass the batches on, but refuse none at all, and columns other than the first batch's."""
+    first: list[str] | None = None
+    for batch in batches:
+        names = list(_columns(batch))
+        first = names if first is None else first
+        if names != first:
+            raise ConfigError(f"Expected every batch to have the columns {first}, got {names}.")
+        yield batch
+    if first is None:
+        raise ConfigError("Expected at least one batch to write, got none. Pass an empty table.")
+
+
+def _as_table(batch: Batch) -> pa.Table:
+    """A batch as a table; images become a tensor column."""
+    if isinstance(batch, pa.Table):
+        return batch
+    return pa.table({name: _as_arrow(column) for name, column in batch.columns.items()})
+
+
+def _as_arrow(column: Column) -> pa.Array | pa.ChunkedArray:
+    if not isinstance(column, np.ndarray):
+        return column
+    return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(column))
+
+
+def _write_parquet(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
+    first = _as_table(next(batches))
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        writer.write_table(first)
+        for batch in batches:
+            writer.write_table(_as_table(batch).cast(first.schema))
+
+
+def _write_csv(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
+    first = _as_table(next(batches))
+    with path.open("xb") as file:
+        file.write(csv_header(first.column_names))
+        file.writelines(csv_body(first))
+        for batch in batches:
+            file.writelines(csv_body(_as_table(batch)))
+
+
+def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
+    """Spool each column to a nameless file: an array's header comes first, and says n."""
+    first = next(batches)
+    if isinstance(first, pa.Table) and holds_sets(first):
+        write_csr(first, map(_as_table, batches), path)
+        return
+    batches = itertools.chain([first], batches)
+    with contextlib.ExitStack() as stack:
+        spools: dict[str, _Spool] = {}
+        for batch in batches:
+            for name, column in _columns(batch).items():
+                if name not in spools:
+                    file = stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
+                    spools[name] = _Spool(name, file)
+                spools[name].append(column)
+        archive = stack.enter_context(zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED))
+        for name, spool in spools.items():
+            with archive.open(f"{keys.get(name, name)}.npy", "w", force_zip64=True) as member:
+                spool.copy_to(member)
+
+
+def _write_dat(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
+    write_dat(map(_as_table, batches), path)
+
+
+def _write_folder(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
+    write_pictures(map(_columns, batches), path)
+
+
+def _columns(batch: Batch) -> Mapping[str, Column]:
+    if isinstance(batch, Chunk):
+        return batch.columns
+    return dict(zip(batch.column_names, batch.columns, strict=True))
+
+
+class _Spool:
+    """The rows of one array, in a file, until their number is known."""
+
+    def __init__(self, name: str, file: IO[bytes]) -> None:
+        self.name = name
+        self.file = file
+        self.rows = 0
+        self.dtype: np.dtype[Any] | None = None
+        self.shape: tuple[int, ...] = ()
+
+    def append(self, column: Column) -> None:
+        if not isinstance(column, np.ndarray) and column.null_count:
+            rule = f"Expected no missing values in an .npz file, got some in column {self.name!r}"
+            raise ConfigError(f"{rule}. Write .parquet.")
+        array = array_of(column)
+        if array.dtype.hasobject:
+            rule = f"Expected numbers or text in an .npz file, got {self.name!r} of Python objects"
+            raise ConfigError(f"{rule}. Write .parquet.")
+        if self.dtype is None:
+            self.dtype, self.shape = array.dtype, array.shape[1:]
+        if array.dtype.kind == "U" and array.dtype.itemsize > self.dtype.itemsize:
+            self._widen(array.dtype)
+        if array.dtype.kind != self.dtype.kind or array.shape[1:] != self.shape:
+            rule = "Expected one type and shape in all batches"
+            raise ConfigError(f"{rule}, got several for column {self.name!r}.")
+        self.file.write(np.ascontiguousarray(array, dtype=self.dtype).tobytes())
+        self.rows += len(array)
+
+    def copy_to(self, member: IO[bytes]) -> None:
+        assert self.dtype is not None  # append came first
+        header = {
+            "descr": np.lib.format.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": (self.rows, *self.shape),
+        }
+        np.lib.format.write_array_header_1_0(member, header)
+        self.file.seek(0)
+        shutil.copyfileobj(self.file, member, _COPY_BYTES)
+
+    def _widen(self, dtype: np.dtype[Any]) -> None:
+        """Rewrite the text so far for a longer one: numpy's text has one width for all."""
+        self.file.seek(0)
+        text = np.frombuffer(self.file.read(), dtype=self.dtype).astype(dtype)
+        self.file.seek(0)
+        self.file.write(text.tobytes())
+        self.dtype = dtype
+
+
+_WRITERS: Mapping[str, Callable[[Iterator[Batch], Path, Mapping[str, str]], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".npz": _write_npz,
+    ".dat": _write_dat,
+    "": _write_folder,
+}

@@ -1,1 +1,0 @@
-"""Private fits: (records, ledger) → released parameters."""

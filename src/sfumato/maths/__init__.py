@@ -1,0 +1,1 @@
+"""The mathematics that methods share. Pure functions: no data, no privacy noise."""

@@ -1,0 +1,81 @@
+"""The audited forms of statistics: what one record may add, and how far two records' additions may be apart.
+
+| form | norm B | distance of two records | because |
+|---|---|---|---|
+| `Counts` | √s | √2·B | a record adds s ones, or numbers of s squares; none is negative |
+| `NonNegativeSum` | B | √2·B | no entry is negative, so that two additions have an inner product of at least 0 |
+| `ClippedSum` | C | 2·C | a vector clipped to C may be turned round |
+| `OuterProducts` | C² | √2·C² | ‖xxᵀ‖ = ‖x‖², and ⟨xxᵀ, yyᵀ⟩ = ⟨x, y⟩² ≥ 0 |
+
+‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2B² where ⟨u, v⟩ ≥ 0. The same holds of units of several records, of so many times
+the bound. Few statistics have no such form, and derive their own bounds: moments of mixtures, sums about k-means'
+centres, sums of images by class, lengths of sets.
+Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+_SQRT2 = float(np.sqrt(2))
+
+
+class NonNegativeSum(ABC):
+    """Additions without negative entries; subclasses say `norm_bound`, and make entries non-negative."""
+
+    @property
+    @abstractmethod
+    def norm_bound(self) -> float:
+        """B: largest ℓ2 norm of one record's contribution."""
+
+    @property
+    def replace_bound(self) -> float:
+        """√2·B."""
+        return _SQRT2 * self.norm_bound
+
+
+class Counts(NonNegativeSum):
+    """Ones added to cells, or other non-negative numbers; subclasses say the sum of their `squares`."""
+
+    @property
+    @abstractmethod
+    def squares(self) -> float:
+        """s: largest sum of squares of what one record adds; of ones, their number."""
+
+    @property
+    def norm_bound(self) -> float:
+        """√s."""
+        return float(np.sqrt(self.squares))
+
+
+class ClippedSum(ABC):
+    """Vectors clipped to the norm `clip_norm`, of any direction."""
+
+    clip_norm: float
+
+    @property
+    def norm_bound(self) -> float:
+        """C."""
+        return self.clip_norm
+
+    @property
+    def replace_bound(self) -> float:
+        """2·C."""
+        return 2 * self.clip_norm
+
+
+class OuterProducts(NonNegativeSum):
+    """Outer products of vectors clipped to the norm `clip_norm`, symmetric matrices as `svec`.
+
+    The sum has to be symmetric: its upper triangle is all that is read. Several matrices in one array: weights that are
+    not negative, their squares adding up to at most 1.
+    """
+
+    clip_norm: float
+
+    @property
+    def norm_bound(self) -> float:
+        """C²."""
+        return self.clip_norm**2

@@ -1,0 +1,109 @@
+"""Counts of values nobody listed beforehand: published with noise where they are large, never where they are rare.
+
+Proof: docs/proofs/discovery.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from sfumato.errors import ConfigError
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy, charge_stage, on_grid
+from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Sealed
+
+
+@dataclass(slots=True, repr=False)
+class Tally:
+    """Counts of some records: of cells that are listed beforehand, and of words that are not.
+
+    Attributes:
+        listed: counts of the listed cells of all columns, side by side.
+        words: per column with words, how many records hold each.
+        unit_rows: most rows of a unit, public.
+    """
+
+    listed: np.ndarray
+    words: dict[str, Counter[str]]
+    unit_rows: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyTally:
+    """A released tally.
+
+    Attributes:
+        listed: noisy counts of all listed cells.
+        words: per column, the words whose noisy count reached the threshold, with that count.
+        threshold: what a word's noisy count had to reach.
+    """
+
+    listed: Noisy
+    words: Mapping[str, Mapping[str, float]]
+    threshold: float
+
+
+def threshold_of(extra_delta: float, *, noise_std: float, columns: int, unit_rows: int) -> float:
+    """Return the least noisy count at which a word may be published.
+
+        τ = m + s·Φ⁻¹(1 − p/(c m))
+
+    One unit has at most m rows, so brings at most m words of its own to each of c columns, each of count at most m:
+    the probability that any of them reaches τ is at most c·m·Φ(−(τ − m)/s) = p.
+
+    Args:
+        extra_delta: p, in (0, 1).
+        noise_std: s, standard deviation of the noise of a count.
+        columns: c, columns with words; at least 1.
+        unit_rows: m, most rows of a unit.
+    """
+    return unit_rows - noise_std * float(ndtri(extra_delta / (columns * unit_rows)))
+
+
+def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: NoiseSource) -> NoisyTally:
+    """Release a tally: every listed cell with noise, and the words whose noisy count reaches a threshold.
+
+    Statistic: counts; one record adds a single 1 to each of c columns, to a listed cell or to a word.
+
+    Privacy: one `Gaussian(σ)` event of the stage, and its `extra_delta` p as an additive part of δ. ℓ2 sensitivity √c
+        under add/remove and √(2c) under replace-one, times the rows of a unit; words that only the unit at hand has are
+        shown with probability at most p. Proof: docs/proofs/discovery.md.
+
+    Args:
+        exact: the tally, opaque.
+        stage: name of the stage to charge; it has an `extra_delta`.
+        ledger: charged before the noise is drawn.
+        noise: the door of randomness.
+
+    Raises:
+        ConfigError: there are columns with words, and the stage has no additive part of δ. Nothing was charged.
+        LedgerError: the plan has another stage next. Nothing was released.
+    Reference: Korolova, Kenthapadi, Mishra and Ntoulas 2009 (thresholded counts); Gaussian form as in Google's
+        differential-privacy library, "Delta for thresholding" (2020).
+    """
+    tally = exact.whole_in_mechanism()
+    planned = ledger.plan[stage]
+    if tally.words and planned.extra_delta <= 0:
+        raise ConfigError(f"Expected an additive part of delta for stage {stage!r}, got none.")
+    noise_std = charge_stage(exact, stage, ledger, noise)
+    listed = Noisy(on_grid(tally.listed.astype(np.int64), 1.0, noise_std, noise), noise_std)
+    threshold = 0.0
+    shown: dict[str, dict[str, float]] = {}
+    if tally.words:
+        threshold = threshold_of(
+            planned.extra_delta,
+            noise_std=planned.noise_multiplier * exact.norm_bound,
+            columns=len(tally.words),
+            unit_rows=tally.unit_rows,
+        )
+    for name, counts in tally.words.items():
+        values = on_grid(np.array(list(counts.values()), dtype=np.int64), 1.0, noise_std, noise)
+        kept = [(w, float(v)) for w, v in zip(counts, values, strict=True) if v >= threshold]
+        shown[name] = dict(sorted(kept))  # in an order that is not that of the records
+    return NoisyTally(listed, shown, threshold)

@@ -1,0 +1,1 @@
+"""DPGM: private kernel k-means, then a generative network per cluster."""

@@ -1,0 +1,353 @@
+"""DPGM: a mixture of generative networks, one per cluster of private kernel k-means.
+
+    marginals     G(σ)                → ranks of numbers; tables only
+    lengths       G(σ)                → the kernel's width; sets only
+    clusters      G(σ), T times       → centres in feature space, a(x) = the nearest; more than one cluster only
+    profiles      G(σ)                → sizes and mean vectors of clusters: weights of the mixture, output biases
+    networks      P(q, G(σ)), T times → k networks at once
+
+Acs, Melis, Castelluccia and De Cristofaro 2018, arXiv:1709.04514. Deviations: every step samples all records and every
+network gets noise, as the choice of one network per step hides nothing; features have norm 1; centres start from random
+directions; weights come from noisy sizes; outputs start at, and samples are brought to, the released mean vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.fitting.account import arrays_of, noisy_of
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.maths.fourier import FourierFeatures
+from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.dpgm.calibration import calibrated, links
+from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles, TotalLength
+from sfumato.methods.dpgm.settings import RBM, VAE, Component, MixtureShares
+from sfumato.methods.mixtures.centres import nearest, random_directions
+from sfumato.methods.mixtures.kmeans import fit_kmeans, kmeans_stage
+from sfumato.methods.nets.batches import require_single_records
+from sfumato.methods.nets.clip_norms import AdaptiveClip
+from sfumato.methods.nets.decoding import (
+    flat_dimension,
+    is_table,
+    map_records,
+    marginal_stages,
+    nominal_budget,
+    require_device,
+    require_networks,
+    schedule,
+)
+from sfumato.models.nets.ensemble import Decoders, Machines, NetworkMixture
+from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
+from sfumato.models.sets import SetEncoder
+from sfumato.privacy.plan import Stage, one_shot, sampled
+from sfumato.records.engine import InParts, Records
+from sfumato.schema.schema import Schema
+
+LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "networks"
+_SQRT2 = float(np.sqrt(2))
+_FEATURE_SEED, _START_SEED = 0, 1
+_MOST_ENTRIES = 20_000
+_APART = 0.5  # length of the random vectors by which the first centres of one class are parted
+_EPOCHS, _EPOCHS_OF_SETS = 4.0, 0.5  # docs/decisions/0017-dpgm.md
+Assign = Callable[[np.ndarray], np.ndarray]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DPGM(Synthesizer):
+    """A mixture of generative networks, for sets of items, images and tables. Needs the extra `nets`.
+
+    Attributes:
+        n_clusters: k.
+        component: the network of each cluster: `VAE(...)` or `RBM(...)`.
+        epochs: passes over the public number of records, in expectation; by default half a one for sets, whose networks
+            have little of the budget, and 4 for others.
+        batch_size: expected members of a batch of all records.
+        clip_norm: bound on one record's gradient, or `AdaptiveClip(...)`.
+        record_norm: bound on a record's vector in the profiles; by default the longest a set's can be, and the typical
+            norm of others.
+        shares: of the budget; by default most of it is the profiles' for sets, and the networks' for others.
+        n_features: random Fourier features of the kernel.
+        iterations: of k-means.
+        distance: a typical squared distance s of two records' vectors, from public facts: the kernel is
+            exp(−‖x − y‖²/s). By default twice the squared norm of a typical record: a third of the largest of images;
+            what released marginals say of rows; what a bought mean length says of sets.
+        class_distance: the squared distance, in units of s, that the kernel puts between two classes of the label of
+            images, or of the target of a table: clusters then keep classes apart.
+        centres: vectors of *public* records to start clusters from, shape (k, m); by default a class each where there
+            are classes, and random directions else.
+        binary: whether samples of numbers are drawn, 0 or 1, or their means are taken. Sets are always drawn.
+        device: where networks are trained: "cpu" or "cuda".
+
+    Example:
+        >>> sfumato.DPGM(epsilon=1.0, n_clusters=4, component=VAE(latent_dim=2)).fit(  # doctest: +SKIP
+        ...     "baskets.dat", schema="schema.yaml"
+        ... )
+    """
+
+    method: ClassVar[str] = "dpgm"
+    resumable: ClassVar[bool] = True
+    needs_declared_rows: ClassVar[bool] = True
+
+    n_clusters: int = 10
+    component: Component = field(default_factory=VAE)
+    epochs: float | None = None
+    batch_size: int = 500
+    clip_norm: float | AdaptiveClip = 1.0
+    record_norm: float | None = None
+    shares: MixtureShares | None = None
+    n_features: int = 200
+    iterations: int = 8
+    distance: float | None = None
+    class_distance: float = 1.0
+    centres: np.ndarray | None = field(default=None, compare=False)
+    binary: bool = False
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name in ("n_clusters", "batch_size", "iterations"):
+            require_integer(at_least=1, **{name: getattr(self, name)})
+        if require_integer(at_least=2, n_features=self.n_features) % 2:
+            raise ConfigError(f"Expected n_features to be even, got n_features={self.n_features!r}.")
+        require_device(self.device)
+        if not isinstance(self.clip_norm, AdaptiveClip):
+            require_positive(clip_norm=self.clip_norm)
+        if not (np.isfinite(self.class_distance) and self.class_distance >= 0):
+            raise ConfigError(
+                f"Expected class_distance to be a number of at least 0, got class_distance={self.class_distance!r}."
+            )
+        for name in ("epochs", "record_norm", "distance"):
+            if getattr(self, name) is not None:
+                require_positive(**{name: getattr(self, name)})
+        if not isinstance(self.component, VAE | RBM):
+            raise ConfigError(f"Expected component to be VAE(...) or RBM(...), got component={self.component!r}.")
+        if not isinstance(self.shares, MixtureShares | None):
+            raise ConfigError(f"Expected shares to be MixtureShares(...), got shares={self.shares!r}.")
+        if self.centres is not None and np.ndim(self.centres) != 2:
+            raise ConfigError(f"Expected centres of shape (k, m), got {np.ndim(self.centres)} axes.")
+
+    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+        """Return the stages; see the module's docstring."""
+        require_networks(self.device)
+        require_single_records(1 if schema.unit is None else schema.unit.max_rows)
+        assert n_public is not None  # needs_declared_rows
+        sets = _holds_sets(schema)
+        tables = not sets and is_table(schema)
+        if sets:
+            _check_sets(schema, target)
+        dimension = SetEncoder.of(schema).dimension if sets else flat_dimension(schema)
+        if self.centres is not None and np.shape(self.centres) != (self.n_clusters, dimension):
+            expected = (self.n_clusters, dimension)
+            raise ConfigError(f"Expected centres of shape {expected}, got {np.shape(self.centres)}.")
+        epochs = (_EPOCHS_OF_SETS if sets else _EPOCHS) if self.epochs is None else self.epochs
+        probability, n_steps = schedule(n_public, self.batch_size, epochs)
+        budget = nominal_budget(self.epsilon, self.delta, n_public)
+        shares = self._shares(schema)
+        left = 1 - shares.profiles
+        stages = marginal_stages(schema, one_shot(shares.marginals, budget)) if tables else []
+        left -= shares.marginals if tables else 0
+        if sets and self._needs_width:
+            stages.append(
+                Stage(
+                    name=LENGTHS,
+                    noise_multiplier=one_shot(shares.lengths, budget),
+                    replace_distance=1.0,
+                    measures="how many items there are in all sets",
+                )
+            )
+            left -= shares.lengths
+        if self.n_clusters > 1:
+            multiplier = one_shot(shares.clusters, budget, self.iterations)
+            stages.append(
+                kmeans_stage(
+                    CLUSTERS, dimension=self.n_features, iterations=self.iterations, noise_multiplier=multiplier
+                )
+            )
+            left -= shares.clusters
+        stages.append(
+            Stage(
+                name=PROFILES,
+                noise_multiplier=one_shot(shares.profiles, budget),
+                replace_distance=_SQRT2,
+                measures="how large clusters are, and their mean records",
+            )
+        )
+        networks = Stage(
+            name=NETWORKS,
+            noise_multiplier=sampled(left, budget, probability=probability, count=n_steps),
+            sampling_probability=probability,
+            count=n_steps,
+            measures=f"how the networks of {self.n_clusters} clusters should change",
+        )
+        return [*stages, networks]
+
+    def _shares(self, schema: Schema) -> MixtureShares:
+        if self.shares is not None:
+            return self.shares
+        return MixtureShares.for_sets() if _holds_sets(schema) else MixtureShares()
+
+    @property
+    def _needs_width(self) -> bool:
+        return self.n_clusters > 1 and self.distance is None
+
+    def run(self, fit: Fit) -> Fitted:
+        """Fit clusters, profiles and networks; of a table, marginals first."""
+        vectors, settings, arrays, measured = self._mapped(fit)
+        records = InParts(fit.data, vectors.dimension + self.n_features)
+        assign, clustered = self._clusters(fit, records, vectors)
+        norm = self._record_norm(vectors)
+        statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self._shares(fit.data.schema).whole)
+        bought = fit.measure(PROFILES, statistic, records)
+        profiles = statistic.read(bought)
+        networks, own = self._networks(fit, records, vectors, assign, profiles)
+        arrays |= {**networks.to_arrays(), "component_shares": profiles.shares}
+        arrays |= calibrated(networks, vectors, profiles)
+        return Fitted(
+            {"name": NetworkMixture.name, "binary": self.binary, **own, **settings},
+            arrays,
+            (*measured, *clustered, (PROFILES, bought)),
+        )
+
+    def _record_norm(self, vectors: AnyVectors) -> float:
+        if self.record_norm is not None:
+            return self.record_norm
+        return vectors.norm_bound if isinstance(vectors, SetVectors) else vectors.typical_norm
+
+    def _mapped(
+        self, fit: Fit
+    ) -> tuple[AnyVectors, Mapping[str, Any], dict[str, np.ndarray], tuple[tuple[str, Noisy], ...]]:
+        """Return the map between records and vectors, the sampler's settings and arrays for it, and what was bought."""
+        if not _holds_sets(fit.data.schema):
+            mapped = map_records(fit)
+            return mapped.vectors, mapped.settings, dict(mapped.arrays), mapped.measured
+        encoder = SetEncoder.of(fit.data.schema)
+        if not self._needs_width:
+            return SetVectors(encoder), {}, {}, ()
+        total = fit.measure(LENGTHS, TotalLength(encoder))
+        length = float(np.clip(total.value / fit.n_public, 1.0, encoder.kind.longest))
+        return SetVectors(encoder, length), {}, {}, ((LENGTHS, total),)
+
+    def _clusters(
+        self, fit: Fit, records: Records, vectors: AnyVectors
+    ) -> tuple[Assign, tuple[tuple[str, Noisy], ...]]:
+        """Return the rule that gives a vector its cluster, and what was bought for it."""
+        if self.n_clusters == 1:
+            return lambda rows: np.zeros(len(rows), dtype=np.int64), ()
+        distance = 2 * vectors.typical_norm**2 if self.distance is None else self.distance
+        features = FourierFeatures.of(
+            vectors.dimension, n_features=self.n_features, gamma=1 / distance, seed=_FEATURE_SEED
+        )
+        classes = _entries_of_classes(fit, vectors)
+        if classes is not None:
+            features = features.stretched(classes, float(np.sqrt(self.class_distance * distance / 2)))
+        start = self._start(features, classes)
+
+        def make() -> dict[str, np.ndarray]:
+            found = fit_kmeans(
+                records,
+                lambda rows: features.encode(vectors.encode(rows)),
+                start,
+                stage=CLUSTERS,
+                ledger=fit.ledger,
+                noise=fit.noise,
+                rng=public_stream(_START_SEED, 1),
+            )
+            released = Noisy(np.stack([noisy.value for noisy in found.releases]), found.releases[0].noise_std)
+            return {"centres": found.centres, **arrays_of(released)}
+
+        kept = fit.account.once(CLUSTERS, make)
+        centres = kept["centres"]
+        return lambda rows: nearest(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept)),)
+
+    def _start(self, features: FourierFeatures, classes: slice | None) -> np.ndarray:
+        """Return centres that no record has a part in: as given, or a class each, or random directions."""
+        if self.centres is not None:
+            return features.encode(np.asarray(self.centres, dtype=np.float64))
+        rng = public_stream(_START_SEED)
+        directions = random_directions(self.n_clusters, self.n_features, rng)
+        if classes is None:
+            return directions
+        n_classes = classes.stop - classes.start
+        labels = np.zeros((self.n_clusters, len(features.frequencies)))
+        labels[np.arange(self.n_clusters), classes.start + np.arange(self.n_clusters) % n_classes] = 1.0
+        return features.encode(labels) + _APART * directions
+
+    def _networks(
+        self, fit: Fit, records: Records, vectors: AnyVectors, assign: Assign, profiles: Profiles
+    ) -> tuple[Decoders | Machines, Mapping[str, Any]]:
+        """Train the networks and return them, with their settings for the sampler."""
+        from sfumato.methods.dpgm.components import (
+            AutoencoderGradients,
+            MachineGradients,
+            StackedAutoencoders,
+            StackedMachines,
+        )
+        from sfumato.methods.nets.autoencoder import Heads, Output, level_slices
+        from sfumato.methods.nets.clipped import Groups
+        from sfumato.methods.nets.gradients import Gradients
+        from sfumato.methods.nets.sgd import Descent, descend
+
+        biases = np.stack([links(means, vectors) for means in profiles.means])
+        chosen, k, m = self.component, self.n_clusters, vectors.dimension
+
+        def train(gradients: Gradients) -> None:
+            descend(
+                gradients,
+                records,
+                vectors,
+                Descent(clip_norm=self.clip_norm, learning_rate=chosen.learning_rate, device=self.device),
+                stage=NETWORKS,
+                ledger=fit.ledger,
+                noise=fit.noise,
+                n_public=fit.n_public,
+                progress=fit.account.descent(NETWORKS),
+            )
+
+        if isinstance(chosen, VAE):
+            output = Output(Heads.NATIVE, level_slices(vectors.parts))
+            stack = StackedAutoencoders(Groups(k), m, chosen.latent_dim, chosen.hidden, output, biases)
+            encoders = AutoencoderGradients(stack, assign)
+            train(encoders)
+            layers = encoders.layers()
+            return Decoders(layers), {"component": "vae", "layers": len(layers[0].weights)}
+        machines = MachineGradients(
+            StackedMachines(m, chosen.hidden, biases),
+            vectors.parts,
+            n_chains=chosen.n_chains,
+            gibbs_steps=chosen.gibbs_steps,
+            assign=assign,
+        )
+        train(machines)
+        released = Machines(machines.machines(), machines.chains, chosen.burn_in)
+        return released, {"component": "rbm", "steps": chosen.burn_in}
+
+
+def _entries_of_classes(fit: Fit, vectors: AnyVectors) -> slice | None:
+    """Return the entries of the label of images, or of the target of a table, if there is one."""
+    if isinstance(vectors, ImageVectors):
+        return None if vectors.layout.label is None else vectors.parts[-1].entries
+    if isinstance(vectors, RankVectors) and fit.target is not None:
+        return vectors.levels_of(fit.target)
+    return None
+
+
+def _holds_sets(schema: Schema) -> bool:
+    return any(isinstance(schema.columns[name], ItemSet) for name in schema.released)
+
+
+def _check_sets(schema: Schema, target: str | None) -> None:
+    encoder = SetEncoder.of(schema)
+    if target is not None:
+        raise ConfigError(f"Expected no target for sets, got {target=}. Leave it out.")
+    if encoder.dimension > _MOST_ENTRIES:
+        raise ConfigError(
+            f"Expected at most {_MOST_ENTRIES} items for the method dpgm, got {encoder.dimension}. Declare the items "
+            "that matter and `other` for the rest."
+        )

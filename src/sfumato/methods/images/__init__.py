@@ -1,0 +1,1 @@
+"""The images of ConditionalGaussian: statistics, model, and a teacher for training."""

@@ -1,0 +1,196 @@
+"""From released statistics of images to the arrays of their sampler. Nothing here reads a record or spends budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+from scipy.ndimage import uniform_filter1d
+from scipy.optimize import isotonic_regression
+
+from sfumato.maths.gaussian import nearest_positive, shrink_spectrum, shrinkage_weight, symmetric_noise_edge
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.images.statistics import ClassSums, PooledMoment, Profiles
+from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder
+from sfumato.models.images.warps import PoseRange
+
+MOST_AXES = 40
+_SEEN = 2.0  # a bin counts if it holds this many standard deviations of its noise
+_NEIGHBOUR = float(np.exp(-2.0))  # weight of the next bin's profile
+_SMOOTHING = 112  # values of an image per rank that a curve is smoothed over
+_LEAST_VARIANCE = 0.005
+# clip norm ÷ what earlier releases make one expect: a clipped tail costs more than the noise of a looser bound
+_SUMS_SLACK, _POOLED_SLACK, _MOMENTS_SLACK = 1.1, 1.1, 1.3
+
+
+@dataclass(frozen=True)
+class Intensities:
+    """What the profiles say.
+
+    Attributes:
+        curves: descending intensities ÷ exposure for each bin of area, shape (32, d).
+        area: mean area, E‖x/s‖².
+        pose: mean pose, shape (5,).
+        bordered: share of images that touch the border.
+    """
+
+    curves: np.ndarray
+    area: float
+    pose: np.ndarray
+    bordered: float
+
+    @classmethod
+    def of(cls, statistic: Profiles, noisy: Noisy) -> Intensities:
+        """Read them off the noisy sums: bins below the noise take the curve of the nearest bin above it."""
+        layout = statistic.layout
+        by_bin, rest = statistic.split(noisy.value)
+        counts = by_bin[:, -1] / statistic.constant
+        counts = np.where(counts > _SEEN * noisy.noise_std / statistic.constant, counts, 0.0)
+        if counts.sum() <= 0:  # all noise: images of any area, of linearly falling intensity
+            counts = np.ones(AREA_BINS)
+            by_bin = by_bin * 0
+        total = counts.sum()
+        root = np.sqrt(layout.dimension) * (np.arange(AREA_BINS) + 0.5) / AREA_BINS
+        limits = PoseRange(*layout.picture[1:]).limits
+        share = rest[:-1] / total / (statistic.constant / np.sqrt(len(limits)))
+        return cls(
+            curves=_curves(by_bin[:, :-1] / statistic.weights[:, None], counts, root),
+            area=float(counts @ root**2 / total),
+            pose=np.clip(2 * share - 1, -1.0, 1.0) * limits,
+            bordered=float(np.clip(rest[-1] / statistic.constant / total, 0.0, 1.0)),
+        )
+
+
+def _curves(sums: np.ndarray, counts: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Return non-increasing, smooth mean curves per bin, each joined with its neighbours in proportion to counts."""
+    d = sums.shape[1]
+    places = np.arange(AREA_BINS)
+    join = _NEIGHBOUR ** ((places[:, None] - places) ** 2) * (counts > 0)
+    means = (join @ sums) / np.maximum(join @ counts, 1.0)[:, None]
+    means = uniform_filter1d(means, max(1, d // _SMOOTHING), axis=1, mode="nearest")
+    curves = np.empty_like(means)
+    for b in places:
+        # hardly any image is lit beyond about twice its area: what is seen there is noise
+        means[b, int(2.2 * root[b] ** 2) + 20 :] = 0.0
+        curves[b] = np.clip(isotonic_regression(means[b], increasing=False).x, 0.0, 1 / 0.05)
+        if not curves[b].any():
+            curves[b] = np.maximum(1 - np.arange(d) / (2 * root[b] ** 2), 0.0)
+    seen = np.flatnonzero(counts > 0)
+    return curves[seen[np.abs(seen - places[:, None]).argmin(axis=1)]]
+
+
+def sums_clip_norm(intensities: Intensities, encoder: ImageEncoder) -> float:
+    """Return C of the class sums: a little above the root mean square norm of vectors."""
+    d = encoder.layout.dimension
+    columns = encoder.column_weights[-1] ** 2 * intensities.area + 0.002 * d
+    return _SUMS_SLACK * float(np.sqrt(intensities.area + columns))
+
+
+@dataclass(frozen=True)
+class ClassMeans:
+    """What the class sums say.
+
+    Attributes:
+        counts: per class, floored above 0, shape (k,).
+        means: of coefficients and weighted columns, shrunk, shape (k, d + m).
+        residual: expected squared norm of the coefficients about their class mean.
+    """
+
+    counts: np.ndarray
+    means: np.ndarray
+    residual: float
+
+    @classmethod
+    def of(cls, statistic: ClassSums, noisy: Noisy, area: float) -> ClassMeans:
+        """Divide noisy sums by noisy counts, and shrink per frequency: the mean of all classes to 0, classes to it."""
+        encoder = statistic.encoder
+        d = encoder.layout.dimension
+        counts = np.maximum(noisy.value[:, -1], max(noisy.noise_std, statistic.constant)) / statistic.constant
+        means = noisy.value[:, :-1] / counts[:, None]
+        shares, variances = counts / counts.sum(), (noisy.noise_std / counts) ** 2
+        explained = float(shares @ ((means[:, :d] ** 2).sum(axis=1) - d * variances))
+        for frequency in np.unique(encoder.frequency):
+            part = np.flatnonzero(encoder.frequency == frequency)
+            middle = shares @ means[:, part]
+            apart = means[:, part] - middle
+            noise = len(part) * float(shares**2 @ variances)
+            noise_apart = len(part) * max(float(variances.sum()) - len(counts) * float(shares**2 @ variances), 0.0)
+            kept = shrinkage_weight(float((middle**2).sum()), noise) * middle
+            means[:, part] = kept + shrinkage_weight(float((apart**2).sum()), noise_apart) * apart
+        return cls(counts, means, max(area - explained, 0.05 * area))
+
+    @property
+    def clip_norm(self) -> float:
+        """C' of the pooled moment."""
+        return _POOLED_SLACK * float(np.sqrt(self.residual))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the pooled moment says.
+
+    Attributes:
+        axes: leading eigenvectors of the low frequencies above the noise's edge, shape (low, q), q ≥ 1.
+        residual_std: standard deviation of every coefficient apart from the axes, shape (d,).
+        clip_norm: C'' of the class moments.
+    """
+
+    axes: np.ndarray
+    residual_std: np.ndarray
+    clip_norm: float
+
+    @classmethod
+    def of(cls, statistic: PooledMoment, noisy: Noisy, n: float) -> Spread:
+        """Cut the spectrum at the noise's edge; what is left keeps its variance without its covariance."""
+        encoder = statistic.encoder
+        low = encoder.n_low
+        values, vectors = linalg.eigh(noisy.value[:low, :low] / n)
+        edge = symmetric_noise_edge(noisy.noise_std, low) / n
+        q = max(1, min(MOST_AXES, int((values > edge).sum())))
+        axes, kept = vectors[:, ::-1][:, :q].copy(), np.maximum(values[::-1][:q], 0.0)
+        rest = np.maximum(np.diag(noisy.value)[:low] / n - (axes**2) @ kept, 0.0)
+        for frequency in np.unique(encoder.frequency[:low]):  # noise is halved, structure across frequencies kept
+            part = encoder.frequency[:low] == frequency
+            rest[part] = (rest[part] + rest[part].mean()) / 2
+        high = statistic.high_frequencies
+        energies = np.maximum(np.diag(noisy.value)[low:] / n, 0.0) / np.maximum(np.bincount(high), 1)
+        # columns: a public guess of their variance beside the axes'
+        columns = 0.001 * encoder.layout.dimension * encoder.n_columns / 7
+        norm = float(np.sqrt(max(kept.sum(), _LEAST_VARIANCE) + columns))
+        return cls(axes, np.sqrt(np.concatenate([rest, energies[high]])), _MOMENTS_SLACK * norm)
+
+
+def class_factors(moments: Noisy, counts: np.ndarray) -> np.ndarray:
+    """Return Cholesky factors of the classes' covariances, shape (k, q, q).
+
+    Each class's difference from the pooled moment is shrunk at the edge of its noise; a class too small to be seen
+    gets the pooled one.
+    """
+    q = moments.value.shape[1]
+    shares = counts / counts.sum()
+    each = moments.value / counts[:, None, None]
+    pooled = np.einsum("k,kij->ij", shares, each)
+    factors = np.empty_like(each)
+    for k, count in enumerate(counts):
+        spread = max(1 - 2 * shares[k] + len(shares) * shares[k] ** 2, 0.0)
+        edge = symmetric_noise_edge(moments.noise_std, q) / count * np.sqrt(spread)
+        moment = pooled + shrink_spectrum(each[k] - pooled, edge)
+        factors[k] = np.linalg.cholesky(nearest_positive(moment, _LEAST_VARIANCE))
+    return factors
+
+
+def sampler_arrays(
+    intensities: Intensities, known: ClassMeans, spread: Spread, factors: np.ndarray, encoder: ImageEncoder
+) -> Mapping[str, np.ndarray]:
+    """Return the arrays of the image sampler (`sfumato.models.images.sampler`)."""
+    arrays = {
+        "class_shares": known.counts / known.counts.sum(),
+        "means": known.means,
+        "axes": spread.axes,
+        "factors": factors,
+        "residual_std": spread.residual_std,
+        "profiles": intensities.curves,
+    }
+    return arrays if encoder.reference is None else arrays | {"reference": encoder.reference}

@@ -1,0 +1,106 @@
+"""IndependentItems: sets whose items are independent, with noisy frequencies.
+
+    counts of items    G(σ)    → the probability of each item
+
+The least that a model of sets can know, and the baseline for those that know more: what items go together is lost.
+
+How many sets hold each item.
+
+    counts of items    G(σ)    x ∈ {0, 1}^m with at most L ones
+
+Proof: docs/proofs/gaussian_sum.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from sfumato.errors import ConfigError
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.mechanisms.statistics import Counts
+from sfumato.models.sets import IndependentItems as IndependentItemsSampler
+from sfumato.models.sets import SetEncoder
+from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.engine import Rows
+from sfumato.schema.schema import Schema
+
+_SQRT2 = float(np.sqrt(2))
+
+
+@dataclass(frozen=True)
+class ItemCounts(Counts):
+    """The number of sets that hold each item.
+
+    A record adds its binary vector, of norm at most √L, L = min(max_length, m). No entry is negative, so two records
+    are at most √(2L) apart. Value: shape (m,).
+    """
+
+    encoder: SetEncoder
+    name: str = "counts of items"
+    step: float = 1.0
+
+    @property
+    def squares(self) -> float:
+        """The most items of a set."""
+        return self.encoder.kind.longest
+
+    def zero(self) -> np.ndarray:
+        """Return zeros."""
+        return np.zeros(self.encoder.dimension)
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count the items of some sets."""
+        total += np.bincount(self.encoder.sets(rows).codes, minlength=total.size)
+
+
+COUNTS = "counts of items"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class IndependentItems(Synthesizer):
+    """Sets of items drawn independently, each with its noisy frequency: a baseline.
+
+    A count below twice its noise is taken for 0: of many rare items, most of such counts are noise.
+    """
+
+    method: ClassVar[str] = "independent-items"
+    resumable: ClassVar[bool] = True
+
+    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+        """One release."""
+        SetEncoder.of(schema)
+        if target is not None:
+            raise ConfigError(f"Expected no target for the method {self.method}, got {target=}. Leave it out.")
+        return [
+            Stage(
+                name=COUNTS,
+                noise_multiplier=1.0,
+                replace_distance=float(np.sqrt(2)),
+                measures="how many sets hold each item",
+            )
+        ]
+
+    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
+        """Say what the noise means at `n_public`."""
+        error = self.one_way_error(plan, schema, target=target, n_public=n_public)
+        return {COUNTS: f"standard error of an item's share ±{error:.2g}"}
+
+    def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
+        """The noise of an item's share of the sets."""
+        unit_rows = 1 if schema.unit is None else schema.unit.max_rows
+        return plan[COUNTS].noise_multiplier * SetEncoder.of(schema).norm_bound * unit_rows / n_public
+
+    def run(self, fit: Fit) -> Fitted:
+        """Buy the counts."""
+        statistic = ItemCounts(SetEncoder.of(fit.data.schema))
+        counts = fit.measure(COUNTS, statistic)
+        kept = np.where(counts.value >= 2 * counts.noise_std, counts.value, 0.0)
+        return Fitted(
+            sampler={"name": IndependentItemsSampler.name},
+            parameters={"probabilities": np.clip(kept / fit.n_public, 0.0, 1.0)},
+            measurements=((ItemCounts.name, counts),),
+        )

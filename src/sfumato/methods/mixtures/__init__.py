@@ -1,0 +1,1 @@
+"""Private k-means and mixtures of Gaussians by noisy sums and moments."""

@@ -1,0 +1,1 @@
+"""Private training of networks, in torch: batches, clipped gradients, descent, autoencoders."""

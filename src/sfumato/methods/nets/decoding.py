@@ -1,0 +1,198 @@
+"""What methods with a decoder share: the map between records and vectors, and what samples are calibrated to.
+
+The map between records and flat vectors: public for images, bought marginals for tables.
+
+marginals        G(σ)   one-hot(cell) per column   → ranks of numbers, shares of levels
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.errors import ConfigError
+from sfumato.fitting.synthesizer import Fit
+from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.decoder import Calibration, LatentDecoder, Layers, decoder_arrays
+from sfumato.models.nets.flat import ImageVectors, RankVectors, Vectors
+from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.plan import Stage
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
+
+_FEWEST_CELLS, _MOST_CELLS = 8, 128
+_CELL_COUNT_TO_NOISE = 4.0
+MOST_ENTRIES = 5_000
+
+
+def is_table(schema: Schema) -> bool:
+    """Return whether records are rows of a table, so that marginals are bought.
+
+    Raises:
+        ConfigError: an image column with other columns than one label, or vectors of too many entries.
+    """
+    if schema.images:
+        ImageLayout.of(schema)
+        return False
+    kinds = [schema.columns[name] for name in schema.released]
+    entries = sum(
+        n_levels(kind) if isinstance(kind, LevelKind) else 1 + getattr(kind, "nullable", False) for kind in kinds
+    )
+    if entries > MOST_ENTRIES:
+        raise ConfigError(
+            f"Expected at most {MOST_ENTRIES} levels and numbers in all columns together for this method, got "
+            f"{entries}. Declare columns as identifier to leave them out, or use the method gaussian."
+        )
+    return True
+
+
+def flat_dimension(schema: Schema) -> int:
+    """Return the number of entries of a vector, from the schema alone."""
+    if not is_table(schema):
+        return ImageVectors(ImageLayout.of(schema)).dimension
+    grid = rank_grid(schema, 2)  # the number of cells does not matter to it
+    return RankVectors(grid, tuple(np.full(c.n_cells, 1 / c.n_cells) for c in grid.columns)).dimension
+
+
+def cells_of(noise_multiplier: float, n_columns: int, n_public: float) -> int:
+    """Return how many cells a number is cut into: as many as an even cell's count is four times its noise."""
+    noise_std = noise_multiplier * np.sqrt(n_columns)
+    return int(np.clip(n_public / (_CELL_COUNT_TO_NOISE * noise_std), _FEWEST_CELLS, _MOST_CELLS))
+
+
+def rank_grid(schema: Schema, cells: int) -> Grid:
+    """Return the cells of a table's columns."""
+    return Grid.of(schema, numeric_cells=cells, widening=True)
+
+
+def rank_vectors(schema: Schema, cells: int, counts: Noisy) -> RankVectors:
+    """Return the map to vectors that noisy counts of cells make. Free."""
+    grid = rank_grid(schema, cells)
+    marginals = fit_marginals(counts, grid.columns)
+    shares = (marginals.pooled(j) for j in range(len(grid.columns)))
+    return RankVectors(grid, tuple(s / s.sum() for s in shares))
+
+
+MARGINALS = "marginals"
+_SQRT2 = float(np.sqrt(2))
+_CALIBRATION_DRAWS, _CALIBRATION_SEED = 20_000, 0
+
+
+def marginal_stages(schema: Schema, noise_multiplier: float) -> list[Stage]:
+    """Return the stage that buys marginals, if records are rows of a table.
+
+    Raises:
+        ConfigError: images with other columns than one label, or too many columns and levels.
+    """
+    if not is_table(schema):
+        return []
+    return [
+        Stage(
+            name=MARGINALS,
+            noise_multiplier=noise_multiplier,
+            replace_distance=_SQRT2,
+            measures="how many rows lie in each cell of each column",
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """The map between records and vectors, and what a release has to hold of it.
+
+    Attributes:
+        vectors: the map.
+        settings: of the sampler.
+        arrays: of the sampler.
+        measured: what was bought for it.
+    """
+
+    vectors: Vectors
+    settings: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray]
+    measured: tuple[tuple[str, Noisy], ...]
+
+
+def map_records(fit: Fit) -> Mapped:
+    """Return the map between records and vectors; buys marginals for a table."""
+    schema = fit.data.schema
+    if not is_table(schema):
+        return Mapped(ImageVectors(ImageLayout.of(schema)), {}, {}, ())
+    multiplier = fit.plan[MARGINALS].noise_multiplier
+    cells = cells_of(multiplier, len(schema.released), fit.n_public)
+    counts = fit.measure(MARGINALS, ClassCellCounts(TableLayout(rank_grid(schema, cells), None)))
+    vectors = rank_vectors(schema, cells, counts)
+    arrays = {f"shares{j}": shares for j, shares in enumerate(vectors.shares)}
+    return Mapped(vectors, {"numeric_cells": cells}, arrays, ((MARGINALS, counts),))
+
+
+def sampler_of(
+    mapped: Mapped, prior: GaussianMixture, decoder: Layers, *, heads: str, draw: bool, class_column: str | None
+) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+    """Return settings and arrays of the sampler; drawn rows of tables are calibrated to the released marginals."""
+    settings = {"name": LatentDecoder.name, "heads": heads, "draw": draw, "class": class_column, **mapped.settings}
+    arrays = {**decoder_arrays(decoder), **prior.to_arrays(prefix="prior_"), **mapped.arrays}
+    if heads == "native" and draw and not isinstance(mapped.vectors, ImageVectors):
+        latents, _ = prior.sample(_CALIBRATION_DRAWS, public_stream(_CALIBRATION_SEED))
+        rng = public_stream(_CALIBRATION_SEED, 1)
+        arrays |= Calibration.of(decoder(latents), mapped.vectors.parts, mapped.vectors.targets(), rng).to_arrays()
+    return settings, arrays
+
+
+def schedule(n_public: int, batch_size: int, epochs: float) -> tuple[float, int]:
+    """Return the sampling probability and the number of steps of so many epochs."""
+    probability = min(1.0, batch_size / n_public)
+    return probability, max(1, round(epochs / probability))
+
+
+def require_heads(heads: str) -> None:
+    """Refuse heads that there are not.
+
+    Raises:
+        ConfigError: neither "squared" nor "native".
+    """
+    if heads not in ("squared", "native"):
+        raise ConfigError(f"Expected heads to be 'squared' or 'native', got heads={heads!r}.")
+
+
+def require_device(device: str) -> None:
+    """Refuse what is no name of a device.
+
+    Raises:
+        ConfigError: neither "cpu" nor "cuda", or "cuda:" and a number.
+    """
+    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(?::\d+)?", device):
+        raise ConfigError(f"Expected device to be 'cpu' or 'cuda', got device={device!r}.")
+
+
+def require_networks(device: str) -> None:
+    """Refuse to go on without torch or without the device, before any budget is spent.
+
+    Raises:
+        ConfigError: torch is not installed, or sees no such device.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError(
+            "Expected torch for a method with networks, got none. Install it: pip install 'sfumato[nets]'."
+        )
+    if device != "cpu":
+        import torch
+
+        if int(device.partition(":")[2] or 0) >= torch.cuda.device_count():
+            raise ConfigError(f"Expected a device that torch sees here, got device={device!r}. Use 'cpu'.")
+
+
+def nominal_budget(epsilon: float | NonPrivate, delta: float | None, n_public: int) -> PrivacyBudget:
+    """Return the budget that shapes a plan; a plan without noise has the shape of ε = 1."""
+    delta = default_delta(n_public) if delta is None else delta
+    return PrivacyBudget(1.0 if isinstance(epsilon, NonPrivate) else epsilon, delta)

@@ -1,0 +1,110 @@
+"""What a descent learns: networks with a loss per record, or whatever else has gradients per record; in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sfumato.methods.nets.clipped import ClippedGradients
+
+Losses = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is learned.
+
+    Attributes:
+        network: its parameters, all of them, are trained.
+        losses: (vectors (b, d), standard normals (b, q)) → per-record losses (b,). Record i's loss may depend on row i
+            of both alone.
+        n_normals: q, random numbers that a record's loss takes. They come from the secret door too: whoever could
+            predict them would know, of all later records, by whose presence they were shifted.
+    """
+
+    network: nn.Module
+    losses: Losses
+    n_normals: int = 0
+
+
+class Found(Protocol):
+    """Gradients of some records, not yet summed: exact."""
+
+    @property
+    def norms(self) -> Tensor:
+        """Joint over all parameters, shape (b,), 64-bit."""
+        ...
+
+    def weighted(self, factors: Tensor) -> list[Tensor]:
+        """Return Σ fᵢ gᵢ per parameter, 64-bit, leaving out records whose norm is not finite."""
+        ...
+
+
+class Gradients(Protocol):
+    """What is learned, where a task with a loss does not say it: k networks side by side, or none of layers.
+
+    A record's gradient is 0 in all parts but its own, which a public rule gives it from its vector alone.
+
+    Attributes:
+        network: holds the parameters.
+        n_parts: k. With more than one, the first axis of every parameter is that of the parts.
+        n_normals: secret random numbers that a record's gradient takes.
+    """
+
+    network: nn.Module
+    n_parts: int
+    n_normals: int
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return the parameters, in the order of `Found.weighted`."""
+        ...
+
+    def of(self, vectors: Tensor, normals: Tensor) -> tuple[Found, Tensor]:
+        """Return the gradients of some records, and their parts, shape (b,); both in one order of the records."""
+        ...
+
+    def stepped(self, step: int) -> None:
+        """Note that the parameters have moved: what follows from them and from public randomness may move too."""
+        ...
+
+    def keep(self) -> dict[str, np.ndarray]:
+        """Return released values other than the parameters that are needed to go on."""
+        ...
+
+    def restore(self, kept: dict[str, np.ndarray]) -> None:
+        """Go on from what `keep` returned."""
+        ...
+
+
+class TaskGradients:
+    """The gradients of a task's losses: one network."""
+
+    n_parts = 1
+
+    def __init__(self, task: Task) -> None:
+        self.network, self.n_normals, self._losses = task.network, task.n_normals, task.losses
+        self._clipped = ClippedGradients(task.network)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return the network's parameters."""
+        return self._clipped.parameters()
+
+    def of(self, vectors: Tensor, normals: Tensor) -> tuple[Found, Tensor]:
+        """Return the gradients of the losses; all records are of part 0."""
+        found = self._clipped.per_record(lambda _: self._losses(vectors, normals))
+        return found, torch.zeros(len(vectors), dtype=torch.long)
+
+    def stepped(self, step: int) -> None:
+        """Nothing else moves."""
+
+    def keep(self) -> dict[str, np.ndarray]:
+        """Return nothing: parameters are all there is."""
+        return {}
+
+    def restore(self, kept: dict[str, np.ndarray]) -> None:
+        """Nothing else is kept."""

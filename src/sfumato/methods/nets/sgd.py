@@ -1,0 +1,233 @@
+"""Private stochastic gradient descent: Poisson batches, clipped gradients, Gaussian noise, and any optimiser after.
+
+    g̃ₜ = Σ_{i ∈ Sₜ} clip(∇ℓ(θₜ, xᵢ), C) + N(0, (σC)² I),   Sₜ a Poisson sample at rate q
+    θₜ₊₁ = optimiser(θₜ, g̃ₜ/(q n)),   n public
+
+Every step is one `PoissonSampled(q, Gaussian(σ))` event, with its own sample; an empty sample still gets
+its noise, and a large one is worked off in chunks, never cut. With `AdaptiveClip` the event also holds a histogram of
+the gradients' norms. Proofs: docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sfumato.errors import TrainingError, require_integer, require_positive
+from sfumato.fitting.journal import Progress
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
+from sfumato.mechanisms.queries import noisy_sum
+from sfumato.methods.nets.batches import VectorEncoder, poisson_batches
+from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms
+from sfumato.methods.nets.clipped import clip_factors
+from sfumato.methods.nets.gradients import Gradients, Task, TaskGradients
+from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Exact, Records
+
+_CHUNK = 1024  # records at a time; a public constant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descent:
+    """Public settings of a private descent.
+
+    Attributes:
+        clip_norm: C, bound on the norm of one record's gradient; or how it follows the gradients' norms.
+        learning_rate: of Adam.
+        device: where the network is: "cpu" or "cuda". Noise is drawn on the CPU, in float64, wherever it is.
+    """
+
+    clip_norm: float | AdaptiveClip = 1.0
+    learning_rate: float = 1e-3
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clip_norm, AdaptiveClip):
+            require_positive(clip_norm=self.clip_norm)
+        require_positive(learning_rate=self.learning_rate)
+
+
+def descend(
+    task: Task | Gradients,
+    records: Records,
+    encoder: VectorEncoder,
+    settings: Descent,
+    *,
+    stage: str,
+    ledger: Ledger,
+    noise: NoiseSource,
+    n_public: float,
+    progress: Progress | None = None,
+) -> None:
+    """Train the task's network in place, as many steps as the stage has, charging each.
+
+    Privacy: per step one `PoissonSampled(q, Gaussian(σ))` event. The statistic is the sum of a Poisson sample's
+        clipped gradients: sensitivity C under add/remove, 2C under replace-one; of k networks side by side too, as a
+        record feeds one of them. With `AdaptiveClip` it is that sum and a histogram of norms, jointly of norm 1 in
+        units of noise. Adam works on noisy gradients alone. Proofs:
+        docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
+
+    Args:
+        task: what is learned.
+        records: one per unit.
+        encoder: of coded rows, to vectors.
+        settings: public settings.
+        stage: name of a stage with sampling.
+        ledger: charged step by step, before each step's noise.
+        noise: the door of randomness.
+        n_public: public number of records: the divisor is q·n_public.
+        progress: where to go on and what to keep.
+
+    Raises:
+        ConfigError: units of several records, or a network whose gradients cannot be clipped one by one.
+    Reference: Abadi et al. 2016, arXiv:1607.00133.
+    """
+    planned = ledger.plan[stage]
+    n_steps = require_integer(at_least=1, n_steps=planned.count)
+    divisor = max(float(planned.sampling_probability or 1.0) * n_public, 1e-12)
+    gradients: Gradients = TaskGradients(task) if isinstance(task, Task) else task
+    gradients.network.to(settings.device)
+    state = _State(gradients, settings)
+    progress = progress or Progress()
+    first, kept = progress.start()
+    if first:
+        state.restore(kept)
+        ledger.replay(stage, first)
+    batches = poisson_batches(
+        records, encoder, n_steps - first, stage=stage, ledger=ledger, noise=noise, n_public=n_public
+    )
+    for step, batch in enumerate(batches, start=first):
+        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)
+        if state.clip.following is None:
+            exact = Exact(total, name=stage, norm_bound=state.clip.fixed, replace_distance=2.0)
+            gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=noise).value
+        else:
+            share = state.clip.following.share
+            norms, noisy = noisy_norms_and_sum(counts, total, share=share, stage=stage, ledger=ledger, noise=noise)
+            gradient = state.clip.scaled(noisy.value, gradients.parameters())
+            state.clip.norms.update(norms.value, norms.noise_std)
+        state.step(gradient, divisor)
+        gradients.stepped(step)
+        progress.done(step + 1, step + 1 == n_steps, state.keep)
+    state.finish()
+
+
+class _Clip:
+    """The clip norms of a descent: one for all parts, or one per part that follows released histograms."""
+
+    def __init__(self, clip_norm: float | AdaptiveClip, n_parts: int) -> None:
+        self.following = clip_norm if isinstance(clip_norm, AdaptiveClip) else None
+        self.fixed = 1.0 if isinstance(clip_norm, AdaptiveClip) else clip_norm
+        self.norms = ClipNorms(self.following or AdaptiveClip(), n_parts)
+
+    def factors(self, norms: Tensor, parts: Tensor) -> Tensor:
+        """Return what gradients are multiplied with: following, their sum is in units of the clip norms."""
+        if self.following is None:
+            return clip_factors(norms, self.fixed)
+        clip_norms = torch.from_numpy(self.norms.norms).to(norms.device)[parts]
+        return clip_factors(norms, clip_norms) / clip_norms
+
+    def count(self, counts: np.ndarray, norms: Tensor, parts: Tensor) -> None:
+        """Add a 1 per record in its part and the bin of its norm."""
+        np.add.at(counts, (parts.cpu().numpy(), norm_bins(norms.cpu().numpy(), self.norms.edges)), 1.0)
+
+    def scaled(self, total: np.ndarray, parameters: list[nn.Parameter]) -> np.ndarray:
+        """Return a sum in units of clip norms as one of gradients."""
+        result, place, k = np.empty_like(total), 0, len(self.norms.norms)
+        for p in parameters:
+            part = slice(place, place + p.numel())
+            result[part] = (total[part].reshape(k, -1) * self.norms.norms[:, None]).ravel()
+            place += p.numel()
+        return result
+
+
+def _guarded_sum(
+    gradients: Gradients, batch: np.ndarray, clip: _Clip, device: str, noise: NoiseSource
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the clipped sum and counts of norms; errors of libraries state shapes, and with them a batch's size."""
+    try:
+        return _clipped_sum(gradients, batch, clip, device, noise)
+    except (RuntimeError, MemoryError):
+        pass
+    raise TrainingError(
+        "The network could not be run on a batch: it does not fit the vectors, or memory ran out. Nothing of this step "
+        "was released. Check the network's inputs, or take a smaller batch."
+    )
+
+
+def _clipped_sum(
+    gradients: Gradients, batch: np.ndarray, clip: _Clip, device: str, noise: NoiseSource
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of clipped gradients of a batch of any size as one vector, and counts of norms, float64."""
+    total = np.zeros(sum(p.numel() for p in gradients.parameters()))
+    counts = np.zeros((gradients.n_parts, clip.norms.edges.size))
+    for start in range(0, len(batch), _CHUNK):
+        part = batch[start : start + _CHUNK]
+        normals = noise.normals((len(part), gradients.n_normals)).astype(np.float32)
+        vectors = torch.from_numpy(part).to(device)
+        found, parts = gradients.of(vectors, torch.from_numpy(normals).to(device))
+        sums = found.weighted(clip.factors(found.norms, parts))
+        clip.count(counts, found.norms, parts)
+        place = 0
+        for gradient in sums:
+            flat = gradient.reshape(-1).cpu().numpy()
+            total[place : place + flat.size] += flat
+            place += flat.size
+    return total, counts
+
+
+class _State:
+    """Weights and optimiser: functions of noisy gradients."""
+
+    def __init__(self, gradients: Gradients, settings: Descent) -> None:
+        self._gradients = gradients
+        self.clip = _Clip(settings.clip_norm, gradients.n_parts)
+        parameters = self._parameters = gradients.parameters()
+        self._optimiser = torch.optim.Adam(parameters, settings.learning_rate, fused=True)
+        self._steps = 0
+
+    def step(self, gradient: np.ndarray, divisor: float) -> None:
+        """Move the weights by a noisy sum of gradients."""
+        flat = torch.from_numpy((gradient / divisor).astype(np.float32))
+        place = 0
+        for p in self._parameters:
+            p.grad = flat[place : place + p.numel()].reshape(p.shape).to(p.device)
+            place += p.numel()
+        self._optimiser.step()
+        self._steps += 1
+
+    def finish(self) -> None:
+        """Let go of gradients."""
+        for p in self._parameters:
+            p.grad = None
+
+    def keep(self) -> dict[str, np.ndarray]:
+        """Return all that is needed to go on."""
+        kept = {"steps": np.array([self._steps], dtype=np.int64)}
+        for i, p in enumerate(self._parameters):
+            moments = self._optimiser.state[p]
+            kept[f"weights{i}"] = p.detach().cpu().numpy()
+            kept[f"first{i}"] = moments["exp_avg"].cpu().numpy()
+            kept[f"second{i}"] = moments["exp_avg_sq"].cpu().numpy()
+        if self.clip.following is not None:
+            kept |= {f"clip {name}": array for name, array in self.clip.norms.keep().items()}
+        return kept | {f"other {name}": array for name, array in self._gradients.keep().items()}
+
+    def restore(self, kept: dict[str, np.ndarray]) -> None:
+        """Go on from what `keep` returned."""
+        self._steps = int(kept["steps"][0])
+        with torch.no_grad():
+            for i, p in enumerate(self._parameters):
+                p.copy_(torch.from_numpy(kept[f"weights{i}"]))
+                self._optimiser.state[p] = {
+                    "step": torch.tensor(float(self._steps), device=p.device),
+                    "exp_avg": torch.from_numpy(kept[f"first{i}"].copy()).to(p.device),
+                    "exp_avg_sq": torch.from_numpy(kept[f"second{i}"].copy()).to(p.device),
+                }
+        if self.clip.following is not None:
+            self.clip.norms.restore({n.removeprefix("clip "): a for n, a in kept.items() if n.startswith("clip ")})
+        self._gradients.restore({n.removeprefix("other "): a for n, a in kept.items() if n.startswith("other ")})

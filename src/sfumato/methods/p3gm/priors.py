@@ -1,0 +1,99 @@
+"""Laws of latents that a decoder draws from: a mixture by noisy EM, or one Gaussian per class, bought at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sfumato.fitting.account import Account
+from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.mixtures.em import fit_mixture
+from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
+from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_covariances
+from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Records, Rows
+
+_START_SEED = 0
+Classes = Callable[[Rows], np.ndarray]
+
+
+@dataclass(frozen=True)
+class ClassLatents(EmMoments):
+    """Moments of latents by class: `EmMoments` with a record's own class in place of responsibilities.
+
+    One-hot shares lie in the simplex, so norm and distance are those of `EmMoments`. Value: the same.
+
+    Attributes:
+        classes: records → classes 0 … k − 1, shape (n,); total.
+    """
+
+    classes: Classes = field(kw_only=True)
+    name: str = "latents by class"
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add some records, a few at a time."""
+        vectors, classes = self.vectors(rows), self.classes(rows)
+        for part in self.mixture.blocks(len(vectors)):
+            shares = np.eye(self.mixture.n_components)[classes[part]]
+            self.add_shared(total, in_unit_ball(vectors[part]), shares)
+
+
+def unit_mixture(k: int, q: int, form: CovarianceForm | None = None) -> GaussianMixture:
+    """Return k even components about 0 with covariances I/q, full unless said otherwise: a start from nothing."""
+    form = form or FullCovariance()
+    return GaussianMixture(np.full(k, 1 / k), np.zeros((k, q)), unit_covariances(form, k, q) / q, form)
+
+
+def fit_class_prior(
+    records: Records,
+    vectors: Vectors,
+    classes: Classes,
+    *,
+    n_classes: int,
+    dimension: int,
+    stage: str,
+    ledger: Ledger,
+    noise: NoiseSource,
+) -> tuple[GaussianMixture, Noisy]:
+    """Return one Gaussian per class, from one joint release of counts, sums and second moments.
+
+    Privacy: one `Gaussian(σ)` event of the stage, as one iteration of `fit_mixture`. Proof: docs/proofs/em.md.
+    """
+    start = unit_mixture(n_classes, dimension)
+    shares = default_shares(start.form, dimension)
+    weights = (float(np.sqrt(shares[0])), float(np.sqrt(shares[1])), float(np.sqrt(shares[2])))
+    statistic = ClassLatents(vectors, start, weights, classes=classes)
+    noisy = Account(ledger, noise).measure(stage, statistic, records)
+    return MStep(split_dead=False)(statistic.moments(noisy), start), noisy
+
+
+def fit_mixture_prior(
+    records: Records,
+    vectors: Vectors,
+    *,
+    n_components: int,
+    form: CovarianceForm,
+    dimension: int,
+    stage: str,
+    ledger: Ledger,
+    noise: NoiseSource,
+) -> tuple[GaussianMixture, Noisy]:
+    """Return a mixture by noisy EM, and its releases end to end; a bought start comes first.
+
+    Privacy: as `fit_mixture`.
+    """
+    rng = public_stream(_START_SEED, 2)
+    if n_components > 1 and ledger.plan[stage].count > 1:
+        start: GaussianMixture | MomentStart = MomentStart(
+            n_components=n_components, form=form, dimension=dimension, rng=rng
+        )
+    else:
+        start = random_start(n_components, np.full(dimension, dimension**-0.5), form=form, rng=rng)
+    mixture, released = fit_mixture(records, vectors, start=start, stage=stage, ledger=ledger, noise=noise)
+    return mixture, Noisy(np.concatenate([noisy.value for noisy in released]), released[0].noise_std)

@@ -1,0 +1,343 @@
+"""P3GM: principal axes, a mixture of Gaussians on them, then a decoder trained by private gradient descent.
+
+    marginals        G(σ)                → ranks of numbers; tables only
+    centre           G(σ)                → m̃
+    second moment    G(σ)                → axes V, latents z = clip(Vᵀ(x − m̃), C)/C
+    mixture          G(σ), T_e times     → p(z), by expectation maximisation
+    decoder          P(q, G(σ)), T times → weights of decoder and variance network
+
+Takagi, Takahashi, Cao and Yoshikawa 2021, arXiv:2006.12101; all stages are in one account. Deviations: numbers are
+ranks under bought marginals instead of scaled by the data's own bounds, and levels are one-hot; the centre is bought
+instead of taken exactly; the mixture's statistics are one Gaussian release per iteration; labels are entries of a
+record's vector; latents are drawn from the released mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+import numpy as np
+
+from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.fitting.account import arrays_of, noisy_of
+from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.maths.gaussian import symmetric_noise_edge
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.mixtures.em import em_stage
+from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum, spread_about
+from sfumato.methods.nets.batches import require_single_records
+from sfumato.methods.nets.decoding import (
+    MARGINALS,
+    flat_dimension,
+    map_records,
+    marginal_stages,
+    nominal_budget,
+    require_device,
+    require_heads,
+    require_networks,
+    sampler_of,
+    schedule,
+)
+from sfumato.methods.p3gm.priors import fit_class_prior, fit_mixture_prior
+from sfumato.methods.p3gm.settings import (
+    IMAGES,
+    ByClass,
+    Mixture,
+    Multipliers,
+    PrincipalAxes,
+    Prior,
+    Random,
+    Shares,
+    Start,
+    published,
+    released_noise,
+    written_noise,
+)
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.mixtures.covariances import FullCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
+from sfumato.models.nets.decoder import Layers
+from sfumato.models.nets.flat import Vectors
+from sfumato.privacy.accounting import account
+from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.engine import Rows
+from sfumato.schema.schema import Schema
+
+CENTRE, MOMENT, MIXTURE, DECODER = "centre", "second moment", "mixture", "decoder"
+_SQRT2 = float(np.sqrt(2))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class P3GM(Synthesizer):
+    """A decoder over principal axes. Needs the extra `nets`.
+
+    Attributes:
+        latent_dim: number of axes q.
+        prior: law of the latents.
+        epochs: passes over the public number of records, in expectation.
+        batch_size: expected members of a batch.
+        hidden: units of a hidden layer.
+        learning_rate: of Adam.
+        clip_norm: bound on one record's gradient.
+        record_norm: bound on a record's vector; by default the norm that released marginals make one expect of a row,
+            and a third of the largest norm of an image.
+        noise: shares of the budget, or noise multipliers.
+        start: where the decoder starts.
+        variance: whether the encoder has a variance network; without one it is P3GM(AE), and axes that are noise are
+            left out. By default images have one and tables have not.
+        heads: what the decoder's outputs mean: "squared" or "native".
+        draw: whether one-hot entries are drawn from native heads, or the largest is taken.
+        device: where the network is trained: "cpu" or "cuda".
+    """
+
+    method: ClassVar[str] = "p3gm"
+    resumable: ClassVar[bool] = True
+    needs_declared_rows: ClassVar[bool] = True
+
+    latent_dim: int = 30
+    prior: Prior = field(default_factory=ByClass)
+    epochs: float = 4.0
+    batch_size: int = 300
+    hidden: int = 1000
+    learning_rate: float = 1e-3
+    clip_norm: float = 1.0
+    record_norm: float | None = None
+    noise: Shares | Multipliers = field(default_factory=Shares)
+    start: Start = field(default_factory=PrincipalAxes)
+    variance: bool | None = None
+    heads: str = "native"
+    draw: bool = True
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name in ("latent_dim", "batch_size", "hidden"):
+            require_integer(at_least=1, **{name: getattr(self, name)})
+        for name in ("epochs", "learning_rate", "clip_norm"):
+            require_positive(**{name: getattr(self, name)})
+        if self.record_norm is not None:
+            require_positive(record_norm=self.record_norm)
+        require_heads(self.heads)
+        require_device(self.device)
+        if not isinstance(self.prior, Mixture | ByClass):
+            raise ConfigError(f"Expected prior to be Mixture(...) or ByClass(), got prior={self.prior!r}.")
+        if not isinstance(self.start, Random | PrincipalAxes):
+            raise ConfigError(f"Expected start to be Random() or PrincipalAxes(), got start={self.start!r}.")
+        if not isinstance(self.noise, Shares | Multipliers):
+            raise ConfigError(f"Expected noise to be Shares(...) or Multipliers(...), got noise={self.noise!r}.")
+
+    @classmethod
+    def as_written(cls, data: str, *, n_public: int | None = None, delta: float = 1e-5) -> P3GM:
+        """Return the paper's written settings for one of its data sets, at their true ε.
+
+        Three diagonal components on ten axes; the decoder starts at random.
+
+        Args:
+            data: "adult", "isolet", "esr", "mnist" or "fashion_mnist".
+            n_public: rows; by default the paper's.
+            delta: δ at which ε is computed.
+
+        Raises:
+            ConfigError: no such data set, or its written settings meet no ε = 1.
+        """
+        return cls._published(
+            data, written_noise(data), n_public, delta, latent_dim=10, prior=Mixture(n_components=3), start=Random()
+        )
+
+    @classmethod
+    def as_released(cls, data: str, *, n_public: int | None = None, delta: float = 1e-5) -> P3GM:
+        """Return the settings of the authors' code for one of its data sets, at their true ε.
+
+        One diagonal component on thirty axes; the decoder starts at the inverse projection.
+
+        Args:
+            data: "credit", "adult", "isolet", "esr", "mnist" or "fashion_mnist".
+            n_public: rows; by default the paper's.
+            delta: δ at which ε is computed.
+
+        Raises:
+            ConfigError: no such data set.
+        """
+        return cls._published(data, released_noise(data), n_public, delta, latent_dim=30, prior=Mixture())
+
+    @classmethod
+    def _published(cls, data: str, noise: Multipliers, n_public: int | None, delta: float, **settings: object) -> P3GM:
+        run = published(data)
+        rows = run.rows if n_public is None else n_public
+        probability, n_steps = schedule(rows, run.batch_size, run.epochs)
+        plan = Plan(
+            [
+                *([] if data in IMAGES else [Stage(name=MARGINALS, noise_multiplier=noise.marginals)]),
+                Stage(name=CENTRE, noise_multiplier=noise.centre),
+                Stage(name=MOMENT, noise_multiplier=noise.moment),
+                Stage(name=MIXTURE, noise_multiplier=noise.mixture, count=20),
+                Stage(name=DECODER, noise_multiplier=noise.decoder, sampling_probability=probability, count=n_steps),
+            ]
+        )
+        return cls(
+            epsilon=account(plan, delta).epsilon,
+            delta=delta,
+            noise=noise,
+            epochs=run.epochs,
+            batch_size=run.batch_size,
+            heads="squared",
+            draw=False,
+            variance=True,
+            **settings,  # type: ignore[arg-type]
+        )
+
+    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+        """Return the four stages; see the module's docstring."""
+        require_networks(self.device)
+        require_single_records(1 if schema.unit is None else schema.unit.max_rows)
+        assert n_public is not None  # needs_declared_rows
+        probability, n_steps = schedule(n_public, self.batch_size, self.epochs)
+        noise = self.noise.multipliers(
+            nominal_budget(self.epsilon, self.delta, n_public),
+            probability=probability,
+            n_steps=n_steps,
+            iterations=self.prior.iterations,
+        )
+        return [
+            *marginal_stages(schema, noise.marginals),
+            Stage(name=CENTRE, noise_multiplier=noise.centre, replace_distance=_SQRT2, measures="the mean record"),
+            Stage(
+                name=MOMENT,
+                noise_multiplier=noise.moment,
+                replace_distance=_SQRT2,
+                measures="how entries of a record go together",
+            ),
+            em_stage(
+                MIXTURE,
+                form=FullCovariance() if isinstance(self.prior, ByClass) else self.prior.form,
+                n_components=self._n_components(schema, target),
+                dimension=self._dimension(schema),
+                iterations=self.prior.iterations,
+                noise_multiplier=noise.mixture,
+            ),
+            Stage(
+                name=DECODER,
+                noise_multiplier=noise.decoder,
+                replace_distance=2.0,
+                sampling_probability=probability,
+                count=n_steps,
+                measures="how the decoder and the encoder's variance should change",
+            ),
+        ]
+
+    def _varies(self, schema: Schema) -> bool:
+        return bool(schema.images) if self.variance is None else self.variance
+
+    def _dimension(self, schema: Schema) -> int:
+        return min(self.latent_dim, flat_dimension(schema))
+
+    def _n_components(self, schema: Schema, target: str | None) -> int:
+        if isinstance(self.prior, Mixture):
+            return self.prior.n_components
+        column = _class_column(schema, target)
+        return 1 if column is None else n_levels(schema.columns[column])  # type: ignore[arg-type]
+
+    def run(self, fit: Fit) -> Fitted:
+        """Fit axes, mixture and decoder; of a table, marginals first."""
+        mapped = map_records(fit)
+        axes, measured = self._axes(fit, mapped.vectors)
+        prior, iterations = self._mixture(fit, mapped.vectors, axes)
+        decoder = self._decoder(fit, mapped.vectors, axes, prior)
+        by_class = isinstance(self.prior, ByClass)
+        settings, arrays = sampler_of(
+            mapped,
+            prior,
+            decoder,
+            heads=self.heads,
+            draw=self.draw,
+            class_column=_class_column(fit.data.schema, fit.target) if by_class else None,
+        )
+        return Fitted(settings, arrays, (*mapped.measured, *measured, (MIXTURE, iterations)))
+
+    def _axes(self, fit: Fit, vectors: Vectors) -> tuple[LatentAxes, list[tuple[str, Noisy]]]:
+        norm = vectors.typical_norm if self.record_norm is None else self.record_norm
+
+        total = fit.measure(CENTRE, VectorSum(vectors, norm))
+        centre = np.clip(total.value / fit.n_public, 0.0, 1.0)
+        if self.record_norm is None:
+            norm = spread_about(vectors, centre)
+        second = fit.measure(MOMENT, CentredSecondMoment(vectors, centre, norm))
+        # a divergence from a prior that is a point along an axis would drown the rest
+        edge = 0.0 if self._varies(fit.data.schema) else symmetric_noise_edge(second.noise_std, vectors.dimension)
+        axes = LatentAxes.of(
+            centre, second.value, min(self.latent_dim, vectors.dimension), fit.n_public, noise_edge=edge
+        )
+        return axes, [(CENTRE, total), (MOMENT, second)]
+
+    def _mixture(self, fit: Fit, vectors: Vectors, axes: LatentAxes) -> tuple[GaussianMixture, Noisy]:
+        """Return the mixture of latents scaled to order 1, and what its iterations released."""
+
+        def make() -> dict[str, np.ndarray]:
+            reader = axes.reader(vectors)
+            shared = {"dimension": axes.latent_dim, "stage": MIXTURE, "ledger": fit.ledger, "noise": fit.noise}
+            if isinstance(self.prior, ByClass):
+                k = self._n_components(fit.data.schema, fit.target)
+                column = _class_column(fit.data.schema, fit.target)
+                mixture, noisy = fit_class_prior(fit.data, reader, _classes(column), n_classes=k, **shared)
+            else:
+                mixture, noisy = fit_mixture_prior(
+                    fit.data, reader, n_components=self.prior.n_components, form=self.prior.form, **shared
+                )
+            return {**mixture.to_arrays(), **arrays_of(noisy)}
+
+        kept = fit.account.once(MIXTURE, make)
+        form = FullCovariance() if isinstance(self.prior, ByClass) else self.prior.form
+        prior = GaussianMixture.from_arrays(kept, form)
+        scaled = GaussianMixture(
+            prior.weights, prior.means * axes.scale, prior.dense_covariances() * axes.scale**2, FullCovariance()
+        )
+        return scaled, noisy_of(kept)
+
+    def _decoder(self, fit: Fit, vectors: Vectors, axes: LatentAxes, prior: GaussianMixture) -> Layers:
+        """Train the decoder and return it."""
+        from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
+        from sfumato.methods.nets.sgd import Descent, Task, descend
+
+        output = Output(Heads(self.heads), level_slices(vectors.parts))
+        network = Autoencoder(
+            vectors.dimension,
+            axes.latent_dim,
+            self.hidden,
+            axes=axes,
+            prior=prior,
+            variance=self._varies(fit.data.schema),
+            output=output,
+        )
+        if isinstance(self.start, PrincipalAxes):
+            network.start_from(axes, prior)
+        descend(
+            Task(network, network.losses, axes.latent_dim),
+            fit.data,
+            vectors,
+            Descent(clip_norm=self.clip_norm, learning_rate=self.learning_rate, device=self.device),
+            stage=DECODER,
+            ledger=fit.ledger,
+            noise=fit.noise,
+            n_public=fit.n_public,
+            progress=fit.account.descent(DECODER),
+        )
+        return network.layers()
+
+
+def _class_column(schema: Schema, target: str | None) -> str | None:
+    """Return the column whose levels are classes: the label of images; the target of a table, if it has levels."""
+    if schema.images:
+        return ImageLayout.of(schema).label
+    return target if target is not None and isinstance(schema.columns[target], LevelKind) else None
+
+
+def _classes(column: str | None) -> Callable[[Rows], np.ndarray]:
+    def classes(rows: Rows) -> np.ndarray:
+        if column is None:
+            return np.zeros(len(next(iter(rows.values()))), dtype=np.intp)
+        return rows[column].astype(np.intp)
+
+    return classes

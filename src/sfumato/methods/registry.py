@@ -1,0 +1,138 @@
+"""The methods, by the names that the command line knows: Sfumato's own, and those of installed packages."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Any, final
+
+from sfumato.entry_points import Plugin, find, names
+from sfumato.errors import ConfigError, PluginWarning
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.methods.dpgm.recipe import DPGM
+from sfumato.methods.dpmix import DPMix
+from sfumato.methods.dpvae import DPVAE
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.items import IndependentItems
+from sfumato.methods.p3gm.recipe import P3GM
+from sfumato.privacy.budget import NonPrivate
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method as a person chooses it.
+
+    Attributes:
+        make: builds the synthesizer.
+        about: what it is, in a sentence or two.
+        options: settings that have a flag of their own.
+        private: whether it spends a budget; if not, it takes no ε and its releases say that they are not private.
+    """
+
+    make: Callable[..., Synthesizer]
+    about: str
+    options: frozenset[str] = frozenset()
+    private: bool = True
+
+
+OWN: Mapping[str, Method] = {
+    ConditionalGaussian.method: Method(
+        ConditionalGaussian,
+        "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default.",
+        frozenset({"purpose", "pose"}),
+    ),
+    P3GM.method: Method(
+        P3GM,
+        "Principal axes, a Gaussian per class, and a decoder by private gradient descent. Minutes; needs torch.",
+    ),
+    IndependentItems.method: Method(
+        IndependentItems, "Sets of items: each item on its own, with its noisy frequency. A baseline."
+    ),
+    DPGM.method: Method(
+        DPGM,
+        "Private kernel k-means, and a network per cluster. Sets of items, images, tables. Minutes; needs torch.",
+    ),
+    DPVAE.method: Method(
+        DPVAE, "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch."
+    ),
+    DPMix.method: Method(
+        DPMix,
+        "A data set, not a model: noisy averages of few random records with soft labels, to train classifiers on.",
+        frozenset({"mixture_degree", "n_mixtures", "mixing", "clip_norm", "denoise"}),
+    ),
+    "pgm": Method(P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
+    "vae": Method(DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False),
+}
+
+
+@final
+class Methods(Mapping[str, Method]):
+    """All methods by name: Sfumato's own, then those of installed packages, which are loaded when they are asked for.
+
+    To go through all of them skips one that cannot be loaded, with a `PluginWarning`; to ask for it is a ConfigError.
+    """
+
+    def __getitem__(self, name: str) -> Method:
+        plugin = find("method", name, OWN)
+        return OWN[name] if plugin is None else _loaded(plugin)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from OWN
+        for name in names("method", OWN):
+            try:
+                self[name]
+            except ConfigError as error:
+                warnings.warn(f"The method {name!r} is left out. {error}", PluginWarning, stacklevel=2)
+            else:
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+METHODS: Mapping[str, Method] = Methods()
+
+
+def _loaded(plugin: Plugin) -> Method:
+    """Return the method of an entry point, which names a synthesizer's class."""
+    found = plugin.load()
+    if not (isinstance(found, type) and issubclass(found, Synthesizer) and is_dataclass(found)):
+        raise plugin.wrong("a dataclass that is a sfumato.plugins.Synthesizer")
+    if found.__dict__.get("method") != plugin.name:
+        raise plugin.wrong(f"a synthesizer whose `method` is {plugin.name!r}")
+    about = (found.__doc__ or "").strip().partition("\n\n")[0]
+    return Method(found, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
+
+
+def find_method(method: str) -> Method:
+    """Return a method by its name.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
+    return METHODS[method]
+
+
+def make_synthesizer(
+    method: str, epsilon: float | None, delta: float | None, settings: Mapping[str, Any] | None = None
+) -> Synthesizer:
+    """Return the synthesizer of a method.
+
+    Args:
+        method: its name.
+        epsilon: ε; None for a method without noise.
+        delta: δ, or None for the default.
+        settings: arguments of its class.
+
+    Raises:
+        ConfigError: no such method, a setting outside its domain, or an ε too many or too few.
+    """
+    chosen = find_method(method)
+    if chosen.private and epsilon is None:
+        raise ConfigError(f"Expected --epsilon for the method {method}, got none.")
+    if not chosen.private and epsilon is not None:
+        raise ConfigError(f"Expected no --epsilon for the method {method}, which has no noise, got {epsilon:g}.")
+    return chosen.make(epsilon=NonPrivate() if epsilon is None else epsilon, delta=delta, **(settings or {}))

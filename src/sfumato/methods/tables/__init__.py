@@ -1,0 +1,1 @@
+"""The tables of ConditionalGaussian: two releases, and a chain of softmaxes between them and the rows."""

@@ -1,0 +1,102 @@
+"""Counts of every column's cells at two resolutions, bought with one Gaussian release: runs by class, cells pooled.
+
+Proof: docs/proofs/class_cell_counts.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.mechanisms.statistics import Counts
+from sfumato.methods.marginals import TableLayout
+from sfumato.records.engine import Rows
+from sfumato.schema.grid import ColumnGrid
+
+MOST_RUNS = 32
+RUN_STEP, CELL_STEP = 27 / 32, 17 / 32
+"""What a record adds to a (class, run), and to a cell: 7 tenths of the squared norm, and 3. Exact in binary, as is the
+sum of their squares, so that norms are what they are said to be."""
+SQUARES = RUN_STEP**2 + CELL_STEP**2
+
+
+@dataclass(frozen=True)
+class TwoResolutionCounts(Counts):
+    """For every column, how many records lie in each (class, run of cells), and in each cell.
+
+    One record adds a = 27/32 to one (class, run) and b = 17/32 to one cell of each of the c columns, which has norm
+    √(c(a² + b²)). Two records are at most √2 times that apart, as no entry is negative; so are two units, whose norms
+    are as many times as large as they have records. One `Gaussian` event for all of it.
+
+    Value: a times all columns' tables (classes, runs) side by side, class after class, then b times all columns' cells,
+    one vector.
+    """
+
+    layout: TableLayout
+    name: str = "counts of runs by class, and of cells"
+
+    @property
+    def squares(self) -> float:
+        """c(a² + b²), of c columns."""
+        return len(self.layout.features) * SQUARES
+
+    @cached_property
+    def runs(self) -> tuple[np.ndarray, ...]:
+        """The run of each cell of each column."""
+        return tuple(public_runs(column) for column in self.layout.features)
+
+    @cached_property
+    def _widths(self) -> tuple[list[int], list[int]]:
+        return [int(runs[-1]) + 1 for runs in self.runs], [runs.size for runs in self.runs]
+
+    @property
+    def step(self) -> np.ndarray:
+        """What 1 is worth: a in a run, b in a cell."""
+        runs, cells = self._widths
+        return np.concatenate([np.full(self.layout.n_classes * sum(runs), RUN_STEP), np.full(sum(cells), CELL_STEP)])
+
+    def zero(self) -> np.ndarray:
+        """Return empty tables."""
+        return np.zeros(self.step.size)
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count some records."""
+        classes = self.layout.classes(rows)
+        widths, sizes = self._widths
+        width, place = sum(widths), self.layout.n_classes * sum(widths)
+        by_class = total[:place].reshape(-1, width)
+        start = 0
+        for column, runs, size in zip(self.layout.features, self.runs, sizes, strict=True):
+            cells = column.cells(rows[column.name])
+            n_runs = int(runs[-1]) + 1
+            flat = classes * n_runs + runs[cells]
+            counts = np.bincount(flat, minlength=self.layout.n_classes * n_runs)
+            by_class[:, start : start + n_runs] += counts.reshape(-1, n_runs)
+            total[place : place + size] += np.bincount(cells, minlength=size)
+            start, place = start + n_runs, place + size
+
+    def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return each column's counts (classes, runs) and (cells,) in records, without the weights."""
+        widths, sizes = self._widths
+        records = value / self.step
+        place = self.layout.n_classes * sum(widths)
+        by_class = np.split(records[:place].reshape(-1, sum(widths)), np.cumsum(widths)[:-1], axis=1)
+        return by_class, np.split(records[place:], np.cumsum(sizes)[:-1])
+
+
+def public_runs(column: ColumnGrid) -> np.ndarray:
+    """Return the run of each cell, shape (c,): even runs of numbers, 0, bounds and missing apart; labels one by one."""
+    if not column.numeric:
+        return np.arange(column.n_cells)
+    ordered = column.n_cells - column.kind.nullable
+    marks = np.arange(ordered) * min(MOST_RUNS, ordered) // ordered
+    starts = np.diff(marks, prepend=-1) > 0
+    alone = [] if column.zero is None else [column.zero[0]]
+    if column.ends:
+        alone += [0, ordered - 1]
+    for cell in alone:
+        starts[cell : cell + 2] = True
+    runs = np.cumsum(starts) - 1
+    return np.append(runs, runs[-1] + 1) if column.kind.nullable else runs

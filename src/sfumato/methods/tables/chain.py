@@ -1,0 +1,314 @@
+"""From two noisy releases to a table's chain of softmaxes: column after column, on rows simulated from those before.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from scipy import optimize
+
+from sfumato.maths.shrinkage import shrunk
+from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
+from sfumato.methods.tables.cross_moments import LEAST_VARIANCE, CrossMoments
+from sfumato.methods.tables.features import N_KINDS, SCORE, Features, hermite_coefficients
+from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn, predicted, probabilities
+
+_RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
+_CLASS_RELATED = 4.0  # of a class's, where the moment over all classes may say nothing
+_LINKED = 0.02  # squared moment between two features that makes one matter where the other does
+_MOST_RELATED, _MOST_TOGETHER = 300, 100  # features that a column is predicted by; where all columns share what is seen
+_MOST_TILT = 10.0  # of a column's shares by its score
+_FEWEST_ROWS = 20  # of a class, simulated
+_CLASS_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard a chain is fitted.
+
+    Attributes:
+        slack: noise deviations that each block of moments may be missed by.
+        rounds: most steps of a column's fit.
+        rows: that are simulated.
+        low_rank: whether what all columns share is kept before blocks are shrunk.
+        least_variance: of a moment, whatever its noise. Simulated rows are not the records: where their features cannot
+            have moments of so many columns exactly, weights would grow without end.
+    """
+
+    slack: float
+    rounds: int
+    rows: int
+    low_rank: bool
+    least_variance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShares:
+    """What the first release says of one column.
+
+    Attributes:
+        shares: P(cell), shape (c,).
+        counted: public run of each cell, shape (c,).
+        drawn: run of each cell in which it is drawn, shape (c,).
+        features: of these runs.
+        counts: noisy counts of public runs by class, shape (k, runs).
+        counts_std: of their noise.
+        ordered: number of runs that are drawn in order; 0 for labels.
+    """
+
+    shares: np.ndarray
+    counted: np.ndarray
+    drawn: np.ndarray
+    features: Features
+    counts: np.ndarray
+    counts_std: float
+    ordered: int
+
+    def pooled(self) -> np.ndarray:
+        """Return P(run), shape (r,)."""
+        return np.bincount(self.drawn, self.shares, len(self.features.values))
+
+    def vectors(self) -> np.ndarray:
+        """Return the entries of a record's vector for each cell, shape (c, q)."""
+        return (self.features.values * np.sqrt(self.features.weights))[self.drawn]
+
+    def moved(self, offsets: np.ndarray) -> ColumnShares:
+        """Return the same where features have these means, shape (q,), which are taken off them."""
+        scores = np.flatnonzero(self.features.kinds == SCORE)
+        if not scores.size or not offsets[scores[0]]:
+            return self
+        values = self.features.values[self.drawn, scores[0]]
+        inside = self.drawn < self.ordered
+        shares = self.shares.copy()
+        mean = float(offsets[scores[0]]) * shares.sum() / max(shares[inside].sum(), 1e-300)
+        shares[inside] = tilted(shares[inside], values[inside], mean)
+        features = replace(self.features, values=self.features.values - offsets)
+        return replace(self, shares=shares, features=features)
+
+    def hermite(self) -> np.ndarray | None:
+        """Return the Hermite coefficients of a number's features; None for labels."""
+        if not self.ordered:
+            return None
+        return hermite_coefficients(self.pooled(), self.features.values, self.ordered < len(self.features.values))
+
+
+def fit_table_chain(
+    columns: Sequence[ColumnShares],
+    class_counts: np.ndarray,
+    moments: CrossMoments,
+    effort: Effort,
+    rng: np.random.Generator,
+) -> SoftmaxChain:
+    """Fit column after column, each to rows simulated from those before it."""
+    k = class_counts.size
+    shares = class_counts / class_counts.sum()
+    ends = np.cumsum([column.features.size for column in columns])
+    blocks = [slice(int(e) - c.features.size, int(e)) for e, c in zip(ends, columns, strict=True)]
+    columns = [column.moved(moments.offsets[block]) for column, block in zip(columns, blocks, strict=True)]
+    if k == 1:
+        tables = [column.pooled()[None] for column in columns]
+    else:
+        tables = class_tables(_class_evidence(columns, moments), class_counts)
+    d = int(ends[-1])
+    classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, _CLASS_ROWS * k)))
+    features = np.zeros((classes.size, d), dtype=np.float32)
+    apart = len(moments.by_class) > 0
+    weights = np.zeros((k if apart else 1, d, d))
+    made: list[SoftmaxColumn | None] = [None] * len(columns)
+    order = drawing_order(moments.means, blocks)
+    known = np.zeros(d, dtype=bool)
+    for j in order:
+        column, block = columns[j], blocks[j]
+        kept = _kept(known, block, moments, _MOST_TOGETHER if effort.low_rank else _MOST_RELATED)
+        tilts, found = _fit_column(
+            column, tables[j], block, kept, moments, SimulatedRows(features, classes), effort, apart
+        )
+        for c in range(len(found)):
+            weights[c][block, kept] = found[c]
+        made[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
+        runs = made[j].choose(predicted(features[:, kept], classes, found), classes, rng)  # type: ignore[union-attr]
+        features[:, block] = column.features.values[runs]
+        known[block] = True
+    return SoftmaxChain(shares, tuple(c for c in made if c is not None), order, weights)
+
+
+def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:
+    """Return shares of the same sum, exponentially tilted so that the values have this mean, or the nearest there is.
+
+    Args:
+        shares: shape (c,), at least 0.
+        values: of each, shape (c,).
+        mean: Σ shares · values ÷ Σ shares.
+    """
+    seen = shares > 0
+    if not seen.any() or np.ptp(values[seen]) == 0:
+        return shares
+    logs = np.log(np.maximum(shares, 1e-300))
+
+    def law(t: float) -> np.ndarray:
+        powers = np.where(seen, logs + t * values, -np.inf)
+        made = np.exp(powers - powers.max())
+        return made / made.sum()
+
+    def error(t: float) -> float:
+        return float(law(t) @ values) - mean
+
+    if error(-_MOST_TILT) >= 0 or error(_MOST_TILT) <= 0:
+        return shares.sum() * law(_MOST_TILT if mean > 0 else -_MOST_TILT)
+    return shares.sum() * law(float(optimize.brentq(error, -_MOST_TILT, _MOST_TILT)))  # type: ignore[arg-type]
+
+
+def _rounded(counts: np.ndarray) -> np.ndarray:
+    return np.maximum(np.rint(counts), _FEWEST_ROWS).astype(np.int64)
+
+
+def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> list[ClassEvidence]:
+    """Return what was released of every column by class."""
+    ends = np.cumsum([0, *(column.features.size for column in columns)])
+    made = []
+    for column, (start, stop) in zip(columns, pairwise(ends), strict=True):
+        counts, counts_std, counted = column.counts, column.counts_std, column.counted
+        if not column.ordered:
+            # of labels, groups are what is drawn: there may be far fewer of them
+            counted, sizes = column.drawn, np.bincount(column.drawn)
+            counts = np.stack([np.bincount(counted, row, sizes.size) for row in counts])
+            counts_std = column.counts_std * float(np.sqrt(sizes.mean()))
+        evidence = ClassEvidence(
+            counts,
+            counts_std,
+            moments.class_means[:, start:stop],
+            moments.class_mean_variances[:, start:stop],
+            column.shares,
+            counted,
+            column.drawn,
+            column.features.values,
+            column.ordered,
+        )
+        made.append(evidence)
+    return made
+
+
+def drawing_order(means: np.ndarray, blocks: list[slice]) -> np.ndarray:
+    """Return the columns, each the one that depends most on those before it."""
+    starts = [block.start for block in blocks if block.stop > block.start]
+    places = np.array([j for j, block in enumerate(blocks) if block.stop > block.start], dtype=np.int64)
+    strength = np.zeros((len(blocks), len(blocks)))
+    if starts:
+        squares = np.add.reduceat(np.add.reduceat(means**2, starts, axis=0), starts, axis=1)
+        strength[np.ix_(places, places)] = squares
+    left = list(range(len(blocks)))
+    order = [int(np.argmax(strength.sum(axis=0)))]
+    left.remove(order[0])
+    bound = strength[order[0]].copy()
+    while left:
+        following = max(left, key=lambda j: bound[j])
+        order.append(following)
+        left.remove(following)
+        bound += strength[following]
+    return np.array(order, dtype=np.int64)
+
+
+def _kept(known: np.ndarray, block: slice, moments: CrossMoments, most: int) -> np.ndarray:
+    """Return the earlier features that may say something of a column, or of those that do."""
+    means, variances = moments.means[block], moments.variances[block]
+    related = known & (means**2 > _RELATED * np.maximum(variances, 1e-9)).any(axis=0)
+    if len(moments.by_class):
+        squares = (moments.by_class[:, block] - means) ** 2
+        heard = squares > _CLASS_RELATED * np.maximum(moments.class_variances[:, block], 1e-9)
+        related |= known & heard.any(axis=(0, 1))
+    linked = known & ((moments.means[related] ** 2) > _LINKED).any(axis=0)
+    kept = np.flatnonzero(related | linked)
+    if kept.size > most:
+        strength = (means[:, kept] ** 2).max(axis=0)
+        kept = np.sort(kept[np.argsort(-strength, kind="stable")[:most]])
+    return kept
+
+
+def _fit_column(
+    column: ColumnShares,
+    table: np.ndarray,
+    block: slice,
+    kept: np.ndarray,
+    moments: CrossMoments,
+    simulated: SimulatedRows,
+    effort: Effort,
+    apart: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return tilts, shape (k, r), and weights, shape (k or 1, q, m)."""
+    values = column.features.values
+    if not kept.size or not values.shape[1]:
+        tilts = np.log(np.maximum(table, 1e-9))
+        return tilts, np.zeros((1, values.shape[1], kept.size))
+    rows = SimulatedRows(np.ascontiguousarray(simulated.features[:, kept]), simulated.classes)
+    groups = np.unique(moments.groups[block][:, kept], return_inverse=True)[1].reshape(-1, kept.size)
+    spreads = np.maximum(moments.spreads[block][:, kept], effort.least_variance)
+    wanted = Moments(moments.means[block][:, kept], spreads, groups)
+    scores = np.flatnonzero(column.features.kinds == SCORE)
+    score = int(scores[0]) if scores.size else None
+    weights, tilts = fit_softmax(rows, wanted, values, table, slack=effort.slack, rounds=effort.rounds, score=score)
+    if not apart:
+        return tilts, weights[None]
+    return _fit_classes(weights, tilts, table, block, kept, moments, rows, values, groups, effort)
+
+
+def _fit_classes(
+    weights: np.ndarray,
+    tilts: np.ndarray,
+    table: np.ndarray,
+    block: slice,
+    kept: np.ndarray,
+    moments: CrossMoments,
+    rows: SimulatedRows,
+    values: np.ndarray,
+    groups: np.ndarray,
+    effort: Effort,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return tilts and weights of every class: those of all classes, and what a class's own moments add."""
+    k = len(table)
+    predictor = rows.features @ weights.T.astype(np.float32)
+    predicted = []
+    for c in range(k):
+        members = rows.classes == c
+        chances = probabilities(predictor[members], values, tilts[c : c + 1], np.zeros(members.sum(), dtype=np.int64))
+        predicted.append((chances @ values.astype(np.float32)).T @ rows.features[members] / max(members.sum(), 1))
+    predicted = np.array(predicted, dtype=np.float64)
+    observed = moments.by_class[:, block][:, :, kept]
+    variances = np.broadcast_to(moments.class_variances[:, block][:, :, kept], observed.shape)
+    deviations = np.zeros_like(observed)
+    spreads = np.zeros_like(observed)
+    kinds = moments.kinds[block][:, None] * N_KINDS + moments.kinds[kept]
+    ids = groups + (int(groups.max()) + 1) * np.arange(k)[:, None, None]
+    for kind in np.unique(kinds):
+        here = np.broadcast_to(kinds == kind, observed.shape)
+        deviations[here], spreads[here] = shrunk((observed - predicted)[here], variances[here], ids[here])
+    shares = np.bincount(rows.classes, minlength=k) / rows.classes.size
+    deviations -= np.einsum("k,kij->ij", shares, deviations)
+    spreads = np.maximum(spreads, LEAST_VARIANCE * variances)
+    found, new = np.tile(weights, (k, 1, 1)), tilts.copy()
+    for c in range(k):
+        if not (deviations[c] ** 2 > _RELATED * np.maximum(variances[c], 1e-9)).any():
+            continue
+        members = rows.classes == c
+        own = SimulatedRows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))
+        spread = np.maximum(spreads[c], effort.least_variance / shares[c])
+        wanted = Moments(predicted[c] + deviations[c], spread, groups)
+        added, own_tilts = fit_softmax(
+            own,
+            wanted,
+            values,
+            table[c : c + 1],
+            slack=effort.slack,
+            rounds=effort.rounds // 2,
+            score=None,
+            offset=predictor[members],
+            tilts=tilts[c : c + 1],
+        )
+        found[c] += added
+        new[c] = own_tilts[0]
+    return new, found

@@ -1,0 +1,360 @@
+"""Second moments of features from a noisy release: shrunk block by block, with what a Gaussian copula says as prior.
+
+Two numbers' moments of higher order are first what a Gaussian copula with the noisy correlation of their scores says
+they are, so that a near-copy is one; blocks of deviations from that are shrunk by empirical Bayes with the known noise.
+Where columns are so many that single entries drown, what all of them share (low rank) is kept before.
+Free: uses released values only.
+
+Two numbers that say much of each other: their moments are those of a law that the noisy ones could come from.
+
+Noise takes the moments of a near-copy out of what any law has, and a model fitted to such moments goes wrong. Here a
+pair is a Gaussian copula with its noisy correlation, from which a softmax moves as far as other moments stand above
+their noise. Without noise these are the released moments. Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
+from sfumato.maths.shrinkage import shrunk
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.tables.class_means import ClassMeans
+from sfumato.methods.tables.features import HERMITE_TERMS, N_KINDS, SCORE, Features
+from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.models.tables.softmax_chain import probabilities
+
+_ROWS = 1024
+_SLACK = 1.0  # noise deviations of each block that are left to the copula
+_ROUNDS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A numeric column.
+
+    Attributes:
+        shares: P(run), shape (r,).
+        values: features of its runs, shape (r, q).
+        score: place of the score among them.
+    """
+
+    shares: np.ndarray
+    values: np.ndarray
+    score: int
+
+
+def feasible_moments(
+    first: Number, second: Number, released: np.ndarray, variances: np.ndarray, groups: np.ndarray, correlation: float
+) -> np.ndarray:
+    """Return E[φ₁ φ₂ᵀ] of a law near the released moments, shape (q₁, q₂).
+
+    Args:
+        first: drawn given the second.
+        second: another column.
+        released: noisy moments, shape (q₁, q₂).
+        variances: of their noise, the same shape.
+        groups: block of each, whole numbers from 0.
+        correlation: of the scores.
+    """
+    ends = np.cumsum(second.shares / second.shares.sum())
+    runs = np.minimum(np.searchsorted(ends, (np.arange(_ROWS) + 0.5) / _ROWS), ends.size - 1)
+    features = second.values[runs].astype(np.float32)
+    classes = np.zeros(_ROWS, dtype=np.int64)
+    own, other = first.values[:, first.score], features[:, second.score]
+    explained = correlation**2
+    offset = np.zeros((_ROWS, first.values.shape[1]), dtype=np.float32)
+    offset[:, first.score] = correlation / (1 - explained) * other
+    table = first.shares[None] / first.shares.sum()
+    tilts = np.log(np.maximum(table, 1e-9)) - own**2 / 2 * explained / (1 - explained)
+    weights, tilts = fit_softmax(
+        SimulatedRows(features, classes),
+        Moments(released, variances, groups),
+        first.values,
+        table,
+        slack=_SLACK,
+        rounds=_ROUNDS,
+        score=None,
+        offset=offset,
+        tilts=tilts,
+    )
+    chances = probabilities(offset + features @ weights.T.astype(np.float32), first.values, tilts, classes)
+    return (chances.astype(np.float64) @ first.values).T @ features / _ROWS
+
+
+LEAST_VARIANCE = 0.05
+"""Noise that is left of an entry, at least, as a share of its noise."""
+_MOST_CORRELATION = 0.995
+_STRONG = 0.4  # correlation from which a pair's moments are made those of a law
+_MOST_STRONG = 2_000  # pairs: each takes some hundredths of a second
+_LEAST_KEPT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What the entries of a record's vector are.
+
+    Attributes:
+        roots: of their weights, shape (d,).
+        owner: column of each, shape (d,).
+        kinds: kind of feature of each, shape (d,).
+        hermite: per column, `hermite_coefficients`; None for labels.
+        values: per column, the features of its runs, shape (r, q).
+        shares: per column, P(run), shape (r,).
+    """
+
+    roots: np.ndarray
+    owner: np.ndarray
+    kinds: np.ndarray
+    hermite: tuple[np.ndarray | None, ...]
+    values: tuple[np.ndarray, ...]
+    shares: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(
+        cls, features: Sequence[Features], hermite: Sequence[np.ndarray | None], shares: Sequence[np.ndarray]
+    ) -> Entries:
+        """Lay out the features of columns."""
+        return cls(
+            np.sqrt(np.concatenate([f.weights for f in features])),
+            np.repeat(np.arange(len(features)), [f.size for f in features]),
+            np.concatenate([f.kinds for f in features]),
+            tuple(hermite),
+            tuple(f.values for f in features),
+            tuple(shares),
+        )
+
+    @property
+    def groups(self) -> np.ndarray:
+        """Block of each pair of entries: two columns and two kinds, shape (d, d)."""
+        pairs = self.owner[:, None] * len(self.hermite) + self.owner
+        return (pairs * N_KINDS + self.kinds[:, None]) * N_KINDS + self.kinds
+
+    @property
+    def scores(self) -> dict[int, int]:
+        """Place of the score of each column that has one."""
+        return {int(self.owner[place]): int(place) for place in np.flatnonzero(self.kinds == SCORE)}
+
+
+@dataclass(frozen=True, slots=True)
+class CrossMoments:
+    """E[φ φᵀ] of all features, these less their offsets.
+
+    Attributes:
+        offsets: E[φ], shape (d,): 0 by the first release, unless the second says that it was wrong.
+        noisy: as released, shape (d, d).
+        variances: of its noise, shape (d, d).
+        means: shrunk, shape (d, d).
+        spreads: variances of what noise is left, shape (d, d).
+        class_means: E[φ | class], as released, shape (k, d); (0, d) without a target.
+        class_mean_variances: of their noise, shape (k, d).
+        by_class: as released, shape (k, d, d); (0, d, d) where classes were not told apart.
+        class_variances: of their noise.
+        groups: block of each entry, shape (d, d).
+        kinds: of the features, shape (d,).
+    """
+
+    offsets: np.ndarray
+    noisy: np.ndarray
+    variances: np.ndarray
+    means: np.ndarray
+    spreads: np.ndarray
+    class_means: np.ndarray
+    class_mean_variances: np.ndarray
+    by_class: np.ndarray
+    class_variances: np.ndarray
+    groups: np.ndarray
+    kinds: np.ndarray
+
+
+def cross_moments(
+    noisy: Noisy,
+    weights: np.ndarray,
+    entries: Entries,
+    class_counts: np.ndarray,
+    class_weight: float,
+    *,
+    low_rank: bool,
+) -> CrossMoments:
+    """Return the moments of features.
+
+    Args:
+        noisy: the release of `TableMoments`: of features, and after them of an indicator for each class.
+        weights: its α, and β of each class.
+        entries: of the features.
+        class_counts: estimated, shape (k,).
+        class_weight: squared length of a class's indicator; 0 without a target.
+        low_rank: whether what all columns share is kept before blocks are shrunk.
+    """
+    d, n = entries.owner.size, class_counts.sum()
+    whole, variance = _pooled(noisy, weights)
+    pooled = whole[:d, :d]
+    scale = np.outer(entries.roots, entries.roots) * _kept(pooled, variance, entries, n)
+    across = entries.owner[:, None] != entries.owner
+    classes = ClassMeans.of(whole, variance, entries.roots, class_counts, class_weight)
+    offsets = classes.offsets(list(entries.scores.values()) if low_rank else [], class_counts)
+    classes = classes.centred(offsets, class_counts)
+    released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
+    variances = variance / n**2 / scale**2
+    prior = np.zeros_like(released)
+    if variance:
+        if low_rank:
+            together = shrink_spectrum(released * scale, noise_reach(np.sqrt(2 * variance) / n, d))
+            prior = np.where(across, together / scale, 0.0)
+            classes = classes.shifted_together(together, entries.roots)
+        prior = _copula_moments(prior if low_rank else released, entries, prior)
+    means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
+    if variance and not low_rank:
+        _set_strong_pairs(means, spreads, released, variances, entries)
+    by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
+    by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
+    if low_rank and len(by_class):
+        by_class = _low_rank_classes(by_class - means, class_variances * scale**2, scale, across) + means
+        class_variances = class_variances * LEAST_VARIANCE
+    left = np.maximum(spreads, LEAST_VARIANCE * variances)
+    return CrossMoments(
+        offsets,
+        released,
+        variances,
+        means,
+        left,
+        classes.means,
+        classes.variances,
+        by_class,
+        class_variances,
+        entries.groups,
+        entries.kinds,
+    )
+
+
+def _set_strong_pairs(
+    means: np.ndarray, spreads: np.ndarray, released: np.ndarray, variances: np.ndarray, entries: Entries
+) -> None:
+    """Put in the moments of pairs of numbers that say much of each other."""
+    scores = list(entries.scores.items())
+    ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
+    groups = entries.groups
+    strengths = np.abs(np.triu(means[np.ix_([p for _, p in scores], [p for _, p in scores])], 1))
+    strongest = np.argsort(-strengths, axis=None, kind="stable")[:_MOST_STRONG]
+    for a, b in zip(*np.unravel_index(strongest, strengths.shape), strict=True):
+        if strengths[a, b] >= _STRONG:
+            (i, place), (j, other) = scores[a], scores[b]
+            rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            first = Number(entries.shares[i], entries.values[i], int(place - ends[i]))
+            second = Number(entries.shares[j], entries.values[j], int(other - ends[j]))
+            blocks = np.unique(groups[rows, columns], return_inverse=True)[1].reshape(means[rows, columns].shape)
+            correlation = float(np.clip(means[place, other], -_MOST_CORRELATION, _MOST_CORRELATION))
+            found = feasible_moments(
+                first, second, released[rows, columns], variances[rows, columns], blocks, correlation
+            )
+            means[rows, columns], means[columns, rows] = found, found.T
+            spreads[rows, columns] = spreads[columns, rows] = 0.0
+
+
+def _by_class(
+    noisy: Noisy, weights: np.ndarray, class_counts: np.ndarray, scale: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the moments of each class and the variances of their noise, shapes (k, d, d), or (0, d, d)."""
+    d = len(scale)
+    if weights.size == 1:
+        return np.zeros((0, d, d)), np.zeros((0, d, d))
+    sizes = weights[1:] * class_counts
+    noise = noisy.noise_std / np.sqrt(2) / sizes
+    return noisy.value[1:, :d, :d] / sizes[:, None, None] / scale, noise[:, None, None] ** 2 / scale**2
+
+
+def _moments_of_offsets(offsets: np.ndarray, classes: ClassMeans) -> np.ndarray:
+    """Return what offsets o of features of class means m + o add to their moments: oo' + om' + mo', shape (k, d, d)."""
+    crossed = offsets[:, None] * classes.means[:, None, :]
+    return np.outer(offsets, offsets) + crossed + crossed.transpose(0, 2, 1)
+
+
+def _low_rank_classes(
+    deviations: np.ndarray, variances: np.ndarray, scale: np.ndarray, across: np.ndarray
+) -> np.ndarray:
+    """Return what of the classes' deviations stands above the edge of their noise's spectrum.
+
+    Args:
+        deviations: shape (k, d, d).
+        variances: of the noise of their products with `scale`: of a class, the same everywhere, shape (k, d, d).
+        scale: shape (d, d).
+        across: whether two entries are of two columns, shape (d, d).
+    """
+    kept = np.zeros_like(deviations)
+    for k, variance in enumerate(variances):
+        edge = noise_reach(float(np.sqrt(2 * variance[0, 0])), len(across))
+        inside = np.where(across, deviations[k] * scale, 0.0)
+        kept[k] = np.where(across, shrink_spectrum(inside, edge) / scale, 0.0)
+    return kept
+
+
+def _kept(pooled: np.ndarray, variance: float, entries: Entries, n: float) -> np.ndarray:
+    """Return which part of each product clipping has left, from the columns' own squares, shape (d, d).
+
+    Clipping weighs long records down; a column's squares have a known mean. Columns differ as far as noise shows.
+    """
+    columns = len(entries.hermite)
+    sizes = np.bincount(entries.owner, minlength=columns)
+    weights = np.maximum(np.bincount(entries.owner, entries.roots**2, columns), 1e-12)
+    own = np.bincount(entries.owner, np.diagonal(pooled), columns) / n / weights
+    noise = 2 * variance * sizes / (n * weights) ** 2
+    precision = weights**2 / np.maximum(sizes, 1)
+    together = float((own * precision).sum() / precision.sum())
+    seen = sizes > 0
+    shrink = shrinkage_weight(float(((own - together) ** 2)[seen].sum()), float(noise[seen].sum()))
+    kept = np.clip(together + shrink * (own - together), _LEAST_KEPT, 1.0)
+    roots = np.sqrt(kept)[entries.owner]
+    return np.outer(roots, roots)
+
+
+def _pooled(noisy: Noisy, weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the sum over all records from both ways it was released, and the noise variance off its diagonal."""
+    noise = noisy.noise_std / np.sqrt(2) / weights
+    pooled, variance = noisy.value[0] / weights[0], float(noise[0] ** 2)
+    if weights.size == 1:
+        return pooled, variance
+    summed, summed_variance = noisy.value[1:].sum(axis=0) / weights[1], float((noise[1:] ** 2).sum())
+    part = variance / (variance + summed_variance) if variance else 0.0
+    return (1 - part) * pooled + part * summed, (1 - part) ** 2 * variance + part**2 * summed_variance
+
+
+def _copula_moments(correlations: np.ndarray, entries: Entries, prior: np.ndarray) -> np.ndarray:
+    """Return the prior with what a Gaussian copula of these correlations says of two numbers' other moments."""
+    made = prior.copy()
+    powers = np.arange(1, HERMITE_TERMS + 1)
+    scores = list(entries.scores.items())
+    ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
+    for a, (i, place) in enumerate(scores):
+        for j, other in scores[a + 1 :]:
+            if ends[i + 1] - ends[i] == 1 == ends[j + 1] - ends[j]:
+                continue  # scores alone have no other moments
+            first, second = entries.hermite[i], entries.hermite[j]
+            if first is None or second is None:
+                continue
+            largest = first[place - ends[i], 0] * second[other - ends[j], 0]
+            rho = float(np.clip(correlations[place, other] / largest, -_MOST_CORRELATION, _MOST_CORRELATION))
+            block = (first * rho**powers) @ second.T
+            # a correlation that noise has taken beyond 1 is brought back; others are what they were released as
+            block[place - ends[i], other - ends[j]] = rho * largest
+            made[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
+            made[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = block.T
+    return made
+
+
+def _shrunk_pairs(
+    released: np.ndarray, variances: np.ndarray, prior: np.ndarray, across: np.ndarray, entries: Entries
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior means and variances: blocks of deviations from the prior, shrunk kind by kind."""
+    upper = np.triu(across)
+    kinds, groups = entries.kinds, entries.groups
+    codes = np.minimum(kinds[:, None], kinds) * N_KINDS + np.maximum(kinds[:, None], kinds)
+    means, spreads = np.zeros_like(released), np.zeros_like(released)
+    for code in np.unique(codes[upper]):
+        here = upper & (codes == code)
+        deviations, left = shrunk((released - prior)[here], variances[here], groups[here])
+        means[here], spreads[here] = prior[here] + deviations, left
+    # features have variance 1: what noise has taken beyond a copy's moment is brought back
+    return np.clip(means + means.T, -1.0, 1.0), spreads + spreads.T

@@ -1,0 +1,142 @@
+"""One column of a table as features: functions of its cells, orthonormal under its released shares.
+
+A number's first feature is its normal score, so that a monotone dependence is one number; then what a missing or a very
+frequent value says, then polynomials of its rank, which are bounded. Labels have an indicator each, the rarest first,
+what it says of rarer ones taken off. The weight of a feature is its part of a record's squared norm: noise in units of
+a feature is inverse to its root.
+
+Everything here is a function of released values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from sfumato.maths.gaussian import normal_scores
+
+SCORE, SHAPE, MARK, LABEL = range(4)
+"""Kinds of features: normal scores, polynomials, indicators of single numbers, and of labels."""
+
+N_KINDS = 4
+HERMITE_TERMS = 40
+ORDER_WEIGHTS = (0.6, 0.2, 0.12, 0.08, 0.06, 0.06, *[0.05] * 8)
+_HEAVY = 0.1  # a number of so much mass has an indicator
+_MOST_HEAVY = 2
+_LEAST_MASS = 1e-7
+_LEAST_WEIGHT = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a column's runs of cells say.
+
+    Attributes:
+        values: of each run, shape (r, q): mean 0, variance 1 and no correlation under the column's shares.
+        weights: squared length of each feature in a record's vector, shape (q,).
+        kinds: of the features, shape (q,).
+    """
+
+    values: np.ndarray
+    weights: np.ndarray
+    kinds: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of features q."""
+        return self.values.shape[1]
+
+
+def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
+    """Return the features of a column of labels whose groups have these shares."""
+    rare_first = np.argsort(shares, kind="stable")
+    indicators = np.eye(shares.size)[:, rare_first[:-1]]
+    masses = np.sort(shares)[:-1]
+    values, kept = _orthonormal(indicators, shares)
+    weights = weight * np.maximum(masses * (1 - masses), _LEAST_WEIGHT)[kept]
+    return Features(values, weights, np.full(kept.size, LABEL))
+
+
+def number_features(shares: np.ndarray, missing: bool, orders: int, weight: float = 1.0) -> Features:
+    """Return the features of a numeric column whose runs have these shares, the missing one last.
+
+    Args:
+        shares: of the runs, shape (r,).
+        missing: whether the last run is that of missing.
+        orders: of polynomials, at least 1, the score among them.
+        weight: of the column.
+    """
+    present = shares[:-1] if missing else shares
+    inside = present if present.sum() > 0 else np.ones_like(present)
+    scores = normal_scores(inside)
+    ends = np.cumsum(inside) / inside.sum()
+    ranks = 2 * (ends - inside / inside.sum() / 2) - 1
+    columns, weights, kinds = [], [], []
+    if missing:
+        columns.append(np.append(np.zeros(present.size), 1.0))
+        weights.append(max(shares[-1] * (1 - shares[-1]), _LEAST_WEIGHT))
+        kinds.append(MARK)
+    powers = [scores, *(special.eval_legendre(order, ranks) for order in range(2, orders + 1))]
+    parts = np.array(ORDER_WEIGHTS[:orders]) if orders > 1 else np.ones(1)
+    heavy = np.argsort(-present, kind="stable")[:_MOST_HEAVY]
+    heavy = [run for run in heavy if present[run] > _HEAVY] if orders > 2 and present.size > orders else []
+    for order, (power, part) in enumerate(zip(powers, parts, strict=True)):
+        columns.append(np.append(power, 0.0) if missing else power)
+        weights.append(part)
+        kinds.append(SHAPE if order else SCORE)
+        if order == 0:
+            for run in heavy:
+                columns.append(np.eye(shares.size)[run])
+                weights.append(max(0.5 * shares[run] * (1 - shares[run]), _LEAST_WEIGHT))
+                kinds.append(MARK)
+    values, kept = _orthonormal(np.array(columns).T, shares)
+    return Features(values, weight * np.array(weights)[kept], np.array(kinds)[kept])
+
+
+def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns made orthonormal under the shares, one after the other, and which of them were new."""
+    mass = np.maximum(shares, _LEAST_MASS)
+    mass = mass / mass.sum()
+    root = np.sqrt(mass)
+    basis = [root]
+    kept = []
+    for place, column in enumerate(columns.T):
+        vector = column * root
+        size = np.linalg.norm(vector - (vector @ root) * root)
+        for _ in range(2):
+            for other in basis:
+                vector = vector - (vector @ other) * other
+        norm = np.linalg.norm(vector)
+        if norm > 1e-4 * max(size, 1e-12) and norm > 1e-9:
+            basis.append(vector / norm)
+            kept.append(place)
+    values = np.array(basis[1:]).reshape(-1, mass.size).T / root[:, None]
+    return values, np.array(kept, dtype=np.int64)
+
+
+def hermite_coefficients(shares: np.ndarray, values: np.ndarray, missing: bool) -> np.ndarray:
+    """Return E[φ(Z) heₜ(Z)] for t = 1 … 40, shape (q, 40): Z standard normal, cut into runs of these shares.
+
+    With the coefficients A and B of two columns, the moments of a Gaussian copula of correlation ρ are Σ ρᵗ Aₜ Bₜᵀ.
+
+    Args:
+        shares: of the runs, shape (r,), the missing one last.
+        values: features of each run, shape (r, q); their mean over missing rows is left out.
+        missing: whether the last run is that of missing.
+
+    Reference: Mehler 1866. heₜ are the orthonormal Hermite polynomials.
+    """
+    present = np.maximum(shares[:-1] if missing else shares, _LEAST_MASS)
+    edges = special.ndtri(np.concatenate([[0.0], np.cumsum(present) / present.sum()])[1:-1])
+    edges = np.clip(edges, -8.0, 8.0)
+    density = np.exp(-(edges**2) / 2) / np.sqrt(2 * np.pi)
+    polynomials = [np.ones_like(edges), edges]
+    for t in range(1, HERMITE_TERMS):
+        polynomials.append((edges * polynomials[t] - np.sqrt(t) * polynomials[t - 1]) / np.sqrt(t + 1))
+    # the integral of heₜ·density from an edge is heₜ₋₁·density ÷ √t there
+    ends = np.array([polynomials[t - 1] * density / np.sqrt(t) for t in range(1, HERMITE_TERMS + 1)])
+    zeros = np.zeros((HERMITE_TERMS, 1))
+    inside = np.diff(np.concatenate([zeros, -ends, zeros], axis=1), axis=1)
+    return values[: present.size].T @ inside.T * present.sum() / shares.sum()

@@ -1,0 +1,342 @@
+"""The tables of ConditionalGaussian: two releases, and a chain of softmaxes between them and the sampler.
+
+    marginals                 a      → shares of cells and classes, runs and features of every column, the clip norm
+    second moments by class   1 − a  → what goes with what, pooled and by class
+
+Settings follow from public facts (the schema, the number of rows, the planned noise), or from what the first release
+says. Everything after the noise is a function of the releases.
+
+What a table of many columns takes, from public facts: what cannot be fitted is refused before a record is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special
+
+from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import SchemaError
+from sfumato.fitting.synthesizer import Fit, Fitted
+from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
+from sfumato.methods.tables.chain import Effort, fit_table_chain
+from sfumato.methods.tables.cross_moments import Entries, cross_moments
+from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.histograms import STANDS_OUT
+from sfumato.methods.tables.shares import Resolution, column_shares, released_counts
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.release.samplers import TableSoftmax
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
+
+MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
+
+
+def fits(n_matrices: int, dimension: int) -> bool:
+    """Whether second moments of that many matrices and entries of a record's vector fit into memory."""
+    return n_matrices * dimension**2 <= MOST_ENTRIES
+
+
+def require_fits(n_classes: int, dimension: int, n_cells: int, n_columns: int) -> None:
+    """Refuse a table that cannot be fitted even with the shortest vectors.
+
+    Args:
+        n_classes: of the target, or 1.
+        dimension: least number of entries of a record's vector.
+        n_cells: in which its columns are counted by class.
+        n_columns: of the table, but for the target.
+
+    Raises:
+        SchemaError: its second moments or its tables do not fit into memory.
+    """
+    if not fits(1, dimension):
+        raise SchemaError(
+            f"Expected at most {int(MOST_ENTRIES**0.5)} entries for the second moments, got {dimension} from "
+            f"{n_columns} columns: one for a number, one per level for labels, one more where a number may be missing. "
+            "Leave columns out (`kind: identifier`) or merge rare levels (`other`)."
+        )
+    if n_classes * n_cells > MOST_ENTRIES:
+        raise SchemaError(
+            f"Expected at most {MOST_ENTRIES // n_classes} cells in the columns' tables of {n_classes} classes, got "
+            f"{n_cells} from {n_columns} columns: up to 37 for a number, one per level for labels. Leave columns out "
+            "(`kind: identifier`), merge rare levels (`other`), name a target of fewer classes or none."
+        )
+
+
+MARGINALS, MOMENTS = "marginals", "second moments by class"
+RUN_COUNTS, CELL_COUNTS, POOLED = "counts of runs by class", "counts of cells", "second moments"
+_MOST_CLASSES = 1_000
+_FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
+_BOUND_SHARE = 0.05  # of the rows at a bound, which would be lost if noise hid them in a cell of their own
+_MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
+_MOST_ORDERS = 14
+_ORDERS = ((0.001, _MOST_ORDERS), (0.025, 6), (0.04, 3))  # of polynomials, by the noise of an entry where they pay
+_FAINT = 1e-4  # noise of an entry below which settings are those without noise
+_FEW_CLASSES, _CLASS_ENTRY_NOISE = 6, 0.2
+_BY_CLASS = ((0.02, 0.118), (0.2, 0.25))  # of the release, by the noise of an entry
+_TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
+_CLASS_WEIGHT = 0.5
+_CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
+_COUNTED_CELLS = 37  # of a number by class, at most
+_LEAST_NORM = 0.05  # a table of constants by its released marginals has vectors of norm 0
+_SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
+_MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
+_ROUNDS, _ROUNDS_WITHOUT_NOISE = 60, 200
+_SLACK = 0.5
+_LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
+_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """Public sizes that settings follow from."""
+
+    n_classes: int
+    n_features: int
+    n_level_cells: int  # that have a feature
+    unit_rows: int = 1
+    n_number_entries: int = 0  # at least: of scores, and of what tells missing numbers
+    n_levels: int = 0
+
+    @classmethod
+    def of(cls, schema: Schema, target: str | None, level_groups: int | None = None) -> TableFacts:
+        """Read them off a schema; levels beyond `level_groups` share a cell.
+
+        Raises:
+            SchemaError: the target has no classes, or too many, or a column holds sets.
+        """
+        released = schema.released
+        sets = [name for name in released if isinstance(schema.columns[name], ItemSet)]
+        if sets:
+            raise SchemaError(
+                f"Expected columns of labels, numbers or dates for the method gaussian, got sets of items in column "
+                f"{sets[0]!r}. Use the method independent-items for a column of sets alone, or declare it as "
+                "identifier to leave it out."
+            )
+        n_classes = 1
+        # a table of the target alone has nothing to condition on
+        if target is not None and len(released) > 1:
+            kind = schema.columns[target]
+            if not isinstance(kind, LevelKind):
+                target = None
+            else:
+                n_classes = n_levels(kind)
+        if n_classes > _MOST_CLASSES:
+            raise SchemaError(
+                f"Expected a target of at most {_MOST_CLASSES} classes, got {target!r} with {n_classes}. "
+                "Name another target, or none."
+            )
+        features = [schema.columns[name] for name in released if name != target or n_classes == 1]
+        levels = [n_levels(kind) for kind in features if isinstance(kind, LevelKind)]
+        cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
+        entries = sum(1 + getattr(kind, "nullable", False) for kind in features if not isinstance(kind, LevelKind))
+        unit_rows = 1 if schema.unit is None else schema.unit.max_rows
+        return cls(n_classes, len(features), cells, unit_rows, entries, sum(levels))
+
+    def dimension(self, orders: int) -> int:
+        """Return about how many entries a record's vector has: features, and an indicator for each class."""
+        numbers = self.n_number_entries * (orders + 2 * (orders > 1))
+        return self.n_level_cells + numbers + self.n_classes
+
+
+def table_stages(schema: Schema, target: str | None, *, marginal_share: float, level_groups: int) -> list[Stage]:
+    """Return the two stages, after what cannot be fitted has been refused."""
+    facts = TableFacts.of(schema, target, level_groups)
+    counted = facts.n_levels + _COUNTED_CELLS * facts.n_number_entries
+    require_fits(facts.n_classes, facts.dimension(1), counted, facts.n_features)
+    ratio = float(np.sqrt(2))
+    return [
+        Stage(
+            name=MARGINALS,
+            noise_multiplier=multiplier_for_share(marginal_share),
+            replace_distance=ratio,
+            measures="how many rows lie in each cell of each column, and per class in runs of cells",
+        ),
+        Stage(
+            name=MOMENTS,
+            noise_multiplier=multiplier_for_share(1 - marginal_share),
+            replace_distance=ratio,
+            measures="how the columns go together, over all rows and per class",
+        ),
+    ]
+
+
+def table_forecast(plan: Plan, schema: Schema, target: str | None, n_public: int) -> dict[str, str]:
+    """Say what the noise of each stage means at `n_public`, from public facts alone."""
+    facts = TableFacts.of(schema, target)
+    share = one_way_error(plan, schema, target, n_public)
+    joint = entry_noise(plan[MOMENTS].noise_multiplier, facts, n_public)
+    return {
+        MARGINALS: f"standard error of a 1-way share ±{share:.2g}",
+        MOMENTS: f"standard error of a correlation ±{joint:.2g}",
+    }
+
+
+def one_way_error(plan: Plan, schema: Schema, target: str | None, n_public: int) -> float:
+    """Return the noise of a label's share, from both counts of it."""
+    facts = TableFacts.of(schema, target)
+    noise_std = plan[MARGINALS].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES)
+    precision = RUN_STEP**2 / facts.n_classes + CELL_STEP**2
+    return float(noise_std / np.sqrt(precision) / n_public)
+
+
+def entry_noise(noise_multiplier: float, facts: TableFacts, n_public: int) -> float:
+    """Return about the noise of the mean product of two features of weight 1, from public facts."""
+    return float(1.5 * noise_multiplier * facts.unit_rows * facts.n_features / np.sqrt(2) / n_public)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How finely a table is modelled: by its noise alone, so that with less of it, more is seen."""
+
+    cells: int
+    ends: bool  # whether bounds have cells of their own: what is recorded as a bound would be seen there
+    entry: float
+    resolution: Resolution
+    by_class: float
+    effort: Effort
+
+    @classmethod
+    def of(cls, fit: Fit, facts: TableFacts, level_groups: int, simulated: int | None) -> Settings:
+        """Choose them from public facts and the planned noise; without noise, the finest."""
+        weights = {} if fit.target is None else {fit.target: _TARGET_WEIGHT}
+        plan = fit.plan
+        entry = 0.0
+        if not fit.noise.silent:
+            entry = entry_noise(plan[MOMENTS].noise_multiplier, facts, fit.n_public)
+        by_class = _by_class(facts, entry)
+        if entry < _FAINT:
+            resolution = _fitting(Resolution(_RUNS_WITHOUT_NOISE, _MOST_ORDERS, level_groups, weights), facts, by_class)
+            rows, least = simulated or _SIMULATED_WITHOUT_NOISE, _LEAST_VARIANCE / fit.n_public
+            effort = Effort(_SLACK, _ROUNDS_WITHOUT_NOISE, rows, low_rank=False, least_variance=least)
+            return cls(_CELLS_WITHOUT_NOISE, True, entry, resolution, by_class, effort)
+        counts_std = (
+            plan[MARGINALS].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
+        )
+        cells = int(np.clip(fit.n_public / counts_std, _FEWEST_CELLS, _MOST_CELLS))
+        orders = next((orders for noise, orders in _ORDERS if entry < noise), 1)
+        resolution = _fitting(Resolution(_MOST_RUNS, orders, level_groups, weights), facts, by_class)
+        rows = simulated or (_SIMULATED if facts.n_features <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY))
+        effort = Effort(_SLACK, _ROUNDS, rows, low_rank=resolution.orders == 1)
+        ends = bool(STANDS_OUT * counts_std <= _BOUND_SHARE * fit.n_public)
+        return cls(cells, ends, entry, resolution, by_class, effort)
+
+
+def _by_class(facts: TableFacts, entry: float) -> float:
+    """Return β², the part of the second release that tells classes apart."""
+    if not 1 < facts.n_classes <= _FEW_CLASSES or entry > _CLASS_ENTRY_NOISE:
+        return 0.0
+    if not fits(1 + facts.n_classes, facts.dimension(1)):
+        return 0.0
+    part = next(part for noise, part in _BY_CLASS if entry <= noise)
+    return part * facts.n_classes / (facts.n_classes - 1)
+
+
+def _class_weight(entry: float, facts: TableFacts) -> float:
+    """Return the squared length of a class's indicator: where columns are many, class means are what is left to see."""
+    return max(_CLASS_WEIGHT, _CLASS_SHARE * facts.n_features * min(1.0, entry / _MANY_COLUMNS_NOISE))
+
+
+def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Resolution:
+    """Return the resolution with as many orders as memory holds."""
+    matrices = 1 + facts.n_classes if by_class else 1
+    for _, orders in _ORDERS:
+        if orders <= resolution.orders and fits(matrices, facts.dimension(orders)):
+            return replace(resolution, orders=orders)
+    return replace(resolution, orders=1)
+
+
+def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> Fitted:
+    """Buy both releases and fit the chain."""
+    schema = fit.data.schema
+    facts = TableFacts.of(schema, fit.target, level_groups)
+    plan = fit.plan
+    settings = Settings.of(fit, facts, level_groups, simulated)
+    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, ends=settings.ends)
+    target = None if facts.n_classes == 1 else fit.target
+    layout = TableLayout(grid, None if target is None else schema.released.index(target))
+    counting = TwoResolutionCounts(layout)
+    counts = fit.measure(MARGINALS, counting)
+    class_counts = released_counts(counts, counting)
+    columns = column_shares(counts, counting, class_counts, settings.resolution)
+    shares = [column.shares for column in columns]
+    vectors = [column.vectors() for column in columns]
+    class_weight = 0.0
+    if target is not None or settings.effort.low_rank:  # one class of all rows tells where columns lie
+        class_weight = _class_weight(settings.entry, facts)
+        shares.append(class_counts / class_counts.sum())
+        vectors.append(np.sqrt(class_weight) * np.eye(facts.n_classes))
+    multiplier = 0.0 if fit.noise.silent else plan[MOMENTS].noise_multiplier * facts.unit_rows
+    clip_norm = clip_slack * clip_norm_of(vectors, shares, multiplier / fit.n_public)
+    moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class)
+    noisy = fit.measure(MOMENTS, moments)
+    entries = Entries.of(
+        [column.features for column in columns],
+        [column.hermite() for column in columns],
+        [column.pooled() for column in columns],
+    )
+    released = cross_moments(
+        noisy, moments.weights, entries, class_counts, class_weight, low_rank=settings.effort.low_rank
+    )
+    chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED))
+    return Fitted(
+        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "ends": settings.ends, "target": target},
+        parameters=chain.to_arrays(),
+        measurements=(*_count_measurements(counts, counting), *_moment_measurements(noisy, moments)),
+    )
+
+
+def _count_measurements(counts: Noisy, statistic: TwoResolutionCounts) -> tuple[tuple[str, Noisy], ...]:
+    """Return the first release in records: tables (classes, runs) side by side, and cells."""
+    by_class, cells = statistic.split(counts.value)
+    return (
+        (RUN_COUNTS, Noisy(np.concatenate(by_class, axis=1), counts.noise_std / RUN_STEP)),
+        (CELL_COUNTS, Noisy(np.concatenate(cells), counts.noise_std / CELL_STEP)),
+    )
+
+
+def _moment_measurements(noisy: Noisy, statistic: TableMoments) -> tuple[tuple[str, Noisy], ...]:
+    """Return the second release without its weights."""
+    pooled = Noisy(noisy.value[0] / statistic.weights[0], noisy.noise_std / statistic.weights[0], symmetric=True)
+    if statistic.weights.size == 1:
+        return ((POOLED, pooled),)
+    weight = statistic.weights[1]
+    return ((POOLED, pooled), (MOMENTS, Noisy(noisy.value[1:] / weight, noisy.noise_std / weight, symmetric=True)))
+
+
+_NORM_ROWS, _NORM_SEED = 4096, 7
+_TOGETHER = 0.3  # of a simulated column's score, what all columns share: norms spread wider than if they did not
+_NORMS_TRIED = 60
+_CLIPPED = 0.1  # error of a moment for each part of the squared norm that is clipped off, beside its noise
+
+
+def clip_norm_of(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise: float) -> float:
+    """Return the clip norm whose noise and bias together are least, for rows as the released shares make them.
+
+    Free: uses released shares only.
+
+    Args:
+        vectors: per column, the entries of each cell, shape (c, q).
+        shares: per column, P(cell), shape (c,).
+        noise: of a mean product, as a part of the squared clip norm; 0 for none.
+    """
+    rng = public_stream(_NORM_SEED)
+    common = np.sqrt(_TOGETHER) * rng.standard_normal(_NORM_ROWS)
+    squares = np.zeros(_NORM_ROWS)
+    for entries, share in zip(vectors, shares, strict=True):
+        ranks = special.ndtr(common + np.sqrt(1 - _TOGETHER) * rng.standard_normal(_NORM_ROWS)) * share.sum()
+        cells = np.minimum(np.searchsorted(np.cumsum(share), ranks, side="right"), share.size - 1)
+        squares += (entries[cells] ** 2).sum(axis=1)
+    mean = max(float(squares.mean()), _LEAST_NORM**2)
+    if not noise:
+        most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
+        return float(np.sqrt(max(most, _LEAST_NORM**2)))
+    tried = np.geomspace(0.7, 40.0, _NORMS_TRIED) * mean
+    costs = [noise * c / np.sqrt(2) + _CLIPPED * np.maximum(squares - c, 0.0).mean() / mean for c in tried]
+    return float(np.sqrt(tried[int(np.argmin(costs))]))

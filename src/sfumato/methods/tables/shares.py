@@ -1,0 +1,143 @@
+"""What the first release says of every column: shares of cells, runs in which it is drawn, features, class counts.
+
+Free: uses released values and public facts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.maths.gaussian import shrinkage_weight
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.chain import ColumnShares
+from sfumato.methods.tables.features import Features, level_features, number_features
+from sfumato.methods.tables.histograms import NoisyCounts, estimated_shares
+from sfumato.schema.grid import ColumnGrid
+
+_SPREAD = 0.006  # mass times squared span of a run, as a share of the column's variance
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """How finely columns are modelled.
+
+    Attributes:
+        most_runs: about the most runs of cells of a number.
+        orders: of polynomials, the normal score among them.
+        level_groups: most levels with a feature of their own.
+        weights: of columns that count for more than others.
+    """
+
+    most_runs: int
+    orders: int
+    level_groups: int
+    weights: Mapping[str, float]
+
+
+def released_counts(noisy: Noisy, statistic: TwoResolutionCounts) -> np.ndarray:
+    """Return the number of records of each class, shape (k,)."""
+    by_class, _ = statistic.split(noisy.value)
+    weights = np.array([1 / table.shape[1] for table in by_class])
+    counts = np.average([table.sum(axis=1) for table in by_class], axis=0, weights=weights)
+    std = noisy.noise_std / RUN_STEP / np.sqrt(weights.sum())
+    # a class below its own noise is kept, at a count that its noise could have hidden
+    return np.maximum(counts, max(1.0, std))
+
+
+def column_shares(
+    noisy: Noisy,
+    statistic: TwoResolutionCounts,
+    class_counts: np.ndarray,
+    resolution: Resolution,
+) -> list[ColumnShares]:
+    """Return what is known of each column."""
+    tables, cells = statistic.split(noisy.value)
+    features = statistic.layout.features
+    counts_std, cells_std = noisy.noise_std / RUN_STEP, noisy.noise_std / CELL_STEP
+    runs_std = counts_std * np.sqrt(class_counts.size)
+    cells = _drawn_together(cells, cells_std, features)
+    run_counts = _drawn_together([table.sum(axis=0) for table in tables], runs_std, features)
+    made = []
+    for j, (column, runs) in enumerate(zip(features, statistic.runs, strict=True)):
+        counts = NoisyCounts(cells[j], cells_std, run_counts[j], runs_std, runs)
+        shares = estimated_shares(counts, class_counts.sum(), *_on_curve(column))
+        drawn, found = _drawn(column, shares, resolution)
+        in_order = 0 if column.edges is None else len(found.values) - column.kind.nullable
+        made.append(ColumnShares(shares, runs, drawn, found, tables[j], counts_std, in_order))
+    return made
+
+
+def _drawn_together(counts: Sequence[np.ndarray], noise_std: float, columns: Sequence[ColumnGrid]) -> list[np.ndarray]:
+    """Return every column's counts, shrunk toward the mean of the columns of the same kind.
+
+    By the share of noise in all differences of the kind's columns: 178 readings of one instrument share their noise,
+    28 components with a shape each are left alone.
+    """
+    alike: dict[object, list[int]] = {}
+    for j, column in enumerate(columns):
+        alike.setdefault(column.kind, []).append(j)
+    made = list(counts)
+    for places in alike.values():
+        together = np.stack([counts[j] for j in places])
+        differences = together - together.mean(axis=0)
+        energy = (len(places) - 1) * together.shape[1] * noise_std**2
+        weight = shrinkage_weight(float((differences**2).sum()), energy)
+        for j, difference in zip(places, differences, strict=True):
+            made[j] = counts[j] - (1 - weight) * difference
+    return made
+
+
+def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:
+    """Return which cells lie on a smooth curve, and how many steps each holds."""
+    ordered = np.zeros(column.n_cells, dtype=bool)
+    widths = np.ones(column.n_cells)
+    if column.edges is not None:
+        n = len(column.edges) - 1
+        ordered[:n] = True
+        widths[:n] = np.diff(column.edges)
+        if column.zero is not None:
+            ordered[column.zero[0]] = False
+    return ordered, widths
+
+
+def _drawn(column: ColumnGrid, shares: np.ndarray, resolution: Resolution) -> tuple[np.ndarray, Features]:
+    """Return the run of each cell in which a column is drawn, and the features of the runs."""
+    weight, level_groups = resolution.weights.get(column.name, 1.0), resolution.level_groups
+    if column.edges is None:
+        groups = np.arange(column.n_cells)
+        if column.n_cells > level_groups:
+            rank = np.empty(column.n_cells, dtype=np.int64)
+            rank[np.argsort(-shares, kind="stable")] = np.arange(column.n_cells)
+            groups = np.minimum(rank, level_groups - 1)
+        return groups, level_features(np.bincount(groups, shares), weight)
+    n = len(column.edges) - 1
+    middles = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
+    runs = _runs(shares[:n], middles, resolution.most_runs)
+    missing = column.n_cells > n
+    if missing:
+        runs = np.append(runs, runs[-1] + 1)
+    return runs, number_features(np.bincount(runs, shares), missing, resolution.orders, weight)
+
+
+def _runs(shares: np.ndarray, middles: np.ndarray, most: int) -> np.ndarray:
+    """Cut ordered cells into runs of at most an even share, and of little of the column's spread."""
+    if shares.size <= most:
+        return np.arange(shares.size)
+    total = max(shares.sum(), 1e-300)
+    mean = shares @ middles / total
+    variance = max(shares @ (middles - mean) ** 2 / total, 1e-300)
+    runs = np.zeros(shares.size, dtype=np.int64)
+    run, mass, first = 0, 0.0, 0
+    for cell, share in enumerate(shares / total):
+        joined = mass + share
+        span = middles[cell] - middles[first]
+        full = joined > 1 / most or joined * span**2 > _SPREAD * variance
+        if full and cell > first:
+            run, mass, first = run + 1, 0.0, cell
+            joined = share
+        runs[cell], mass = run, joined
+    return runs

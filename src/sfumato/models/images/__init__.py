@@ -1,0 +1,1 @@
+"""Images as coefficients at a common pose, and their sampler."""

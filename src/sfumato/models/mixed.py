@@ -1,0 +1,284 @@
+"""A release that is a data set: noisy mixtures of records, features and soft labels, given back whole or in part.
+
+Rows of a table as vectors of a public bounded domain, and back, for methods that work on vectors.
+
+A level column is one-hot, its missing level included. A numeric column is its code in [0, 1], and in
+a nullable column an indicator of missing beside it, with 0 for the code. So every column's entries
+have norm at most 1, whatever is in the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+from scipy import ndimage
+
+from sfumato.columns.kinds import DateTime, Image, LevelKind, NumericKind, kind_name, level_labels, n_levels, tick_range
+from sfumato.errors import ConfigError, ReleaseError
+from sfumato.maths.arrays import require_array
+from sfumato.maths.streams import public_stream
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.schema.grid import TabularKind
+from sfumato.schema.schema import Schema
+
+_MISSING_ABOVE = 0.5
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """The entries of one column in a vector.
+
+    Attributes:
+        name: column name.
+        kind: its kind.
+        entries: where they are: one per level; or the code, then for a nullable column the
+            indicator of missing.
+    """
+
+    name: str
+    kind: TabularKind
+    entries: slice
+
+    @property
+    def norm_bound(self) -> float:
+        """Largest norm of these entries: 1, or 0 if the bounds leave only one value."""
+        constant = isinstance(self.kind, NumericKind) and _is_constant(self.kind)
+        return 0.0 if constant and not self.kind.nullable else 1.0
+
+    def encode(self, codes: np.ndarray, into: np.ndarray) -> None:
+        """Write the entries of n codes, float64, into zeros of shape (n, entries)."""
+        finite = np.isfinite(codes)
+        values = np.where(finite, codes, 0.0)
+        if isinstance(self.kind, LevelKind):
+            levels = np.clip(values, 0, into.shape[1] - 1).astype(np.int64)
+            members = np.flatnonzero(finite)
+            into[members, levels[members]] = 1.0
+            return
+        into[:, 0] = np.clip(values, 0.0, 0.0 if _is_constant(self.kind) else 1.0)
+        if self.kind.nullable:
+            into[:, 1] = np.isnan(codes)
+
+    def decode(self, vectors: np.ndarray) -> np.ndarray:
+        """Return n codes for entries of shape (n, entries), of any values."""
+        if isinstance(self.kind, LevelKind):
+            comparable = np.where(np.isnan(vectors), -np.inf, vectors)
+            return comparable.argmax(axis=1).astype(np.int32)
+        values = np.where(np.isnan(vectors[:, 0]), 0.0, vectors[:, 0])
+        codes = np.clip(values, 0.0, 0.0 if _is_constant(self.kind) else 1.0)
+        if self.kind.nullable:
+            codes[vectors[:, 1] > _MISSING_ABOVE] = np.nan
+        return codes
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TableEncoder:
+    """The map between coded rows and vectors; a function of the schema alone.
+
+    Attributes:
+        blocks: the entries of every released column, in schema order.
+
+    Example:
+        >>> from sfumato.columns import Boolean, Integer
+        >>> schema = Schema(columns={"member": Boolean(), "age": Integer(lower=0, upper=100)})
+        >>> encoder = TableEncoder.of(schema)
+        >>> encoder.encode({"member": np.array([1, 0]), "age": np.array([0.25, 1.0])})
+        array([[0.  , 1.  , 0.25],
+               [1.  , 0.  , 1.  ]])
+    """
+
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, schema: Schema) -> TableEncoder:
+        """Lay out the released columns of a schema.
+
+        Raises:
+            ConfigError: a column is an image.
+        """
+        blocks: list[Block] = []
+        start = 0
+        for name in schema.released:
+            kind = schema.columns[name]
+            if isinstance(kind, LevelKind):
+                width = n_levels(kind)
+            elif isinstance(kind, NumericKind):
+                width = 1 + kind.nullable
+            else:
+                raise ConfigError(
+                    "Expected columns of a table, "
+                    f"got {name!r} of kind {kind_name(kind)}. "
+                    "Declare it as identifier to leave it out."
+                )
+            blocks.append(Block(name=name, kind=kind, entries=slice(start, start + width)))
+            start += width
+        return cls(tuple(blocks))
+
+    @property
+    def dimension(self) -> int:
+        """Number of entries of a vector."""
+        return self.blocks[-1].entries.stop
+
+    @property
+    def norm_bound(self) -> float:
+        """Largest ℓ2 norm that `encode` can give a row."""
+        return float(np.sqrt(sum(block.norm_bound**2 for block in self.blocks)))
+
+    def encode(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return coded rows as vectors, shape (n, dimension), float64.
+
+        Privacy: none (pure function); vector i depends on row i alone, and its norm is at most
+        `norm_bound` for any codes. A code outside the domain is clamped; one that is not finite
+        gives zeros, but NaN in a nullable numeric column is a missing value.
+
+        Args:
+            rows: n codes per column, as `sfumato.columns.coding.code_column` gives them.
+
+        Raises:
+            ConfigError: a column is not there, or is not as long as the others.
+        """
+        lengths = {len(rows[block.name]) if block.name in rows else -1 for block in self.blocks}
+        if len(lengths) != 1 or -1 in lengths:
+            raise ConfigError("Expected codes of every released column, equally many of each.")
+        vectors = np.zeros((lengths.pop(), self.dimension))
+        for block in self.blocks:
+            codes = np.asarray(rows[block.name], dtype=np.float64)
+            block.encode(codes, vectors[:, block.entries])
+        return vectors
+
+    def decode(self, vectors: np.ndarray) -> dict[str, np.ndarray]:
+        """Return coded rows for vectors; the inverse of `encode`, and total.
+
+        The largest entry says the level, the first of equals; numbers are clamped to [0, 1], and
+        missing where their indicator is above ½. NaN counts as the smallest value.
+
+        Args:
+            vectors: shape (n, dimension), any floats.
+
+        Raises:
+            ConfigError: the shape is another.
+        """
+        vectors = np.asarray(vectors, dtype=np.float64)
+        if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
+            raise ConfigError(f"Expected vectors of shape (n, {self.dimension}), got {vectors.shape}.")
+        return {block.name: block.decode(vectors[:, block.entries]) for block in self.blocks}
+
+
+def _is_constant(kind: NumericKind) -> bool:
+    if isinstance(kind, DateTime):
+        first, last = tick_range(kind)
+        return first == last
+    return kind.lower == kind.upper
+
+
+_WIDEST_DENOISING = 100.0
+
+
+def mixture_columns(schema: Schema) -> list[str]:
+    """Return the names of a table of mixtures' columns, one per entry: `age`, `sex=f`, `grade missing`.
+
+    Raises:
+        ConfigError: two of them are the same.
+    """
+    names = [name for block in TableEncoder.of(schema).blocks for name in _entry_names(block)]
+    if len(set(names)) != len(names):
+        raise ConfigError("Expected columns and labels whose names COLUMN=LABEL differ. Rename a column.")
+    return names
+
+
+def _entry_names(block: Block) -> list[str]:
+    if not isinstance(block.kind, LevelKind):
+        return [block.name, f"{block.name} missing"][: 1 + block.kind.nullable]
+    names = [f"{block.name}={label}" for label in level_labels(block.kind)]
+    return [*names, f"{block.name} missing"][: n_levels(block.kind)]
+
+
+class MixtureSet:
+    """Mixtures in the encoder's coordinates, as they were released.
+
+    Of a table: a column per entry, in [0, 1] before mixing and noise; a number is its position between its bounds. Of
+    images: pixels as positions between the bounds, in their shape, and a vector of soft labels.
+
+    Parameters, of T mixtures: features (T, d_X), labels (T, d_Y), both float32.
+
+    Settings: target, whose entries are the labels (of a table; of images it is the label column); denoise, the standard
+    deviation in pixels of a Gaussian filter of images, 0 for none.
+    """
+
+    name = "mixtures"
+
+    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
+        self._features = require_array(parameters, "features", np.float32, (None, None))
+        self._labels = require_array(parameters, "labels", np.float32, (len(self._features), None))
+        self._schema, self._layout = schema, None
+        denoise = settings.get("denoise", 0.0)
+        if isinstance(denoise, bool) or not isinstance(denoise, int | float) or not 0 <= denoise <= _WIDEST_DENOISING:
+            raise ReleaseError(f"Expected denoise between 0 and {_WIDEST_DENOISING:g} in the release.")
+        self._denoise = float(denoise)
+        if any(isinstance(schema.columns[name], Image) for name in schema.released):
+            self._layout = ImageLayout.of(schema)
+            sizes = self._layout.dimension, self._layout.n_classes if self._layout.label else 0
+        else:
+            sizes = self._tabular(schema, settings.get("target"))
+        if (self._features.shape[1], self._labels.shape[1]) != sizes or not len(self._features):
+            raise ReleaseError("Expected mixtures of the schema's columns in the release.")
+
+    def _tabular(self, schema: Schema, target: object) -> tuple[int, int]:
+        if target is not None and target not in schema.released:
+            raise ReleaseError("Expected the release's target to be one of its columns.")
+        self._names = mixture_columns(schema)
+        encoder = TableEncoder.of(schema)
+        labels = [range(encoder.dimension)[b.entries] for b in encoder.blocks if b.name == target]
+        self._is_label = np.zeros(encoder.dimension, dtype=bool)
+        for entries in labels:
+            self._is_label[list(entries)] = True
+        return int((~self._is_label).sum()), int(self._is_label.sum())
+
+    @property
+    def n_mixtures(self) -> int:
+        """T, how many there are."""
+        return len(self._features)
+
+    @property
+    def width(self) -> int:
+        """Numbers of one mixture."""
+        return self._features.shape[1] + self._labels.shape[1]
+
+    def batches(self, n: int, seed: int, size: int) -> Iterator[pa.Table]:
+        """Yield n of the mixtures, in an order that the seed says, `size` at a time; the first do not depend on n.
+
+        Raises:
+            ConfigError: there are not so many.
+        """
+        if n > self.n_mixtures:
+            raise ConfigError(
+                f"Expected n of at most {self.n_mixtures}, got {n=}. This release is a data set of that many mixtures, "
+                "not a model: more cannot be drawn from it. Sample fewer, or fit with more n_mixtures."
+            )
+        order = public_stream(seed).permutation(self.n_mixtures)[:n]
+        return (self.table(order[start : start + size]) for start in range(0, max(n, 1), size))
+
+    def table(self, chosen: np.ndarray) -> pa.Table:
+        """Return the mixtures of these numbers, as `sample` shows them."""
+        features, labels = self._features[chosen], self._labels[chosen]
+        if self._layout is not None:
+            columns = {self._layout.image: self._pictures(features)}
+            if self._layout.label is not None:
+                columns[self._layout.label] = labels
+            return pa.table({n: pa.FixedShapeTensorArray.from_numpy_ndarray(c) for n, c in columns.items()})
+        entries = np.empty((len(chosen), len(self._names)), dtype=np.float32)
+        entries[:, ~self._is_label], entries[:, self._is_label] = features, labels
+        return pa.table({name: np.ascontiguousarray(entries[:, j]) for j, name in enumerate(self._names)})
+
+    def _pictures(self, features: np.ndarray) -> np.ndarray:
+        assert self._layout is not None
+        channels, height, width = self._layout.picture
+        pictures = features.reshape(len(features), channels, height, width)
+        if self._denoise:
+            pictures = ndimage.gaussian_filter(pictures, self._denoise, axes=(2, 3))
+        return self._layout.pixels(pictures)

@@ -1,0 +1,1 @@
+"""Gaussian mixtures and factor analysis: parameters, densities, samplers."""

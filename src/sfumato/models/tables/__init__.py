@@ -1,0 +1,1 @@
+"""Samplers of tables: chains of columns, and the same given the values of some."""

@@ -1,0 +1,219 @@
+"""A first schema for a human to edit: kinds guessed, facts read off the records.
+
+What is drafted is exact and therefore private. The draft says so at its top; a release is only as
+good as the public facts that replace it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+from pyarrow import types
+
+from sfumato.columns.cells import is_text
+from sfumato.columns.facts import EPOCH
+from sfumato.columns.kinds import (
+    MICROSECONDS,
+    Boolean,
+    Categorical,
+    ColumnKind,
+    Continuous,
+    DateTime,
+    Identifier,
+    Image,
+    Integer,
+)
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import DataError, SchemaError
+from sfumato.io.chunks import Source
+from sfumato.records.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
+from sfumato.schema.documents import yaml_text
+from sfumato.schema.schema import Schema, kind_to_dict
+
+_FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
+_LARGEST_WHOLE = 2**63 - 1
+_FEW_LABELS = 50  # text with at most so many values is a list of labels
+_SPARSEST = 4  # whole numbers of which fewer than one in so many are items are names, not places in a list
+_LOGICAL = ({"true", "false"}, {"TRUE", "FALSE"}, {"True", "False"})
+
+_HEADER = """\
+# A draft: edit it before any release.
+#
+# The kinds were guessed, and the bounds, categories and number of rows below were READ OFF THE
+# RECORDS. A guarantee of privacy holds only for public facts: replace every one by what is
+# publicly known (a code book, a questionnaire, the law, common sense), wider rather than
+# narrower, and do not publish this draft.
+
+"""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Draft:
+    """A drafted schema with the reason for each guess.
+
+    Attributes:
+        schema: the draft, valid as it stands.
+        notes: column name to one line for its reader.
+    """
+
+    schema: Schema
+    notes: Mapping[str, str]
+
+    def to_yaml(self) -> str:
+        """Return the draft as an annotated schema file."""
+        lines = [_HEADER]
+        if self.schema.rows is not None:
+            lines.append(f"rows: {self.schema.rows}  # counted; a round nominal size will do\n")
+        lines.append("columns:\n")
+        for name, kind in self.schema.columns.items():
+            entry = yaml_text({name: kind_to_dict(kind)})
+            lines.append(f"  # {self.notes[name]}\n")
+            lines.extend(f"  {line}\n" for line in entry.splitlines())
+        return "".join(lines)
+
+
+def draft_schema(source: Source) -> Draft:
+    """Draft a schema in one pass over a source, in memory bounded by a chunk.
+
+    Privacy: none. The draft holds exact facts about the records, for the data holder's own eyes.
+
+    Raises:
+        DataError: the source cannot be read, or there is nothing in it to describe.
+    """
+    surveys = survey_columns(source.measured())
+    guesses = {name: _guess(survey) for name, survey in surveys.items()}
+    rows = max((survey.n_cells for survey in surveys.values()), default=0)
+    schema = None
+    try:
+        columns = {name: kind for name, (kind, _) in guesses.items()}
+        schema = Schema(columns=columns, rows=rows or None)
+    except SchemaError:
+        pass
+    if schema is None:
+        raise DataError(
+            f"Expected a column of {source.label} that can be described, got none. Write its schema by hand."
+        )
+    return Draft(schema, {name: note for name, (_, note) in guesses.items()})
+
+
+def _guess(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    """Return a kind for a column, and a line on why."""
+    try:
+        kind, note = _guess_kind(survey)
+    except (SchemaError, OverflowError):
+        kind, note = Identifier(), "no kind fits its values: not released"
+    return kind, note
+
+
+def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    storage = survey.storage
+    if isinstance(storage, pa.FixedShapeTensorType):
+        return _image(survey, storage)
+    if survey.items is not None and survey.items.n_values:
+        return _sets(survey.items, survey.longest)
+    if not survey.n_values or survey.items is not None:
+        return Identifier(), "no value seen: not released"
+    if _is_logical(survey):
+        return Boolean(nullable=survey.n_missing > 0), "two truth values"
+    if survey.is_number and survey.lowest is not None and survey.highest is not None:
+        return _number(survey, survey.lowest, survey.highest)
+    format, moments = next(iter(survey.dates.items()), (None, None))
+    if moments is not None:
+        return _datetime(survey, format, moments)
+    if survey.distinct is None and not is_text(storage):
+        return Identifier(), f"type {storage} is not modelled: not released"
+    return _labels(survey)
+
+
+def _image(survey: ColumnSurvey, storage: pa.FixedShapeTensorType) -> tuple[ColumnKind, str]:
+    dtype = str(storage.value_type.to_pandas_dtype().__name__)
+    lower, upper = 0.0, 255.0
+    if dtype != "uint8":
+        lower = min(0.0, survey.lowest or 0.0)
+        upper = max(1.0, survey.highest or 0.0)
+    shape = tuple(storage.shape)
+    return Image(shape=shape, dtype=dtype, lower=lower, upper=upper), "images: check the bounds"
+
+
+def _sets(items: ColumnSurvey, longest: int) -> tuple[ColumnKind, str]:
+    lowest, highest = items.lowest, items.highest
+    distinct = items.distinct
+    if items.is_number and items.is_whole and lowest is not None and highest is not None and lowest >= 0:
+        n_items = int(highest) + 1
+        if n_items <= ItemSet.MOST_ITEMS and (distinct is None or n_items <= _SPARSEST * len(distinct)):
+            note = "sets of the numbers 0 to n_items - 1: replace both by public facts; or list the items"
+            return ItemSet(n_items=n_items, max_length=longest), note
+    if distinct is None:
+        return Identifier(), f"sets of more than {MOST_DISTINCT} different items: not released; list those to keep"
+    labels = sorted(distinct, key=float) if items.is_number else sorted(distinct)
+    return ItemSet(items=tuple(labels), max_length=longest), (
+        "sets: replace by the full public list and a public length; `other: <item>` takes the rest"
+    )
+
+
+def _is_logical(survey: ColumnSurvey) -> bool:
+    storage = survey.storage
+    if types.is_dictionary(storage):
+        storage = storage.value_type
+    if types.is_boolean(storage):
+        return True
+    return survey.distinct is not None and survey.distinct in _LOGICAL
+
+
+def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[ColumnKind, str]:
+    nullable = survey.n_missing > 0
+    if not survey.is_whole:
+        resolution = None
+        if survey.decimals is not None:
+            resolution = float(f"1e-{survey.decimals}")
+        kind = Continuous(lower=lowest, upper=highest, resolution=resolution, nullable=nullable)
+        return kind, "numbers: replace the bounds; the resolution is that of the values seen"
+    distinct = survey.distinct
+    is_repeated = distinct is not None and survey.n_values >= 5 * len(distinct)
+    if distinct is not None and is_repeated and len(distinct) <= _FEW_NUMBERS:
+        labels = tuple(sorted(distinct, key=float))
+        note = "few whole numbers: codes; if they count something, write kind: integer"
+        return Categorical(categories=labels, nullable=nullable), note
+    if highest >= _LARGEST_WHOLE:  # what is larger is read as this
+        return (
+            Identifier(),
+            "whole numbers beyond 63 bits: not released; store them as text if they are codes",
+        )
+    kind = Integer(lower=int(lowest), upper=int(highest), nullable=nullable)
+    if distinct is not None and len(distinct) == survey.n_values > _FEW_LABELS:
+        return kind, "every value differs: if it names a record, write kind: identifier"
+    return kind, "whole numbers: replace the bounds"
+
+
+def _datetime(survey: ColumnSurvey, format: str | None, moments: Moments) -> tuple[ColumnKind, str]:
+    step = MICROSECONDS[moments.resolution]
+    lower, upper = (
+        (EPOCH + timedelta(microseconds=moment // step * step)).isoformat(" ")
+        for moment in (moments.earliest, moments.latest)
+    )
+    if moments.resolution == "day":
+        lower, upper = lower[:10], upper[:10]
+    kind = DateTime(
+        lower=lower,
+        upper=upper,
+        resolution=moments.resolution,
+        format=format,
+        nullable=survey.n_missing > 0,
+    )
+    others = [other for other in survey.dates if other not in (format, None)]
+    if others:
+        return kind, f"dates: replace the bounds; the format could also be {others[0]}"
+    return kind, "dates: replace the bounds"
+
+
+def _labels(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    distinct = survey.distinct
+    if distinct is None:
+        return Identifier(), f"more than {MOST_DISTINCT} different texts: not released"
+    if len(distinct) > _FEW_LABELS and len(distinct) > survey.n_values / 2:
+        return Identifier(), "most texts differ: not released"
+    kind = Categorical(categories=tuple(sorted(distinct)), nullable=survey.n_missing > 0)
+    return kind, "labels: replace by the full public list; `other: <label>` takes the rest"

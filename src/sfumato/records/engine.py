@@ -1,0 +1,259 @@
+"""One pass of a statistic over chunks of records: the only way from records to an exact value.
+
+A statistic is a sum over records of bounded contributions. `reduce` returns it as `Exact`, which shows nothing of
+itself; only a mechanism opens it, after charging the ledger. Contributions are whole numbers of public steps, so sums
+are exact: neither order nor chunks of the records change a bit of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, Protocol, TypedDict, TypeVar, final
+
+import numpy as np
+
+from sfumato.errors import ConfigError, require_positive
+
+Value = TypeVar("Value")
+
+_PART_FLOATS, _FEWEST_ROWS = 8 << 20, 512
+ROWS_AT_ONCE = 1 << 16
+"""Most rows that `reduce` hands to a statistic at once: sums of so many contributions are exact in float64."""
+
+Rows = Mapping[str, Any]
+"""Coded columns of some records, all of one length: numpy arrays, and `CodedSets` for sets of items."""
+
+
+class Bounded(Protocol):
+    """What one record may contribute, data units; replace_bound is at most 2·norm_bound."""
+
+    @property
+    def name(self) -> str:
+        """What is summed, for messages."""
+        ...
+
+    @property
+    def norm_bound(self) -> float:
+        """Largest ℓ2 norm of one record's contribution."""
+        ...
+
+    @property
+    def replace_bound(self) -> float:
+        """Largest ℓ2 distance between two records' contributions."""
+        ...
+
+
+class Statistic(Bounded, Protocol):
+    """A sum over records of bounded contributions.
+
+    A record adds whole numbers, each 1 worth `step`. Sums over 65,536 records stay below 2^53.
+    """
+
+    @property
+    def step(self) -> float | np.ndarray | None:
+        """What 1 is worth, data units: one number, or an array that broadcasts to the sum. Public.
+
+        None if records add floats in data units instead, whose sum is not exact.
+        """
+        ...
+
+    def zero(self) -> np.ndarray:
+        """Return the sum over no records, float64."""
+        ...
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add the contributions of some records, whole numbers, to `total`, in place. Total: no record raises."""
+        ...
+
+
+class TallyStatistic(Bounded, Protocol[Value]):
+    """Counts over records of what has no place in an array."""
+
+    def zero(self) -> Value:
+        """Return the counts over no records."""
+        ...
+
+    def add(self, total: Value, rows: Rows) -> None:
+        """Add the counts of some records to `total`, in place. Total: no record raises."""
+        ...
+
+
+class Records(Protocol):
+    """What `reduce` reads: coded records in chunks, with a public bound on the records of one unit."""
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        ...
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of coded columns."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class InParts:
+    """The same records in smaller chunks, for what makes wide vectors of them.
+
+    Attributes:
+        records: coded records in chunks.
+        width: floats that are made of one record at a time.
+    """
+
+    records: Records
+    width: int
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        return self.records.max_rows_per_unit
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield parts of chunks, of about 64 MiB of floats each."""
+        at_once = max(_FEWEST_ROWS, _PART_FLOATS // self.width)
+        for rows in self.records.coded():
+            yield from _pieces(rows, at_once)
+
+
+class Sealed(Generic[Value]):
+    """An exact value of the records. It shows nothing, cannot be pickled, and has one exit: a mechanism.
+
+    Attributes:
+        name: what it is.
+        norm_bound: largest ℓ2 norm of what one *unit* contributes to it.
+        replace_distance: largest ℓ2 distance between two units' contributions ÷ norm_bound.
+        step: what 1 is worth, if it is whole numbers; None if it is 64-bit floats, as sums of gradients are.
+    """
+
+    __slots__ = ("__value", "name", "norm_bound", "replace_distance", "step")
+
+    def __init__(
+        self,
+        value: Value,
+        *,
+        name: str,
+        norm_bound: float,
+        replace_distance: float,
+        step: float | np.ndarray | None = None,
+    ) -> None:
+        self.__value = value
+        self.step = step
+        self.name = name
+        self.norm_bound = require_positive(norm_bound=norm_bound)
+        self.replace_distance = require_positive(replace_distance=replace_distance)
+        if not 1 <= replace_distance <= 2:
+            # below 1, units of several records could be further apart than the bound for one record says
+            raise ConfigError(f"Expected replace_distance between 1 and 2, got {replace_distance=}.")
+
+    def whole_in_mechanism(self) -> Value:
+        """Hand the value as it was summed to a mechanism that has charged the ledger. Nothing else may call this."""
+        return self.__value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+    def __getstate__(self) -> NoReturn:
+        return self.__reduce__()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} is not picklable or copyable: exact values leave through a mechanism only.")
+
+    __array__ = None  # numpy must not look inside either
+
+
+@final
+class Exact(Sealed[np.ndarray]):
+    """An exact statistic of the records, an array: whole numbers (int64, modulo 2^64) of a step, or floats."""
+
+    __slots__ = ()
+
+    def open_in_mechanism(self) -> np.ndarray:
+        """Hand the exact value, data units, to a mechanism that has charged the ledger. Nothing else may call this."""
+        whole = self.whole_in_mechanism()
+        return whole if self.step is None else whole * self.step
+
+
+def reduce(statistic: Statistic, records: Records) -> Exact:
+    """Sum a statistic over all records, chunk by chunk.
+
+    A unit that owns up to m records contributes up to m times a record's norm, so the bounds are multiplied by m.
+
+    Args:
+        statistic: what to sum.
+        records: coded records.
+
+    Returns:
+        The exact sum, unprintable.
+    """
+    total = _Total(statistic)
+    _add_all(total.add, records)
+    return Exact(total.value, **_bounds(statistic, records), step=statistic.step)
+
+
+def tally(statistic: TallyStatistic[Value], records: Records) -> Sealed[Value]:
+    """Count over all records, chunk by chunk, into what is no array: words that nobody listed have no place in one.
+
+    Args:
+        statistic: what to count; a 1 is worth 1.
+        records: records in chunks.
+
+    Returns:
+        The exact counts, unprintable; bounds as of `reduce`.
+    """
+    total = statistic.zero()
+    _add_all(lambda rows: statistic.add(total, rows), records)
+    return Sealed(total, **_bounds(statistic, records), step=1.0)
+
+
+def _add_all(add: Callable[[Rows], None], records: Records) -> None:
+    # a warning of numpy's would say something of a record
+    with np.errstate(all="ignore"):
+        for rows in records.coded():
+            add(rows)
+
+
+class _Bounds(TypedDict):
+    name: str
+    norm_bound: float
+    replace_distance: float
+
+
+def _bounds(statistic: Bounded, records: Records) -> _Bounds:
+    return {
+        "name": statistic.name,
+        "norm_bound": statistic.norm_bound * records.max_rows_per_unit,
+        "replace_distance": statistic.replace_bound / statistic.norm_bound,
+    }
+
+
+class _Total:
+    """A sum of whole numbers modulo 2^64: exact within a piece of the rows, as floats, and over pieces, as int64."""
+
+    def __init__(self, statistic: Statistic) -> None:
+        self._statistic = statistic
+        empty = statistic.zero()
+        self._adds_up = statistic.step is None  # floats, as they are
+        self.value = empty if self._adds_up else np.zeros(empty.shape, dtype=np.int64)
+
+    def add(self, rows: Rows) -> None:
+        if self._adds_up:
+            self._statistic.add(self.value, rows)
+            return
+        for piece in _pieces(rows, ROWS_AT_ONCE):
+            found = self._statistic.zero()
+            self._statistic.add(found, piece)
+            into, flat = self.value.reshape(-1), found.reshape(-1)
+            for start in range(0, flat.size, ROWS_AT_ONCE):  # a part at a time: the array may be large
+                part = slice(start, start + ROWS_AT_ONCE)
+                into[part] += flat[part].astype(np.int64)
+
+
+def _pieces(rows: Rows, at_once: int) -> Iterator[Rows]:
+    n = len(next(iter(rows.values()))) if rows else 0
+    if n <= at_once:
+        yield rows
+        return
+    for start in range(0, n, at_once):
+        yield {name: column[start : start + at_once] for name, column in rows.items()}

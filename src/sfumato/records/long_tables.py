@@ -1,0 +1,256 @@
+"""Long tables of sets: one row per item, and a column that says whose item it is.
+
+All rows of one id are one record, wherever they lie, in the order of the table; rows without an id are left out. The
+rows of an id may be scattered over the whole file, so it is read several times, each time for a part of the ids, and
+only the items of these are in memory. How often follows from the size of the file; it changes the order of the
+records, on which nothing depends, and the time, which is outside the guarantee.
+
+Synthetic sets in the form the records came in: a list column, or a long table of one row per item.
+
+Cells that say whose a row is, as clean text or numbers.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns.cells import is_text, joined, plain, read_text, without_tokens
+from sfumato.columns.kinds import ColumnKind
+from sfumato.columns.set_codes import list_parts, plain_list_type
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import SchemaError
+from sfumato.io.baskets import N_ITEMS
+from sfumato.io.chunks import Chunk, Column, Source
+from sfumato.schema.schema import Schema
+
+
+def unit_names(cells: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """Return unit cells as valid text or as numbers; whatever a cell holds, it can be read as a Python value."""
+    cells = plain(cells)
+    if isinstance(cells, pa.DictionaryArray):
+        return unit_names(cells.dictionary_decode(), missing)
+    if is_text(cells.type):
+        return without_tokens(read_text(cells), missing)
+    if pa.types.is_date32(cells.type) or pa.types.is_time32(cells.type):
+        cells = cells.cast(pa.int32())
+    return cells.cast(pa.int64()) if pa.types.is_temporal(cells.type) else cells
+
+
+_PART_BYTES = 1 << 26  # of a file; its cells take several times that in memory
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class LongSource(Source):
+    """The sets of a long table; its storage says that the column of items holds lists.
+
+    Attributes:
+        rows: the table itself.
+        id_column: whose item a row holds.
+        item_column: the item.
+        missing: text that stands for no id.
+        parts: how often the table is read, each time for other ids.
+    """
+
+    rows: Source
+    id_column: str
+    item_column: str
+    missing: tuple[str, ...]
+    parts: int = 1
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        for part in range(self.parts):
+            yield from self._sets(part, columns)
+
+    def _sets(self, part: int, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        """Yield the sets of the ids of one part."""
+        ids, items = self._part(part)
+        owners, rank = _first_seen(ids)
+        order = np.argsort(owners, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=rank.size))])
+        values = items.take(pa.array(order)) if order.size else items
+        for start in range(0, rank.size, self.chunk_rows):
+            stop = min(start + self.chunk_rows, rank.size)
+            low, high = offsets[start], offsets[stop]
+            lists = pa.LargeListArray.from_arrays(
+                pa.array(offsets[start : stop + 1] - low), values.slice(low, high - low)
+            )
+            cells: dict[str, Column] = {
+                self.id_column: pa.chunked_array([ids.take(pa.array(rank[start:stop]))]),
+                self.item_column: pa.chunked_array([lists]),
+            }
+            yield Chunk(columns={name: cells[name] for name in columns}, n_rows=stop - start)
+
+    def _part(self, part: int) -> tuple[pa.Array, pa.Array]:
+        """Return ids and items of the rows of one part, as clean names and as stored."""
+        ids: list[pa.Array] = []
+        items: list[pa.Array] = []
+        for chunk in self.rows.chunks([self.id_column, self.item_column]):
+            names = _names(chunk.columns[self.id_column], self.missing)
+            keep = names.is_valid()
+            if self.parts > 1:
+                keep = pc.and_(keep, pa.array(_parts_of(names, self.parts) == part))  # type: ignore[attr-defined]
+            ids.append(names.filter(keep))
+            items.append(joined(chunk.columns[self.item_column]).filter(keep))
+        if not ids:
+            return pa.array([], pa.string()), joined(pa.chunked_array([], self.rows.storage[self.item_column]))
+        return pa.concat_arrays(ids), pa.concat_arrays(items)
+
+
+def as_records(source: Source, schema: Schema) -> Source:
+    """Return the source of the records that a schema describes: its declared storage, and long tables as sets.
+
+    Raises:
+        SchemaError: the source cannot hold such columns.
+    """
+    source = source.under(schema.columns)
+    for name, kind in schema.columns.items():
+        if isinstance(kind, ItemSet) and kind.id is not None:
+            return _grouped(source, name, kind.id, schema)
+    return source
+
+
+def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Source:
+    if isinstance(source, LongSource) or not {name, id_column} <= source.storage.keys():
+        return source  # what is absent is named where columns are checked
+    _check_long(source.storage, name, id_column)
+    path = getattr(source, "path", None)
+    size = path.stat().st_size if isinstance(path, Path) else 0
+    storage = {**source.storage, name: plain_list_type(pa.list_(source.storage[name]))}
+    return LongSource(
+        label=source.label,
+        container=source.container,
+        storage=storage,
+        dtypes=source.dtypes,
+        keys=source.keys,
+        chunk_rows=source.chunk_rows,
+        rows=source,
+        id_column=id_column,
+        item_column=name,
+        missing=(*schema.missing, ""),
+        parts=1 + size // _PART_BYTES,
+    )
+
+
+def _check_long(storage: Mapping[str, pa.DataType], name: str, id_column: str) -> None:
+    for column, what in ((id_column, "names or numbers"), (name, "one item per row")):
+        if pa.types.is_nested(storage[column]) or isinstance(storage[column], pa.BaseExtensionType):
+            raise SchemaError(
+                f"Expected column {column!r} of a table with one row per item to hold {what}, got cells of type "
+                f"{storage[column]}. If a cell holds a whole set, leave out `id`."
+            )
+
+
+def _names(column: Column, missing: tuple[str, ...]) -> pa.Array:
+    """Return ids as clean text or numbers; what is no number, and no text, is null, and −0.0 is 0.0."""
+    names = unit_names(joined(column), missing)
+    if pa.types.is_floating(names.type):
+        numbers = names.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
+        return pa.array(numbers, from_pandas=True)
+    if pa.types.is_string(names.type):
+        return names.cast(pa.large_string())
+    return names
+
+
+def _first_seen(ids: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return which id each row has, counted in the order of their first rows, and the first row of each."""
+    places = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    _, first = np.unique(places, return_index=True)
+    return places, first
+
+
+def _parts_of(names: pa.Array, parts: int) -> np.ndarray:
+    """Return the part that each id is in, shape (n,)."""
+    coded = names.dictionary_encode()
+    of_name = [zlib.crc32(repr(name).encode("utf-8", "replace")) % parts for name in coded.dictionary.to_pylist()]
+    return np.array([*of_name, 0])[
+        coded.indices.fill_null(len(of_name)).to_numpy(zero_copy_only=False).astype(np.int64)
+    ]
+
+
+_FIRST_ID = 1
+_MOST_IDS = 2**31 - 1
+
+
+def as_written(table: pa.Table, schema: Schema, storage: Mapping[str, pa.DataType], start: int) -> pa.Table:
+    """Return decoded records as samples are written.
+
+    Sets of a long table become rows of a number and an item, so that an empty set has no row.
+
+    Args:
+        table: the released columns; sets as lists.
+        schema: of the release.
+        storage: types of the columns of samples; of sets, the type of the lists.
+        start: place of the first record among all of the sample.
+    """
+    for place, name in enumerate(table.column_names):
+        kind = schema.columns[name]
+        if not isinstance(kind, ItemSet):
+            continue
+        if kind.id is not None:
+            return _long(name, kind.id, table.column(name), storage[kind.id], start)
+        field = pa.field(name, table.schema.field(place).type, metadata={N_ITEMS: str(_n_items(kind))})
+        table = table.set_column(place, field, table.column(name))
+    return table
+
+
+def written_types(schema: Schema, storage: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """Return the types of the columns of samples, where `storage` has those of lists."""
+    return {name: kind.value_type if _is_long(schema.columns[name]) else kind for name, kind in storage.items()}
+
+
+def _is_long(kind: ColumnKind) -> bool:
+    return isinstance(kind, ItemSet) and kind.id is not None
+
+
+def _n_items(kind: ItemSet) -> int:
+    """Return how many columns the items need as a matrix: 1 more than the largest, where they are numbers."""
+    if kind.items is None:
+        return kind.size
+    labels = (*kind.items, *(() if kind.other is None else (kind.other,)))
+    return max((int(label) + 1 for label in labels if label.isdecimal()), default=0)
+
+
+def _long(name: str, id_column: str, column: pa.ChunkedArray, ids: pa.DataType, start: int) -> pa.Table:
+    lengths, items = list_parts(column.combine_chunks())
+    owners = np.repeat(np.arange(lengths.size) + start + _FIRST_ID, lengths)
+    return pa.table({id_column: number_ids(pa.array(owners), ids), name: items})
+
+
+def check_ids(storage: pa.DataType) -> None:
+    """Refuse a type of ids that cannot number the sets of a sample.
+
+    Raises:
+        SchemaError: names the type.
+    """
+    number_ids(pa.array([_MOST_IDS]), storage)
+
+
+def number_ids(numbers: pa.Array, storage: pa.DataType) -> pa.Array:
+    """Return whole numbers in a storage type of ids.
+
+    Raises:
+        SchemaError: the type holds no numbers.
+    """
+    values = storage.value_type if isinstance(storage, pa.DictionaryType) else storage
+    made = None
+    try:
+        text = pa.types.is_binary(values) or pa.types.is_large_binary(values)
+        made = numbers.cast(pa.string()).cast(values) if text else numbers.cast(values)
+        made = made.dictionary_encode().cast(storage) if isinstance(storage, pa.DictionaryType) else made
+    except pa.ArrowException:
+        made = None
+    if made is None:
+        raise SchemaError(
+            f"Expected an id column of numbers or text wide enough for the samples, got type {storage}. Store it as "
+            "text or 64-bit integers."
+        )
+    return made

@@ -1,0 +1,97 @@
+"""Records before their schema is known: every cell a number, a text, or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.cells import is_text, plain, read_text, total, without_tokens
+from sfumato.columns.levels import canonical_text, has_canonical_text
+from sfumato.columns.numbers import read_floats
+from sfumato.io.chunks import Chunk, Source, attempt
+from sfumato.records.engine import Rows
+from sfumato.records.private import PrivateData, UnitLimiter
+from sfumato.schema.open_schema import OpenKind, OpenSchema
+
+
+@final
+class OpenData:
+    """Records of a source as numbers and texts: of the open columns only, at most `max_rows` of each unit.
+
+    A column comes as float64, NaN where it holds no number (integer, continuous), or as objects: text, or None where it
+    is missing (all other kinds). What a cell becomes depends on that cell alone.
+
+    Args:
+        source: where the records lie.
+        schema: what is public of them.
+
+    Raises:
+        SchemaError: the source has not the columns of the schema.
+    """
+
+    def __init__(self, source: Source, schema: OpenSchema) -> None:
+        PrivateData(source, schema.nominal)
+        self._source, self._schema = source, schema
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        unit = self._schema.nominal.unit
+        return 1 if unit is None else unit.max_rows
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of the open columns; without any, of one released column, for counting records."""
+        nominal, unit = self._schema.nominal, self._schema.nominal.unit
+        names = list(self._schema.open) or [nominal.released[0]]
+        limiter = None if unit is None else UnitLimiter(unit.max_rows, (*nominal.missing, ""))
+        message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
+        for chunk in self._source.chunks([*names, *([] if unit is None else [unit.column])]):
+            yield attempt(lambda chunk=chunk: self._kept(chunk, names, limiter), message)
+
+    def _kept(self, chunk: Chunk, names: list[str], limiter: UnitLimiter | None) -> Rows:
+        nominal = self._schema.nominal
+        rows = {
+            name: _values_totally(self._schema.open.get(name, "categorical"), chunk.columns[name], nominal.missing)
+            for name in names
+        }
+        if limiter is None or nominal.unit is None:
+            return rows
+        keep = limiter.keep(chunk.columns[nominal.unit.column])
+        return {name: column[keep] for name, column in rows.items()}
+
+    def __repr__(self) -> str:
+        return f"OpenData({', '.join(self._schema.open)})"
+
+
+def numbers_of(texts: np.ndarray) -> np.ndarray:
+    """Return texts as float64, NaN where one is no number or None; total."""
+    return _total("continuous", pa.array(texts, pa.string()), ())
+
+
+def _values_totally(kind: OpenKind, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
+    chunks = [pa.array(column)] if isinstance(column, np.ndarray) else column.chunks
+    return np.concatenate([_total(kind, chunk, missing) for chunk in chunks])
+
+
+def _total(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    """Read cells; those that Arrow refuses are missing."""
+    none, dtype = (np.nan, np.float64) if kind in ("integer", "continuous") else (None, object)
+    return total(lambda part: _values(kind, part, missing), cells, lambda n: np.full(n, none, dtype=dtype))
+
+
+def _values(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    if kind in ("integer", "continuous"):
+        return read_floats(cells, missing)
+    cells = plain(cells)
+    if pa.types.is_dictionary(cells.type):
+        cells = plain(cells.dictionary_decode())
+    if is_text(cells.type):
+        text = without_tokens(read_text(cells), missing)
+    elif has_canonical_text(cells.type):
+        text = canonical_text(cells)
+    else:
+        text = pa.nulls(len(cells), pa.string())
+    return np.array(text.to_pylist(), dtype=object)

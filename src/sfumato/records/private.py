@@ -1,0 +1,215 @@
+"""A source seen through its schema: the records as the rest of Sfumato may read them."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.cells import joined
+from sfumato.columns.coding import check_storage, code_column
+from sfumato.columns.kinds import Image, Integer, LevelKind
+from sfumato.columns.set_codes import code_sets, is_set_storage, plain_list_type
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import PrivacyWarning, SchemaError
+from sfumato.io.arrays import images_of
+from sfumato.io.chunks import Chunk, Source, attempt
+from sfumato.records.engine import Records, Rows
+from sfumato.records.long_tables import as_records, check_ids, unit_names
+from sfumato.schema.schema import Schema
+
+
+class CodedRecords(Records, Protocol):
+    """What a recipe reads: records coded into the public domain of a schema."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        ...
+
+
+@final
+class PrivateData:
+    """Records of a source, coded into the public domain of a schema, at most `max_rows` of each unit.
+
+    Its repr shows the schema's column names and nothing of the records.
+
+    Args:
+        source: where the records lie.
+        schema: what is public about them.
+
+    Raises:
+        SchemaError: the schema names a column that the source does not have, or a value that the column's storage
+            type cannot hold. No record was read.
+    """
+
+    def __init__(self, source: Source, schema: Schema) -> None:
+        source = as_records(source, schema)
+        self._source = source
+        self._schema = schema
+        _check_columns(source, schema)
+        _warn_of_telling_types(source, schema)
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        return self._schema
+
+    @property
+    def storage(self) -> dict[str, pa.DataType]:
+        """Storage types of the columns that samples have, in schema order."""
+        types = {name: self._source.storage[name] for name in self._schema.written}
+        return {name: plain_list_type(kind) if is_set_storage(kind) else kind for name, kind in types.items()}
+
+    @property
+    def source(self) -> Source:
+        """The source; its metadata are public, its chunks are not."""
+        return self._source
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        return 1 if self._schema.unit is None else self._schema.unit.max_rows
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of coded columns: level codes, numbers in [0, 1] or NaN, images as stored, and `CodedSets`.
+
+        With a unit column, only the first `max_rows` records of each unit are kept: a rule that looks at one unit
+        alone. A record without a unit is left out.
+        """
+        unit = self._schema.unit
+        limiter = None if unit is None else UnitLimiter(unit.max_rows, (*self._schema.missing, ""))
+        columns = [*self._schema.released, *([] if unit is None else [unit.column])]
+        message = f"Cannot code the columns of {self._source.label}. Please report their types: a fit reads any cell."
+        for chunk in self._source.chunks(list(dict.fromkeys(columns))):
+            yield attempt(lambda chunk=chunk: self._kept(chunk, limiter), message)
+
+    def _kept(self, chunk: Chunk, limiter: UnitLimiter | None) -> dict[str, Any]:
+        rows, unit = self._code(chunk), self._schema.unit
+        if limiter is None or unit is None:
+            return rows
+        keep = limiter.keep(chunk.columns[unit.column])
+        return {name: column[keep] for name, column in rows.items()}
+
+    def _code(self, chunk: Chunk) -> dict[str, Any]:
+        rows: dict[str, Any] = {}
+        for name in self._schema.released:
+            kind, column = self._schema.columns[name], chunk.columns[name]
+            if isinstance(kind, Image):
+                rows[name] = images_of(column, kind.lower)
+            elif isinstance(kind, ItemSet):
+                rows[name] = code_sets(kind, _as_arrow(column), missing=self._schema.missing)
+            else:
+                rows[name] = code_column(kind, _as_arrow(column), missing=self._schema.missing)
+        return rows
+
+    def __repr__(self) -> str:
+        return f"PrivateData({', '.join(self._schema.released)})"
+
+
+def _as_arrow(column: pa.ChunkedArray | np.ndarray) -> pa.ChunkedArray | pa.Array:
+    return pa.array(column) if isinstance(column, np.ndarray) else column
+
+
+def _check_columns(source: Source, schema: Schema) -> None:
+    """Refuse a schema that does not describe the source, naming every column that does not fit."""
+    needed = [*schema.written, *([] if schema.unit is None else [schema.unit.column])]
+    absent = [name for name in needed if name not in source.storage]
+    if absent:
+        # a file's own names are not listed: without a header line, or with a stray quote in it, they are a record
+        similar = [name for name in source.names if _resembles(name, absent)]
+        hint = f"Did you mean {_listed(similar)}?" if similar else "Has the file a header line?"
+        raise SchemaError(
+            f"Expected {source.label} to have every column of the schema, got no column {_listed(absent)}. "
+            f"{hint} Is this the schema of another table?"
+        )
+    if not schema.released:
+        raise SchemaError("Expected a schema with at least one column to release, got none.")
+    if schema.unit is not None and pa.types.is_nested(source.storage[schema.unit.column]):
+        raise SchemaError(
+            f"Expected the unit column {schema.unit.column!r} to hold names or numbers, got cells of type "
+            f"{source.storage[schema.unit.column]}."
+        )
+    for name in schema.released:
+        kind, storage = schema.columns[name], source.storage[name]
+        if isinstance(kind, ItemSet) and kind.id is not None:
+            check_ids(source.storage[kind.id])
+        if isinstance(kind, Image):
+            _check_image(name, kind, storage)
+        else:
+            check_storage(name, kind, storage)
+
+
+def _warn_of_telling_types(source: Source, schema: Schema) -> None:
+    """Warn of a pandas float column of whole numbers: pandas makes it so when some cell is missing."""
+    if source.container != "pandas":
+        return
+    telling = [
+        name
+        for name in schema.released
+        if pa.types.is_floating(source.storage[name]) and isinstance(schema.columns[name], Integer | LevelKind)
+    ]
+    if telling:
+        warnings.warn(
+            f"Storage types are published. pandas stores whole numbers as floats when a cell is missing: if that is "
+            f"why {_listed(telling)} is float, convert it to Int64 in any case, or declare the type public.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def _check_image(name: str, kind: Image, storage: pa.DataType) -> None:
+    if not isinstance(storage, pa.FixedShapeTensorType):
+        raise SchemaError(f"Expected column {name!r} to hold images, got cells of type {storage}.")
+    if tuple(storage.shape) != kind.shape:
+        raise SchemaError(
+            f"Expected images of shape {list(kind.shape)} in column {name!r}, got shape {list(storage.shape)}. "
+            "Correct the schema's `shape`."
+        )
+    if pa.types.is_floating(storage.value_type) and not kind.dtype.startswith("float"):
+        raise SchemaError(
+            f"Expected images of whole numbers in column {name!r}, whose dtype is {kind.dtype}, got cells of type "
+            f"{storage.value_type}. Declare `dtype: float32` and the bounds of a pixel, such as `lower: 0, upper: 1`."
+        )
+
+
+def _resembles(name: str, absent: Sequence[str]) -> bool:
+    """Whether a name of the file is a misspelt name of the schema, hence no cell."""
+    words = [word.casefold() for word in absent]
+    return bool(difflib.get_close_matches(name.strip().casefold(), words, 1, 0.8))
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    text = ", ".join(repr(name) for name in names[:most])
+    return text if len(names) <= most else f"{text}, … ({len(names)} in all)"
+
+
+class UnitLimiter:
+    """Keeps the first `max_rows` records of every unit over all chunks; one small integer per unit in memory."""
+
+    def __init__(self, max_rows: int, missing: Sequence[str]) -> None:
+        self._max_rows = max_rows
+        self._missing = missing
+        self._seen: dict[object, int] = {}
+
+    def keep(self, column: pa.ChunkedArray | np.ndarray) -> np.ndarray:
+        """Return which records to keep, shape (n,)."""
+        coded = unit_names(joined(column), self._missing).dictionary_encode()
+        names = [None if name != name else name for name in coded.dictionary.to_pylist()]
+        # equal names of different bits, 0.0 and -0.0, are one unit
+        place = {name: i for i, name in reversed(list(enumerate(names)))}
+        same = np.array([place[name] for name in names] + [len(names)], dtype=np.int64)
+        known = np.array([name is not None for name in names] + [False])
+        units = same[coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)]
+        order = np.argsort(units, kind="stable")
+        rank = np.empty(units.size, dtype=np.int64)
+        rank[order] = np.arange(units.size) - np.searchsorted(units[order], units[order], side="left")
+        before = np.array([self._seen.get(name, 0) for name in names] + [0], dtype=np.int64)
+        counts = np.bincount(units, minlength=len(names) + 1)
+        for name, i in place.items():
+            self._seen[name] = self._seen.get(name, 0) + int(counts[i])
+        return known[units] & (before[units] + rank < self._max_rows)

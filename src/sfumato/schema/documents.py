@@ -1,0 +1,148 @@
+"""Reading and writing the YAML and JSON files that describe data.
+
+Plain values, no objects; a key may not appear twice; and YAML without its traps: `no` stays the
+text "no", an unquoted date stays text, and so does `010`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn
+
+import yaml
+
+from sfumato.errors import OutputError, SchemaError
+from sfumato.io.atomic import atomic_path, reason_of
+
+MAX_BYTES = 64 * 2**20
+
+_REPEATED = "a key given twice"
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def read_document(path: str | Path) -> Any:  # noqa: ANN401  a file holds any value
+    """Return the plain values of a `.json` file, or of a YAML file of any other name.
+
+    Raises:
+        SchemaError: the file is missing, too large, not text, or not well formed.
+    """
+    path = Path(path)
+    text = _read_text(path)
+    # The parser's own words are not shown: given a data file by mistake, they would quote it.
+    fault = "nesting too deep"
+    try:
+        if path.suffix.lower() == ".json":
+            return json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_no_constant)
+        return yaml.load(text, Loader=_PlainLoader)
+    except json.JSONDecodeError as error:
+        fault = f"a mistake at line {error.lineno}, column {error.colno}"
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        fault = f"{_REPEATED if error.problem == _REPEATED else 'a mistake'}{place}"
+    except _RepeatedKeyError:
+        fault = _REPEATED
+    except (yaml.YAMLError, ValueError, OverflowError):
+        fault = "a value that cannot be read"
+    except RecursionError:
+        pass
+    form = "JSON" if path.suffix.lower() == ".json" else "YAML"
+    raise SchemaError(f"Expected {path} to be well-formed {form}, got: {fault}. Correct the file.")
+
+
+def yaml_text(document: Any) -> str:  # noqa: ANN401
+    """Return plain values as YAML, keys in their own order."""
+    return yaml.dump(
+        document,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=100,
+        default_flow_style=None,
+    )
+
+
+def json_text(document: Any) -> str:  # noqa: ANN401
+    """Return plain values as JSON, keys in their own order."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_text(path: str | Path, text: str, *, overwrite: bool = False) -> None:
+    """Write a text file, whole or not at all.
+
+    Raises:
+        OutputError: the file exists and may not be replaced, or cannot be written.
+    """
+    path = Path(path)
+    with atomic_path(path, overwrite=overwrite) as partial:
+        failure = reason_of(lambda: _write(partial, text))
+        if failure:
+            raise OutputError(f"Cannot write {path}: {failure}.")
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _read_text(path: Path) -> str:
+    reason = ""
+    try:
+        if path.is_file() and path.stat().st_size > MAX_BYTES:
+            reason = f"more than {MAX_BYTES // 2**20} MiB"
+        else:
+            return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        reason = "text that is not UTF-8"
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or "no usable file name").lower()
+    raise SchemaError(f"Expected {path} to be a readable text file, got: {reason}. Check the path.")
+
+
+class _RepeatedKeyError(Exception):
+    """A JSON object has a key twice."""
+
+
+class _PlainLoader(_Loader):
+    """A safe loader that resolves only what JSON could have meant, and refuses repeated keys."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if (key.tag, key.value) in seen:
+                raise yaml.constructor.ConstructorError(None, None, _REPEATED, key.start_mark)
+            seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep=deep)
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789"),
+    (
+        "float",
+        r"^[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF|nan|NaN|NAN))$",
+        "-+.0123456789",
+    ),
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("merge", r"^(?:<<)$", "<"),
+):
+    _PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = dict(pairs)
+    if len(keys) < len(pairs):
+        raise _RepeatedKeyError
+    return keys
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)

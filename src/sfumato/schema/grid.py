@@ -1,0 +1,238 @@
+"""A public grid: every column of a table cut into cells, by its schema and a setting alone.
+
+A level column has one cell per level. A numeric column has cells of equal width in steps of its resolution, a cell of
+its own for the value 0 if 0 is within the bounds (amounts are often exactly 0), and a last cell for missing. A column
+whose bounds hold 0 between them may instead have cells that widen away from 0: bounds on such a column are often wide.
+The bounds may have cells of their own too: what lies beyond them is often recorded as the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.columns.facts import as_fraction
+from sfumato.columns.kinds import (
+    Boolean,
+    Categorical,
+    Continuous,
+    DateTime,
+    Integer,
+    NumericKind,
+    Ordinal,
+    kind_name,
+    n_levels,
+    tick_range,
+)
+from sfumato.errors import ConfigError, require_integer
+from sfumato.schema.schema import Schema
+
+TabularKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous | DateTime
+
+MOST_NUMERIC_CELLS = 4096
+
+_CONTINUUM = 2**40  # steps of a continuous column that declares no resolution
+_LINEAR_SHARE = 100  # cells that widen away from 0 are about equally wide within bound ÷ this of it
+_MOST_STEPS = 2**51  # a code times this many steps still rounds to the right one in float64
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a numeric kind's resolution, 0 to `last`: step = code · scale − offset.
+
+    Attributes:
+        last: the last step, at most 2^51; a finer resolution is coarsened.
+        scale: steps between the bounds; more than `last` if the bounds are no multiples of the resolution.
+        offset: steps from the lower bound to step 0, in [0, 1).
+    """
+
+    last: int
+    scale: float
+    offset: float
+
+    @classmethod
+    def of(cls, kind: NumericKind) -> Steps:
+        """Read the steps off a kind."""
+        if isinstance(kind, Integer):
+            last = kind.upper - kind.lower
+        elif isinstance(kind, DateTime):
+            first, end = tick_range(kind)
+            last = end - first
+        elif kind.resolution is None or kind.lower == kind.upper:
+            last = _CONTINUUM if kind.upper > kind.lower else 0
+        else:
+            resolution = as_fraction(kind.resolution)
+            lower, upper = as_fraction(kind.lower) / resolution, as_fraction(kind.upper) / resolution
+            first = math.ceil(lower)
+            last = math.floor(upper) - first
+            if last <= _MOST_STEPS:
+                return cls(last, float(upper - lower), float(first - lower))
+        last = min(last, _MOST_STEPS)
+        return cls(last, float(last), 0.0)
+
+    def at(self, codes: np.ndarray) -> np.ndarray:
+        """Return the step nearest to each code in [0, 1], int64."""
+        return np.clip(np.rint(codes * self.scale - self.offset), 0, self.last).astype(np.int64)
+
+    def codes(self, steps: np.ndarray) -> np.ndarray:
+        """Return the code of each step."""
+        return np.minimum((steps + self.offset) / (self.scale or 1.0), 1.0)
+
+
+def _zero_code(kind: NumericKind) -> float | None:
+    """Return the code of the value 0, or None if 0 is not within the bounds (a date has none)."""
+    if isinstance(kind, DateTime) or not kind.lower <= 0 <= kind.upper or kind.lower == kind.upper:
+        return None
+    return (0.0 - kind.lower) / float(kind.upper - kind.lower)
+
+
+def _widening_edges(steps: Steps, zero: float, most: int) -> np.ndarray:
+    """Return edges at equal steps of asinh(value ÷ scale), the scale a hundredth of the farther bound."""
+    scale = max(zero, 1 - zero) / _LINEAR_SHARE
+    places = np.linspace(np.arcsinh(-zero / scale), np.arcsinh((1 - zero) / scale), most + 1)[1:-1]
+    inner = steps.at(zero + scale * np.sinh(places))
+    return np.unique(np.concatenate([[0], inner, [steps.last + 1]]))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnGrid:
+    """The cells of one column.
+
+    Attributes:
+        name: column name.
+        kind: its kind.
+        n_cells: number of cells, the missing one included; the missing cell of a nullable column is the last.
+        edges: for a numeric column, the first step of every cell and one past the last, shape (cells + 1,).
+        steps: for a numeric column, its steps.
+        zero: for a numeric column that holds 0, the cell of 0 and its code.
+        ends: whether the first and the last step are cells of their own among wider ones.
+    """
+
+    name: str
+    kind: TabularKind
+    n_cells: int
+    edges: np.ndarray | None = None
+    steps: Steps | None = None
+    zero: tuple[int, float] | None = None
+    ends: bool = False
+
+    @classmethod
+    def numbers(
+        cls,
+        name: str,
+        kind: NumericKind,
+        most: int,
+        *,
+        widening: bool = False,
+        from_zero: bool = False,
+        ends: bool = False,
+    ) -> ColumnGrid:
+        """Cut a numeric column into at most `most` cells, and those of 0, of missing and, with `ends`, of the bounds.
+
+        Cells are of equal width; with `widening`, those of a column with 0 between its bounds widen away from 0, with
+        `from_zero` those of a column with 0 as a bound too.
+        """
+        steps, code = Steps.of(kind), _zero_code(kind)
+        width = -(-(steps.last + 1) // most)
+        edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
+        inside = code is not None and (0 < code < 1 or from_zero)
+        if widening and width > 1 and inside and code is not None:
+            edges = _widening_edges(steps, code, most)
+        ends = ends and width > 1
+        if ends:
+            edges = np.union1d(edges, [1, steps.last])
+        zero = None
+        if code is not None:
+            step = int(steps.at(np.array(code)))
+            edges = np.union1d(edges, [step, step + 1])
+            zero = int(np.searchsorted(edges, step)), code
+        return cls(name, kind, len(edges) - 1 + kind.nullable, edges, steps, zero, ends)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the cells are ordered and have a width."""
+        return self.edges is not None
+
+    def cells(self, codes: np.ndarray) -> np.ndarray:
+        """Return the cell of each code, shape (n,), int64 in [0, n_cells)."""
+        if self.edges is None or self.steps is None:
+            return codes.astype(np.int64)
+        missing = np.isnan(codes)
+        steps = self.steps.at(np.where(missing, 0.0, codes))
+        cells = np.searchsorted(self.edges, steps, side="right") - 1
+        if self.kind.nullable:
+            cells[missing] = self.n_cells - 1
+        return cells
+
+    def codes(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return a code for each cell: its level, or a step drawn uniformly from the cell."""
+        if self.edges is None or self.steps is None:
+            return cells.astype(np.int32)
+        inside = np.minimum(cells, len(self.edges) - 2)
+        codes = self.steps.codes(rng.integers(self.edges[inside], self.edges[inside + 1]))
+        if self.zero is not None:
+            # a step is near 0, not at it, where the steps are not those of the resolution
+            cell, code = self.zero
+            codes[cells == cell] = code
+        if self.kind.nullable:
+            codes[cells == self.n_cells - 1] = np.nan
+        return codes
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The cells of every column of a table, in schema order."""
+
+    columns: tuple[ColumnGrid, ...]
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        *,
+        numeric_cells: int,
+        widening: bool = False,
+        from_zero: bool = False,
+        ends: bool = False,
+    ) -> Grid:
+        """Cut the released columns of a schema.
+
+        Args:
+            schema: public description of the table.
+            numeric_cells: most cells of a numeric column, 2 to 4096; those of 0, missing and bounds come on top.
+            widening: whether cells of a column with 0 between its bounds widen away from 0.
+            from_zero: whether those of a column with 0 as a bound do too.
+            ends: whether bounds have cells of their own.
+
+        Raises:
+            ConfigError: a column is an image, or `numeric_cells` is out of range.
+        """
+        if require_integer(at_least=2, numeric_cells=numeric_cells) > MOST_NUMERIC_CELLS:
+            raise ConfigError(f"Expected numeric_cells of at most {MOST_NUMERIC_CELLS}, got {numeric_cells=}.")
+        columns = []
+        for name in schema.released:
+            kind = schema.columns[name]
+            if isinstance(kind, (Categorical, Ordinal, Boolean)):
+                columns.append(ColumnGrid(name, kind, n_levels(kind)))
+            elif isinstance(kind, (Integer, Continuous, DateTime)):
+                columns.append(
+                    ColumnGrid.numbers(name, kind, numeric_cells, widening=widening, from_zero=from_zero, ends=ends)
+                )
+            else:
+                raise ConfigError(
+                    f"Expected columns of a table, got {name!r} of kind {kind_name(kind)}. "
+                    "A stack of images has one image column and at most one label column."
+                )
+        return cls(tuple(columns))
+
+    def cells(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the cells of coded rows, shape (n, columns), int64."""
+        return np.stack([column.cells(rows[column.name]) for column in self.columns], axis=1)
+
+    def rows(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return coded rows for cells of shape (n, columns)."""
+        return {column.name: column.codes(cells[:, index], rng) for index, column in enumerate(self.columns)}

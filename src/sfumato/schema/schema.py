@@ -1,0 +1,360 @@
+"""Schemas: what is publicly known about a table before any record is read.
+
+A schema file is YAML or JSON:
+
+    rows: 45000                  # nominal size, publicly known
+    unit: {column: person, max_rows: 5}
+    columns:
+      person: {kind: identifier}
+      age: {kind: integer, lower: 0, upper: 120}
+      sex: {kind: categorical, categories: [female, male], other: unknown, nullable: true}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from sfumato.columns.facts import label_text, plain_value, shown
+from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, kind_name
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import ConfigError, SchemaError
+from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
+
+MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+"""Text that stands for no value, unless a schema says otherwise."""
+
+_KEYS = ("rows", "unit", "missing", "columns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Whom the guarantee protects, where that is not the row.
+
+    Attributes:
+        column: the column that says whose a row is; it is never released.
+        max_rows: the most rows of one unit that are used.
+
+    Example:
+        >>> from sfumato.columns import Identifier, Integer
+        >>> columns = {"patient": Identifier(), "days": Integer(lower=0, upper=365)}
+        >>> Schema(columns=columns, unit=Unit(column="patient", max_rows=3)).protects
+        {'name': 'patient', 'max_rows': 3}
+    """
+
+    column: str
+    max_rows: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise SchemaError(f"Expected unit to name a column, got column={shown(self.column)}.")
+        object.__setattr__(self, "max_rows", _count(self.max_rows, "max_rows of unit"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """The public description of a table: its columns in order, and its nominal size.
+
+    Attributes:
+        columns: the kind of each column, in the order in which columns are written.
+        rows: the size that may be assumed publicly, or None if it is stated elsewhere.
+        unit: whom the guarantee protects; None means the row.
+        missing: text that stands for no value, in columns stored as text.
+
+    Example:
+        >>> from sfumato.columns import Boolean, Integer
+        >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
+        >>> schema.released
+        ('age', 'member')
+        >>> schema.to_dict()["columns"]["age"]
+        {'kind': 'integer', 'lower': 0, 'upper': 120}
+    """
+
+    columns: Mapping[str, ColumnKind]
+    rows: int | None = None
+    unit: Unit | None = None
+    missing: tuple[str, ...] = field(default=MISSING_TOKENS)
+
+    def __post_init__(self) -> None:
+        faults = _column_faults(self.columns)
+        missing = _tokens(self.missing, faults)
+        faults += _table_faults(self)
+        _refuse(faults)
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "rows", plain_value(self.rows))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The columns a release holds: all but identifiers and the column of the unit."""
+        hidden = self.unit.column if self.unit else None
+        return tuple(name for name, kind in self.columns.items() if name != hidden and not isinstance(kind, Identifier))
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The released columns that hold images."""
+        return tuple(name for name in self.released if isinstance(self.columns[name], Image))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The columns of samples: the released ones, and before a set of a long table the column `id`."""
+        return (*self._ids, *self.released)
+
+    @property
+    def _ids(self) -> list[str]:
+        """The columns of long tables that say whose set a row belongs to."""
+        return [kind.id for kind in self.columns.values() if isinstance(kind, ItemSet) and kind.id is not None]
+
+    @property
+    def protects(self) -> dict[str, Any]:
+        """Whom the guarantee protects, as certificates and ledgers name it: a row, a unit, or an id of a long table."""
+        if self.unit is not None:
+            return {"name": self.unit.column, "max_rows": self.unit.max_rows}
+        return {"name": next(iter(self._ids), "row"), "max_rows": 1}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Schema:
+        """Build a schema from plain values, as a schema file holds them.
+
+        Raises:
+            SchemaError: names every fault that was found, with the column it is in.
+
+        Example:
+            >>> Schema.from_dict({"rows": 500, "columns": {"age": {"kind": "integer", "lower": 0, "upper": 120}}}).rows
+            500
+        """
+        if not isinstance(document, Mapping) or not isinstance(document.get("columns"), Mapping):
+            raise SchemaError(
+                "Expected a schema: a mapping with `columns`, from column names to their kinds. "
+                "`sfumato schema draft` writes a first one."
+            )
+        open_columns = [name for name, entry in document["columns"].items() if _is_open(entry)]
+        if open_columns:
+            raise SchemaError(
+                f"Expected a schema that declares every column, got `discover` for {shown(open_columns[0])}. Fits buy "
+                "what is left open; here it has to be declared."
+            )
+        faults = _unknown_keys(document, _KEYS, "the schema")
+        columns: dict[str, ColumnKind] = {}
+        for key, entry in document["columns"].items():
+            name = label_text("a column name", key, faults) if not isinstance(key, str) else key
+            kind = _read_kind(name, entry, faults)
+            if name in columns:
+                faults.append(f"Expected each column once, got {name!r} twice.")
+            if kind is not None:
+                columns[name] = kind
+        unit = _read_unit(document.get("unit"), faults)
+        rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
+        if faults:  # faults of the table as a whole are worth telling in the same breath
+            rest["missing"] = _tokens(rest["missing"], faults)
+            faults += _rows_faults(rest["rows"])
+        _refuse(faults)
+        return cls(columns=columns, unit=unit, **rest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain values; what has its default is left out."""
+        document: dict[str, Any] = {}
+        if self.rows is not None:
+            document["rows"] = self.rows
+        if self.unit is not None:
+            document["unit"] = dataclasses.asdict(self.unit)
+        if self.missing != MISSING_TOKENS:
+            document["missing"] = list(self.missing)
+        document["columns"] = {name: kind_to_dict(kind) for name, kind in self.columns.items()}
+        return document
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema from a YAML or JSON file.
+
+        Raises:
+            SchemaError: the file cannot be read, or holds faults; every one is named.
+        """
+        return cls.from_dict(read_document(path))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the schema to a file: JSON if its name ends in `.json`, else YAML.
+
+        Raises:
+            OutputError: the file exists and may not be replaced, or cannot be written.
+        """
+        form = json_text if Path(path).suffix.lower() == ".json" else yaml_text
+        write_text(path, form(self.to_dict()), overwrite=overwrite)
+
+
+SchemaLike: TypeAlias = Schema | str | os.PathLike[str]
+"""A schema, or the path of its file."""
+
+
+def read_schema(schema: SchemaLike) -> Schema:
+    """Return a schema itself, or read it from its file.
+
+    Raises:
+        ConfigError: it is neither.
+        SchemaError: the file cannot be read, or holds faults.
+    """
+    if isinstance(schema, Schema):
+        return schema
+    if not isinstance(schema, str | os.PathLike):
+        raise ConfigError(
+            f"Expected schema to be a Schema or the path of a schema file, got {type(schema).__name__}. "
+            "Schema.from_dict makes one of a mapping."
+        )
+    return Schema.load(Path(schema))
+
+
+def kind_to_dict(kind: ColumnKind) -> dict[str, Any]:
+    """Return a kind as plain values; what has its default is left out."""
+    entry: dict[str, Any] = {"kind": kind_name(kind)}
+    for fact in dataclasses.fields(kind):
+        value = getattr(kind, fact.name)
+        if fact.default is dataclasses.MISSING or value != fact.default:
+            entry[fact.name] = list(value) if isinstance(value, tuple) else value
+    return entry
+
+
+def _rebuilt(columns: dict[str, ColumnKind], rows: int | None, unit: Unit | None, missing: tuple[str, ...]) -> Schema:
+    return Schema(columns=columns, rows=rows, unit=unit, missing=missing)
+
+
+def _read_kind(name: str, entry: object, faults: list[str]) -> ColumnKind | None:
+    """Return the kind of one entry under `columns`, or note every fault in it."""
+    if isinstance(entry, str):
+        entry = {"kind": entry}
+    label = entry.get("kind") if isinstance(entry, Mapping) else None
+    if not isinstance(entry, Mapping) or not isinstance(label, str) or label not in KINDS:
+        got = f"kind={shown(label)}" if isinstance(entry, Mapping) else shown(entry)
+        faults.append(f"Column {name!r}: expected kind to be one of {', '.join(KINDS)}, got {got}.")
+        return None
+    kind: Any = KINDS[label]  # its own checks refuse a wrong type
+    known = dataclasses.fields(kind)
+    found = _unknown_keys(entry, ("kind", *(fact.name for fact in known)), f"kind {label}")
+    found += [
+        f"Expected {fact.name} for kind {label}, got none. Add it."
+        for fact in known
+        if fact.default is dataclasses.MISSING and fact.name not in entry
+    ]
+    if not found:
+        try:
+            return kind(**{key: value for key, value in entry.items() if key != "kind"})
+        except SchemaError as error:
+            found = [str(error)]
+    faults += [f"Column {name!r}: {fault}" for fault in found]
+    return None
+
+
+def _read_unit(entry: object, faults: list[str]) -> Unit | None:
+    if entry is None:
+        return None
+    if not isinstance(entry, Mapping) or set(entry) != {"column", "max_rows"}:
+        faults.append("Expected unit to hold column and max_rows, such as {column: person, max_rows: 5}.")
+        return None
+    try:
+        return Unit(column=entry["column"], max_rows=entry["max_rows"])
+    except SchemaError as error:
+        faults.append(str(error))
+    return None
+
+
+def _column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
+    if not isinstance(columns, Mapping):
+        return [f"Expected columns to map names to kinds, got {shown(columns)}."]
+    faults: list[str] = []
+    for name, kind in columns.items():
+        if not isinstance(name, str) or not name or not _is_unicode(name):
+            faults.append(f"Expected column names to be text, got {shown(name)}.")
+        if type(kind) not in KINDS.values():
+            faults.append(f"Column {name!r}: expected a column kind, got {shown(kind)}.")
+    return faults
+
+
+def _table_faults(schema: Schema) -> list[str]:
+    faults = _rows_faults(schema.rows)
+    if not isinstance(schema.columns, Mapping):
+        return faults
+    if schema.unit is not None and not isinstance(schema.unit, Unit):
+        return [*faults, f"Expected unit to be a Unit, got {shown(schema.unit)}."]
+    if schema.unit is not None and schema.unit.column not in schema.columns:
+        faults.append(
+            f"Expected the unit's column among the columns, got {schema.unit.column!r}. Add it with kind: identifier."
+        )
+    faults += _long_faults(schema)
+    if not faults and not schema.released:
+        faults.append("Expected at least one column to release, got none. Declare one.")
+    return faults
+
+
+def _long_faults(schema: Schema) -> list[str]:
+    """Return what is wrong with sets that lie in a table of one row per item."""
+    faults = []
+    for name, kind in schema.columns.items():
+        if not isinstance(kind, ItemSet) or kind.id is None:
+            continue
+        if not isinstance(schema.columns.get(kind.id), Identifier):
+            faults.append(f"Column {name!r}: expected id to name a column of kind identifier, got id={kind.id!r}.")
+        if schema.unit is not None:
+            faults.append(
+                f"Column {name!r}: expected no unit beside id, got both. All rows of one id are one record; declare as "
+                "id what is to be protected."
+            )
+        elif schema.released != (name,):
+            faults.append(
+                f"Column {name!r}: expected no other column to release in a table of one row per item. Leave the "
+                "others out, or store the sets as a list column."
+            )
+    return faults
+
+
+def _rows_faults(rows: object) -> list[str]:
+    try:
+        if rows is not None:
+            _count(rows, "rows")
+    except SchemaError as error:
+        return [str(error)]
+    return []
+
+
+def _tokens(missing: object, faults: list[str]) -> tuple[str, ...]:
+    if isinstance(missing, str) or not isinstance(missing, (list, tuple)):
+        faults.append(f"Expected missing to be a list of texts, got {shown(missing)}.")
+        return ()
+    return tuple(dict.fromkeys(label_text("missing", token, faults) for token in missing))
+
+
+def _unknown_keys(entry: Mapping[Any, Any], known: tuple[str, ...], where: str) -> list[str]:
+    return [
+        f"Expected the keys {', '.join(known)} in {where}, got {shown(key)}. Remove or correct it."
+        for key in entry
+        if key not in known
+    ]
+
+
+def _count(value: object, name: str) -> int:
+    value = plain_value(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise SchemaError(f"Expected {name} to be a whole number of at least 1, got {shown(value)}.")
+    return value
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or text == text.encode("utf-8", "replace").decode()
+
+
+def _is_open(entry: object) -> bool:
+    return isinstance(entry, Mapping) and entry.get("discover") is True
+
+
+def _refuse(faults: list[str]) -> None:
+    if len(faults) == 1:
+        raise SchemaError(faults[0])
+    if faults:
+        lines = "\n".join(f"  - {fault}" for fault in faults)
+        raise SchemaError(f"Expected a schema without faults, got {len(faults)}:\n{lines}")

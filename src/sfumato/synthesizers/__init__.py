@@ -1,1 +1,0 @@
-"""Recipes: one file, one method, composed of learners."""

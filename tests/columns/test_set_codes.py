@@ -1,0 +1,187 @@
+"""Sets of items to codes and back: totally, locally, and by the stated rule."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.columns.set_codes import CodedSets, code_sets, decode_sets, set_storage_fault
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import SchemaError
+from sfumato.schema.schema import MISSING_TOKENS, Schema
+
+LISTED = ItemSet(items=("milk", "bread", "3", "NA"), max_length=2)
+WITH_OTHER = ItemSet(items=("milk", "bread"), max_length=3, other="rest")
+COUNTED = ItemSet(n_items=5, max_length=3)
+COUNTED_OTHER = ItemSet(n_items=5, max_length=3, other="2")
+
+
+def listed(sets: CodedSets) -> list[list[int]]:
+    return [part.tolist() for part in np.split(sets.codes, sets.offsets[1:-1])]
+
+
+def coded(kind: ItemSet, cells: pa.Array | pa.ChunkedArray) -> list[list[int]]:
+    return listed(code_sets(kind, cells, missing=MISSING_TOKENS))
+
+
+def by_hand(kind: ItemSet, items: list[str | None] | None) -> list[int]:
+    """The rule as the schema page states it, one item at a time."""
+    labels = list(kind.items) if kind.items is not None else [str(i) for i in range(kind.size)]
+    if kind.other is not None and kind.other not in labels:
+        labels.append(kind.other)
+    kept: list[int] = []
+    for item in items or []:
+        text = None if item is None else item.strip()
+        if text is None or (text in MISSING_TOKENS and text not in labels):
+            continue
+        if text not in labels:
+            if kind.other is None:
+                continue
+            text = kind.other
+        if labels.index(text) not in kept:
+            kept.append(labels.index(text))
+    return sorted(kept[: kind.max_length])
+
+
+WORDS = st.sampled_from(
+    ["milk", "bread", " milk", "3", "NA", "", "rest", "0", "1", "2", "4", "5", "-1", "1.0", "01", "é"]
+)
+CELLS = st.lists(st.none() | st.lists(st.none() | WORDS | st.text(max_size=3), max_size=8), max_size=12)
+
+
+@pytest.mark.parametrize("kind", [LISTED, WITH_OTHER, COUNTED, COUNTED_OTHER])
+@given(cells=CELLS)
+def test_text_items_are_coded_by_the_stated_rule(kind, cells):
+    column = pa.array(cells, pa.list_(pa.string()))
+    assert coded(kind, column) == [by_hand(kind, cell) for cell in cells] or not cells
+    apart = pa.chunked_array([column.slice(0, 3), column.slice(3)])
+    assert coded(kind, apart) == coded(kind, column)
+
+
+@given(
+    cells=st.lists(st.none() | st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 7)), max_size=8)
+)
+def test_numbers_are_coded_as_their_text_is(cells):
+    expected = [by_hand(COUNTED_OTHER, cell and [None if i is None else str(i) for i in cell]) for cell in cells]
+    for storage in (pa.list_(pa.int64()), pa.large_list(pa.int64())):
+        assert coded(COUNTED_OTHER, pa.array(cells, storage)) == expected or not cells
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [pa.float64(), pa.float32(), pa.uint64(), pa.int8(), pa.decimal128(22, 1), pa.dictionary(pa.int8(), pa.string())],
+)
+def test_items_of_any_type(storage):
+    values = pa.array(["1", "3", "1", "7"]) if pa.types.is_dictionary(storage) else pa.array([1, 3, 1, 7])
+    cells = pa.ListArray.from_arrays(pa.array([0, 2, 4], pa.int32()), values.cast(storage))
+    assert coded(COUNTED, cells) == [[1, 3], [1]]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([[float("nan"), float("inf"), -0.0, 2.5, None]]),
+        pa.array([[[1], [2]]]),
+        pa.array([[{"a": 1}]]),
+        pa.array([["\ud800".encode("utf-8", "surrogatepass"), b"\xff", b"1"]]),
+        pa.array([[True, False]]),
+    ],
+)
+def test_garbage_among_the_items_raises_nothing(cells):
+    for kind in (LISTED, WITH_OTHER, COUNTED, COUNTED_OTHER):
+        assert len(coded(kind, cells)) == 1
+
+
+@pytest.mark.parametrize("cells", [pa.array(["milk"]), pa.array([1.5, None]), pa.nulls(2), pa.array([{"a": 1}])])
+def test_what_is_no_list_is_the_empty_set(cells):
+    assert coded(LISTED, cells) == [[] for _ in range(len(cells))]
+
+
+def test_sliced_and_null_lists():
+    cells = pa.array([["bread"], None, ["milk", "milk"], [], ["3", "bread", "milk"]])
+    assert coded(LISTED, cells.slice(1)) == [[], [0], [], [1, 2]]
+
+
+@given(cells=st.lists(st.sets(st.integers(0, 4), max_size=3), max_size=10))
+def test_codes_come_back_in_the_storage_type(cells):
+    sets = code_sets(COUNTED, pa.array([sorted(cell) for cell in cells], pa.list_(pa.int16())), missing=())
+    for storage in (pa.list_(pa.int16()), pa.large_list(pa.string()), pa.list_(pa.dictionary(pa.int32(), pa.string()))):
+        back = decode_sets(COUNTED, sets, storage)
+        assert back.type == storage
+        assert [sorted(map(int, cell)) for cell in back.to_pylist()] == [sorted(cell) for cell in cells]
+
+
+def test_coded_sets_are_sliced_masked_and_joined():
+    sets = code_sets(COUNTED, pa.array([[1, 2], [], [4], [0, 3]]), missing=())
+    assert listed(sets[1:3]) == [[], [4]]
+    assert listed(sets[np.array([True, False, False, True])]) == [[1, 2], [0, 3]]
+    assert listed(sets[np.array([3, 0])]) == [[0, 3], [1, 2]]
+    assert len(sets[:0]) == 0
+    assert listed(CodedSets.concatenate([sets[:1], sets[3:]])) == [[1, 2], [0, 3]]
+
+
+def test_coded_sets_show_nothing():
+    sets = code_sets(COUNTED, pa.array([[1, 2]]), missing=())
+    assert repr(sets) == "CodedSets()"
+    with pytest.raises(TypeError, match="holds records"):
+        pickle.dumps(sets)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"max_length": 3}, "either items or n_items, got neither"),
+        ({"max_length": 3, "items": ["a"], "n_items": 1}, "got both"),
+        ({"items": ["a"]}, "max_length"),
+        ({"max_length": 0, "n_items": 3}, "max_length of at least 1"),
+        ({"max_length": 3, "n_items": 0}, "n_items between 1"),
+        ({"max_length": 3, "n_items": 2**25}, "n_items between 1"),
+        ({"max_length": 3, "items": "abc"}, "items to be a list"),
+        ({"max_length": 3, "items": ["a", "a"]}, "each item once"),
+        ({"max_length": 3, "n_items": 3, "other": "x"}, "other to be one of the items"),
+        ({"max_length": 3, "n_items": 3, "other": "02"}, "plain whole number"),
+        ({"max_length": 3, "n_items": 3, "id": 7}, "id to name a column"),
+        ({"max_length": 3, "n_items": 3, "id": "who"}, "column of kind identifier"),
+    ],
+)
+def test_a_schema_with_faults_is_refused(facts, message):
+    with pytest.raises(SchemaError, match=message):
+        Schema.from_dict({"columns": {"x": {"kind": "set", **facts}}})
+
+
+def test_a_long_table_has_no_other_column_and_no_unit():
+    columns = {"who": "identifier", "x": {"kind": "set", "n_items": 3, "max_length": 2, "id": "who"}}
+    assert Schema.from_dict({"columns": columns}).written == ("who", "x")
+    with pytest.raises(SchemaError, match="no other column"):
+        Schema.from_dict({"columns": {**columns, "age": {"kind": "integer", "lower": 0, "upper": 9}}})
+    with pytest.raises(SchemaError, match="no unit beside id"):
+        Schema.from_dict({"columns": columns, "unit": {"column": "who", "max_rows": 2}})
+
+
+def test_a_schema_comes_back():
+    document = {"columns": {"x": {"kind": "set", "items": ["a", "b"], "max_length": 2, "other": "c"}}}
+    assert Schema.from_dict(document).to_dict() == document
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage", "message"),
+    [
+        (LISTED, pa.string(), "one row per item"),
+        (LISTED, pa.list_(pa.int64()), "milk"),
+        (COUNTED, pa.list_(pa.bool_()), "can hold"),
+        (ItemSet(n_items=300, max_length=2), pa.list_(pa.int8()), "can hold"),
+        (COUNTED, pa.list_(pa.date32()), "numbers or text"),
+    ],
+)
+def test_storage_that_cannot_hold_the_items(kind, storage, message):
+    assert message in (set_storage_fault(kind, storage) or "")
+
+
+def test_a_set_is_cut_by_its_own_order_alone():
+    cells = pa.array([[4, 3, 2, 1], [1, 2, 3, 4], [4, 4, 4, 9, 3, 9, 0, 1]])
+    assert coded(COUNTED, cells) == [[2, 3, 4], [1, 2, 3], [0, 3, 4]]

@@ -1,0 +1,180 @@
+"""From a raw file to a release: what is bought, what is said to be public, and what never comes out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fixtures import tables
+from fixtures.accounting import remembered_accounts
+from fixtures.command_line import call
+from fixtures.sampling import small_simulations
+from harness.privacy import FakeRecords, join
+from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema
+from sfumato.columns.kinds import Categorical, Identifier, Integer
+from sfumato.errors import ConfigError, SchemaError
+from sfumato.fitting.discovery import N_CELLS, KindCounts, cell_span, cells_of, kinds_of
+from sfumato.io.sources import open_source
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.dpvae import DPVAE
+from sfumato.schema.open_schema import OpenSchema
+
+__all__ = ["call", "remembered_accounts", "small_simulations"]
+
+DELTA = 1e-6
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """Twenty thousand people in a CSV and a Parquet file; one lives in a town of their own."""
+    folder = tmp_path_factory.mktemp("people")
+    table = tables.frame(20_000).drop(columns="id")
+    table["debt"] = -table["age"] * 1_000
+    table["town"] = np.where(np.arange(20_000) % 3, "Aa", "Bb")
+    table.loc[7, ["town", "age"]] = ["Nowhere-on-Earth", 987_654]
+    table.to_csv(folder / "people.csv", index=False)
+    table.to_parquet(folder / "people.parquet", index=False)
+    return folder
+
+
+def test_a_csv_without_a_schema(people, call, tmp_path):
+    arguments = ("fit", people / "people.csv", "--epsilon", 1, "--delta", DELTA, "--target", "income")
+    done = call(*arguments, "--kinds", "member=boolean,seen=identifier", "--out", tmp_path / "r.sfm")
+    assert done.code == 0
+    assert "Taken as public: the names of all columns; the kinds of 'member', 'income'." in done.out
+    assert "Bought: the number of rows, the kinds of 6 columns" in done.out
+    from sfumato import load
+
+    release = load(tmp_path / "r.sfm")
+    certificate = release.certificate
+    assert certificate.private
+    certificate.verify()
+    assert certificate.content["extra_delta"] == pytest.approx(DELTA / 10)
+    stages = [stage["name"] for stage in certificate.content["stages"]]
+    assert stages == ["count", "kinds of columns", "discovery", "marginals", "second moments by class"]
+    assert "'age'" in certificate.content["assumptions"][0]
+    columns = release.schema.columns
+    assert columns["age"].lower <= 5
+    assert 90 <= columns["age"].upper <= 127
+    assert columns["debt"].lower <= -90_000
+    assert columns["debt"].upper <= 0
+    assert set(columns["town"].categories) == {"Aa", "Bb"}
+    assert set(columns["grade"].categories) == {"low", "mid", "high"}
+    assert columns["grade"].nullable
+    assert columns["weight"].nullable
+    assert not columns["sex"].nullable
+    assert isinstance(columns["seen"], Identifier)
+    for path in tmp_path.iterdir():
+        assert b"Nowhere" not in path.read_bytes()
+        assert b"987654" not in path.read_bytes()
+    sample = release.sample(50)
+    assert sample.column_names == [name for name in release.schema.released]
+
+
+def test_parquet_types_are_public(people, call, tmp_path):
+    arguments = ("fit", people / "people.parquet", "--epsilon", 1, "--delta", DELTA, "--rows", 20_000)
+    done = call(*arguments, "--out", tmp_path / "r")
+    assert done.code == 0
+    assert "the storage types of people.parquet" in done.out
+    assert "the number of rows, 20000" in done.out
+    assert "Not released: 'seen'." in done.out
+
+
+def test_a_schema_may_leave_columns_open(people, call, tmp_path):
+    schema = tmp_path / "s.yaml"
+    schema.write_text(
+        "rows: 20000\nunit: {column: seen, max_rows: 2}\ncolumns:\n  seen: identifier\n"
+        "  age: {kind: integer, discover: true}\n  sex: {kind: categorical, categories: [f, m]}\n"
+        "  town: {kind: categorical, discover: true}\n"
+    )
+    plan = call("plan", "--schema", schema, "--epsilon", 1, "--delta", DELTA, "--json").json
+    assert [stage["name"] for stage in plan["stages"]] == ["discovery", "marginals", "second moments by class"]
+    assert plan["extra_delta"] == pytest.approx(DELTA / 10)
+    out = tmp_path / "r"
+    assert (
+        call("fit", people / "people.csv", "--schema", schema, "--epsilon", 1, "--delta", DELTA, "--out", out).code == 0
+    )
+    refused = call(
+        "fit", people / "people.csv", "--schema", schema, "--kinds", "age=integer", "--epsilon", 1, "--out", out
+    )
+    assert refused.code == 2
+    checked = call("schema", "check", schema, people / "people.csv", "--json").json
+    assert [entry["kind"] for entry in checked["columns"]][1:] == [
+        "integer, to discover",
+        "categorical",
+        "categorical, to discover",
+    ]
+
+
+def test_without_noise_the_facts_are_found():
+    frame = pd.DataFrame(
+        {"x": [3, 5, 9, 200] * 500, "c": ["u", "v", "u", None] * 500, "f": [0.5, -0.25, 8.0, 1.0] * 500}
+    )
+    source = open_source(frame)
+    release = ConditionalGaussian(epsilon=NonPrivate()).fit(source, schema=OpenSchema.of(source, rows=2_000))
+    columns = release.schema.columns
+    assert (columns["x"].lower, columns["x"].upper) == (3, 223)
+    assert (columns["f"].lower, columns["f"].upper) == (-0.3125, 10.0)
+    assert columns["c"] == Categorical(categories=("u", "v"), nullable=True)
+
+
+def test_the_grid_does_not_depend_on_data_and_holds_every_number():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.standard_cauchy(5_000) * 10.0 ** rng.integers(-5, 12, 5_000), np.arange(-300, 300.0)])
+    values = values[np.abs(values) < 2.0**53]
+    cells = cells_of(values)
+    for value, cell in zip(values, cells, strict=True):
+        low, high = cell_span(int(cell))
+        assert low <= value <= high
+        assert (value < high) if value > 0 else (value > low or value == 0)
+    assert cells_of(np.array([np.nan, np.inf, -np.inf])).tolist() == [N_CELLS] * 3
+    assert cells_of(np.array([0.0, -0.0]))[0] == cells_of(np.array([-0.0]))[0]
+    ends = cells_of(np.array([1e308, -1e308, 5e-324, -5e-324]))
+    assert ends.min() == 0
+    assert ends.max() == N_CELLS - 1
+
+
+def test_kinds_by_cells_that_parse():
+    texts = {"whole": ["1", "20", None], "real": ["1.5", "2", "1e3"], "word": ["1", "a", "b"]}
+    statistic = KindCounts(tuple(texts))
+    rows = join([{n: np.array(t * 500, dtype=object) for n, t in texts.items()}])
+    total = statistic.zero()
+    statistic.add(total, rows)
+    assert total.tolist() == [[500, 1000, 0, 0], [0, 1000, 500, 0], [0, 500, 0, 1000]]
+    assert kinds_of(Noisy(total, 5.0), tuple(texts)) == {
+        "whole": "integer",
+        "real": "continuous",
+        "word": "categorical",
+    }
+    assert kinds_of(Noisy(0 * total, 5.0), tuple(texts))["whole"] == "categorical"
+    assert isinstance(FakeRecords([rows]).coded(), object)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["{kind: integer, discover: false}", "{kind: image, discover: true}", "{kind: integer, lower: 0, discover: true}",
+     "{discover: true}"],
+)  # fmt: skip
+def test_an_open_column_says_its_kind_and_nothing_else(tmp_path, entry):
+    path = tmp_path / "s.yaml"
+    path.write_text(f"rows: 10\ncolumns:\n  a: {entry}\n")
+    with pytest.raises(SchemaError, match="discover"):
+        OpenSchema.load(path)
+
+
+def test_bad_calls_end_before_anything_is_charged():
+    frame = pd.DataFrame({"x": [1, 2], "c": ["u", "v"]})
+    source = open_source(frame)
+    opened = OpenSchema.of(source, rows=2_000)
+    with pytest.raises(ConfigError, match="leaves nothing open"):
+        DPVAE(epsilon=1).fit(source, schema=opened)
+    with pytest.raises(ConfigError, match="delta"):
+        ConditionalGaussian(epsilon=1).fit(source, schema=opened, n_public=BuyCount())
+    assert OpenSchema.of(frame, rows=2_000) == opened
+    with pytest.raises(ConfigError, match="type int"):
+        OpenSchema.of(3)
+    with pytest.raises(SchemaError, match="no column 'y'"):
+        OpenSchema.of(source, {"y": "integer"})
+    with pytest.raises(SchemaError, match="kind to be one of"):
+        OpenSchema.of(source, {"x": "image"})
+    whole = Schema(columns={"x": Integer(lower=0, upper=9)}, rows=10)
+    assert ConditionalGaussian(epsilon=1).plan(whole) == ConditionalGaussian(epsilon=1).plan(OpenSchema(whole))

@@ -1,0 +1,144 @@
+"""Words nobody listed: published where they are many, and a lone one no more often than its part of δ says."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.cases import OPEN_KINDS, open_rows
+from harness.privacy import FakeRecords, accept_only_unit_scale, join
+from sfumato.errors import ConfigError, LedgerError
+from sfumato.fitting.discovery import DomainCounts
+from sfumato.mechanisms.noise import NoNoise, SeededNoise
+from sfumato.mechanisms.words import noisy_words, threshold_of
+from sfumato.privacy.accounting import account, account_curve
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.calibration import calibrate
+from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.records.engine import tally
+
+WORDS = DomainCounts({"city": "categorical", "street": "categorical"})
+
+
+def ledger(noise_multiplier=3.0, extra_delta=1e-3, count=1):
+    return Ledger(
+        Plan([Stage(name="s", noise_multiplier=noise_multiplier, extra_delta=extra_delta, count=count)]), None
+    )
+
+
+def release(counts, rows, noise, open_ledger=None, unit_rows=1):
+    exact = tally(counts, FakeRecords([rows], unit_rows))
+    return noisy_words(exact, stage="s", ledger=open_ledger or ledger(), noise=noise)
+
+
+def people(cities, streets=None):
+    return {
+        "city": np.array(cities, dtype=object),
+        "street": np.array(streets or [None] * len(cities), dtype=object),
+    }
+
+
+def test_the_noise_is_that_of_the_charge():
+    counts, rows = DomainCounts(OPEN_KINDS), join(open_rows(30))
+    exact = tally(counts, FakeRecords([rows])).whole_in_mechanism()
+    noise, listed, words = SeededNoise(0), [], []
+    for _ in range(5):
+        noisy = release(counts, rows, noise)
+        assert noisy.listed.noise_std == 3.0 * 2  # √4 columns
+        listed.append((noisy.listed.value - exact.listed) / noisy.listed.noise_std)
+    accept_only_unit_scale(np.concatenate(listed))
+    many = people([f"w{i}" for i in range(3_000)] * 200)
+    noisy = release(WORDS, many, noise)
+    words = (np.array(list(noisy.words["city"].values())) - 200) / noisy.listed.noise_std
+    assert len(words) == 3_000
+    assert stats.kstest(words, "norm").pvalue > 1e-6
+    assert stats.kstest(words * 1.5, "norm").pvalue < 1e-6
+
+
+def test_a_lone_word_is_shown_as_rarely_as_its_part_of_delta_says():
+    """p = 0.05 over two columns: each of 40,000 lone words appears with probability p/2, by its own noise."""
+    runs, p = 20_000, 0.05
+    lone = people([f"w{i}" for i in range(runs)], [f"v{i}" for i in range(runs)])
+    noisy = release(WORDS, lone, SeededNoise(1), ledger(extra_delta=p))
+    for name in ("city", "street"):
+        shown = len(noisy.words[name])
+        assert stats.binomtest(shown, runs, p / 2).pvalue > 1e-6
+        assert stats.binomtest(shown, runs, p).pvalue < 1e-6  # of a threshold that forgets the second column
+
+
+def test_a_unit_of_many_rows_needs_a_higher_threshold():
+    one = threshold_of(1e-7, noise_std=10.0, columns=3, unit_rows=1)
+    assert one == pytest.approx(1 + 10 * stats.norm.isf(1e-7 / 3))
+    five = threshold_of(1e-7, noise_std=50.0, columns=3, unit_rows=5)
+    assert 3 * 5 * stats.norm.sf((five - 5) / 50) == pytest.approx(1e-7)
+    counts = DomainCounts({"city": "categorical"}, unit_rows=5)
+    noisy = release(counts, people(["a"] * 9), SeededNoise(0), unit_rows=5)
+    assert noisy.threshold == pytest.approx(threshold_of(1e-3, noise_std=15.0, columns=1, unit_rows=5))
+
+
+def test_what_is_published_does_not_tell_the_order_of_the_records():
+    rows = ["b", "a", "c"] * 50
+    both = [release(WORDS, people(r), NoNoise(0)).words["city"] for r in (rows, rows[::-1])]
+    assert list(both[0]) == list(both[1]) == ["a", "b", "c"]
+
+
+def test_no_words_without_a_part_of_delta_and_nothing_uncharged():
+    charged = ledger(extra_delta=0.0)
+    with pytest.raises(ConfigError, match="additive part"):
+        release(WORDS, people(["a"]), SeededNoise(0), charged)
+    assert not charged.charged
+    used = ledger()
+    release(WORDS, people(["a"]), SeededNoise(0), used)
+    with pytest.raises(LedgerError):
+        release(WORDS, people(["a"]), SeededNoise(0), used)
+
+
+def test_the_additive_part_is_composed_as_proven():
+    stages = [Stage(name="d", noise_multiplier=14.0, extra_delta=1e-7), Stage(name="m", noise_multiplier=5.0)]
+    plan = calibrate(Plan(stages), PrivacyBudget(1.0, 1e-6))
+    found = account(plan, 1e-6)
+    assert 0.999 <= found.epsilon <= 1
+    plain = account_curve(plan.events(), [9e-7])[0].epsilon
+    assert found.epsilon == pytest.approx(plain - np.log1p(-1e-7), abs=1e-9)
+    facts = {"method": "m", "unit": {"name": "row", "max_rows": 1}, "n_public": 9, "n_public_source": "declared"}
+    content = describe(plan=plan, budget=PrivacyBudget(1.0, 1e-6), discovered=["age"], **facts)
+    certificate = Certificate.from_dict(issue(content, private=True).to_dict())
+    assert content["extra_delta"] == pytest.approx(1e-7)
+    assert min(point["delta"] for point in content["curve"]) > 1e-7
+    certificate.verify()
+    assert certificate.recompute() == pytest.approx(found.epsilon, abs=1e-9)
+    assert certificate.recompute(Neighbours.REPLACE_ONE) > found.epsilon
+    with pytest.raises(ConfigError, match="larger delta"):
+        calibrate(Plan([Stage(name="d", noise_multiplier=14.0, extra_delta=1e-6)]), PrivacyBudget(1.0, 1e-6))
+
+
+def test_the_bound_holds_on_the_worst_pair():
+    """One record with a word of its own: exact δ of (threshold hit, Gaussian) is within the proven curve."""
+    sigma, p = 2.0, 0.02
+    threshold = threshold_of(p, noise_std=sigma, columns=1, unit_rows=1)
+    hit = stats.norm.sf((threshold - 1) / sigma)
+    assert hit == pytest.approx(p)
+    for epsilon in (0.1, 0.3, 1.0):
+        shift = 1 / sigma  # the record also moves a listed cell of another column
+        gaussian = stats.norm.cdf(shift / 2 - epsilon / shift) - np.exp(epsilon) * stats.norm.cdf(
+            -shift / 2 - epsilon / shift
+        )
+        # with the word: p outright; without: the Gaussian pair at weight 1 − p
+        inner = epsilon - np.log1p(-hit)
+        exact = hit + (1 - hit) * max(
+            stats.norm.cdf(shift / 2 - inner / shift) - np.exp(inner) * stats.norm.cdf(-shift / 2 - inner / shift), 0
+        )
+        lower = epsilon + np.log1p(-p)
+        bound = (
+            p + stats.norm.cdf(shift / 2 - lower / shift) - np.exp(lower) * stats.norm.cdf(-shift / 2 - lower / shift)
+        )
+        assert gaussian < exact <= bound
+
+
+def test_counters_are_hidden():
+    exact = tally(WORDS, FakeRecords([people(["secret"])]))
+    assert "secret" not in repr(exact) + repr(exact.whole_in_mechanism())
+    assert isinstance(exact.whole_in_mechanism().words["city"], Counter)

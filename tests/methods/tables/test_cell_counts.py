@@ -1,0 +1,104 @@
+"""Counts of runs by class and of cells: those of the records, and runs that keep 0 and missing apart."""
+
+import numpy as np
+import pytest
+
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.cell_counts import CELL_STEP, MOST_RUNS, RUN_STEP, TwoResolutionCounts, public_runs
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
+
+SCHEMA = Schema(
+    columns={
+        "age": Integer(lower=0, upper=99, nullable=True),
+        "city": Categorical(categories=("a", "b", "c")),
+        "paid": Continuous(lower=-100, upper=1000),
+        "member": Boolean(),
+    },
+    rows=300,
+)
+
+
+def layout(target: int | None = 3, cells: int = 80) -> TableLayout:
+    return TableLayout(Grid.of(SCHEMA, numeric_cells=cells, widening=True), target)
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.random(n)
+    age[rng.random(n) < 0.2] = np.nan
+    paid = np.where(rng.random(n) < 0.5, 100 / 1100, rng.random(n))
+    return {"age": age, "city": rng.integers(0, 3, n), "paid": paid, "member": rng.integers(0, 2, n)}
+
+
+def total_of(statistic, *chunks):
+    total = statistic.zero()
+    for chunk in chunks:
+        statistic.add(total, chunk)
+    return total * statistic.step
+
+
+@pytest.mark.parametrize("target", [None, 3, 1])
+def test_counts_are_those_of_the_records(target):
+    statistic, data = TwoResolutionCounts(layout(target)), rows()
+    by_class, cells = statistic.split(total_of(statistic, data))
+    classes = np.zeros(300, int) if target is None else data[SCHEMA.released[target]]
+    assert len(by_class) == len(cells) == (4 if target is None else 3)
+    for column, runs, table, counts in zip(statistic.layout.features, statistic.runs, by_class, cells, strict=True):
+        places = column.cells(data[column.name])
+        np.testing.assert_allclose(counts, np.bincount(places, minlength=column.n_cells), atol=1e-9)
+        for k, row in enumerate(table):
+            expected = np.bincount(runs[places[classes == k]], minlength=runs[-1] + 1)
+            np.testing.assert_allclose(row, expected, atol=1e-9)
+
+
+def test_chunks_add_up():
+    statistic, data = TwoResolutionCounts(layout()), rows()
+    parts = [{name: values[half] for name, values in data.items()} for half in (slice(0, 100), slice(100, None))]
+    np.testing.assert_array_equal(total_of(statistic, *parts), total_of(statistic, data))
+
+
+def test_a_records_norm_is_the_bound():
+    statistic = TwoResolutionCounts(layout())
+    one = {name: values[:1] for name, values in rows().items()}
+    assert np.linalg.norm(total_of(statistic, one)) == pytest.approx(statistic.norm_bound, rel=1e-12)
+    assert statistic.norm_bound**2 == pytest.approx(3 * (RUN_STEP**2 + CELL_STEP**2), rel=1e-12)
+    assert statistic.replace_bound == pytest.approx(np.sqrt(2) * statistic.norm_bound)
+    assert 0.99 < RUN_STEP**2 + CELL_STEP**2 < 1.01
+
+
+def test_runs_are_even_and_keep_zero_and_missing_apart():
+    age, city, paid = layout(cells=200).features
+    for column in (age, paid):
+        runs = public_runs(column)
+        assert runs[0] == 0
+        assert (np.diff(runs) >= 0).all()
+        assert (np.diff(runs) <= 1).all()
+        assert runs[-1] + 1 <= MOST_RUNS + 3
+        zero = column.zero[0]
+        assert (runs == runs[zero]).sum() == 1
+        assert np.bincount(runs).max() <= -(-column.n_cells // MOST_RUNS)
+    assert (public_runs(age) == public_runs(age)[-1]).sum() == 1
+    np.testing.assert_array_equal(public_runs(city), np.arange(3))
+
+
+def test_bounds_with_cells_of_their_own_are_runs():
+    paid = Grid.of(SCHEMA, numeric_cells=80, widening=True, ends=True).columns[2]
+    runs = public_runs(paid)
+    np.testing.assert_array_equal(np.bincount(runs)[[0, -1]], 1)
+    assert (runs == runs[paid.zero[0]]).sum() == 1
+    assert runs[-1] + 1 <= MOST_RUNS + 4
+
+
+@pytest.mark.parametrize("lower", [0, 3])
+@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize("span", [0, 1, 5, 40])
+def test_few_cells_are_runs_of_their_own(lower, span, nullable):
+    schema = Schema(columns={"x": Integer(lower=lower, upper=lower + span, nullable=nullable)}, rows=10)
+    column = Grid.of(schema, numeric_cells=64).columns[0]
+    runs = public_runs(column)
+    assert runs.size == column.n_cells
+    if span < MOST_RUNS:
+        np.testing.assert_array_equal(runs, np.arange(column.n_cells))
+    np.testing.assert_array_equal(np.unique(runs), np.arange(runs[-1] + 1))

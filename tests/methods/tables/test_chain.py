@@ -1,0 +1,213 @@
+"""From two releases to a chain: tables of labels whose law is known come back, with and without a target."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato.columns.kinds import Categorical, Continuous
+from sfumato.methods.tables.chain import ColumnShares, drawing_order, tilted
+from sfumato.methods.tables.features import SCORE, level_features, number_features
+
+N, MADE = 20_000, 100_000
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def labels(law: np.ndarray) -> tuple[pd.DataFrame, Schema]:
+    """Rows whose shares of cells are a law, up to one row a cell."""
+    counts = np.floor(law.ravel() * N).astype(int)
+    counts[np.argmax(counts)] += N - counts.sum()
+    cells = np.array(np.unravel_index(np.repeat(np.arange(law.size), counts), law.shape))
+    names = [f"c{j}" for j in range(law.ndim)]
+    frame = pd.DataFrame({name: [f"v{c}" for c in column] for name, column in zip(names, cells, strict=True)})
+    kinds = {n: Categorical(categories=tuple(f"v{c}" for c in range(k))) for n, k in zip(names, law.shape, strict=True)}
+    return frame, Schema(columns=kinds, rows=N)
+
+
+def made(frame, schema, target=None, *, epsilon=None, n=MADE):
+    method = ConditionalGaussian(epsilon=epsilon or NonPrivate(), calibration_rows=4_000)
+    return method.fit(frame, schema=schema, target=target, seed=0).sample(n, seed=0)
+
+
+def joint(seed, *shape, strength=1.5):
+    law = np.exp(strength * rng(seed).standard_normal(shape))
+    return law / law.sum()
+
+
+def pair_distance(frame, rows, first, second):
+    shares = [pd.crosstab(f[first], f[second], normalize=True).stack() for f in (frame, rows)]
+    return float(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
+
+
+@pytest.mark.parametrize("target", [None, "c0"])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 4), (7, 5)], ids=str)
+def test_tables_of_two_columns_come_back(shape, target):
+    frame, schema = labels(joint(1, *shape))
+    assert pair_distance(frame, made(frame, schema, target), "c0", "c1") < 0.01
+
+
+@pytest.mark.parametrize("target", [None, "c0", "c2"])
+@pytest.mark.parametrize("shape", [(2, 2, 2), (3, 4, 5)], ids=str)
+def test_pairs_of_three_columns_come_back(shape, target):
+    frame, schema = labels(joint(2, *shape, strength=1.0))
+    rows = made(frame, schema, target)
+    for first, second in (("c0", "c1"), ("c0", "c2"), ("c1", "c2")):
+        assert pair_distance(frame, rows, first, second) < 0.01, (first, second)
+
+
+def test_a_rule_is_kept():
+    """A copy, and a cell that rules another out."""
+    law = np.zeros((3, 3, 2))
+    for a in range(3):
+        law[a, a] = [0.2, 0.3] if a else [0.0, 0.1]
+    frame, schema = labels(law / law.sum())
+    rows = made(frame, schema)
+    assert (rows["c0"] != rows["c1"]).mean() < 0.01
+    assert ((rows["c0"] == "v0") & (rows["c2"] == "v0")).mean() < 0.005
+
+
+def test_a_joint_law_of_three_needs_no_more_than_its_pairs():
+    """Without a third-order term, the whole law comes back, not its pairs alone."""
+    pairs = [rng(j).standard_normal(s) for j, s in enumerate([(3, 3, 1), (3, 1, 3), (1, 3, 3)])]
+    law = np.exp(sum(0.8 * p for p in pairs))
+    law /= law.sum()
+    frame, schema = labels(law)
+    rows = made(frame, schema)
+    shares = rows.value_counts(normalize=True)
+    distance = sum(abs(shares.get(tuple(f"v{c}" for c in cell), 0) - p) for cell, p in np.ndenumerate(law)) / 2
+    assert distance < 0.02
+
+
+def crossed(share=0.5) -> tuple[pd.DataFrame, Schema]:
+    """Two numbers whose correlation has the sign of the class, and none over all rows."""
+    member = rng(3).random(N) < share
+    x = rng(1).standard_normal(N)
+    y = np.where(member, 0.8, -0.8) * x + 0.6 * rng(2).standard_normal(N)
+    frame = pd.DataFrame({"x": x.clip(-5, 5), "y": y.clip(-5, 5), "member": np.where(member, "yes", "no")})
+    number = Continuous(lower=-5, upper=5)
+    return frame, Schema(columns={"x": number, "y": number, "member": Categorical(categories=("no", "yes"))}, rows=N)
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(None, 0.75), (3.0, 0.65)])
+def test_what_two_columns_have_to_do_in_a_class_is_kept(epsilon, least):
+    frame, schema = crossed()
+    rows = made(frame, schema, "member", epsilon=epsilon, n=20_000)
+    of_class = rows.groupby("member")[["x", "y"]].corr()["y"].xs("x", level=1)
+    assert of_class["yes"] > least
+    assert of_class["no"] < -least
+    assert abs(rows["x"].corr(rows["y"])) < 0.08
+
+
+def test_labels_whose_pairs_depend_on_the_class_are_kept():
+    """The third column is the parity of the others: no two of them have anything to do with each other."""
+    law = np.full((2, 2, 2), 0.01)
+    for a in range(2):
+        for b in range(2):
+            law[a, b, (a + b) % 2] = 0.24
+    frame, schema = labels(law)
+    rows = made(frame, schema, "c2")
+    parity = (rows["c0"] == rows["c1"]) == (rows["c2"] == "v0")
+    assert parity.mean() == pytest.approx(0.96, abs=0.01)
+
+
+class TestDrawingOrder:
+    def test_each_column_is_the_one_that_depends_most_on_those_before(self):
+        blocks = [slice(j, j + 1) for j in range(4)]
+        means = np.zeros((4, 4))
+        for i, j, moment in ((1, 2, 0.9), (2, 3, 0.8), (3, 0, 0.7)):
+            means[i, j] = means[j, i] = moment
+        assert drawing_order(means, blocks).tolist() == [2, 1, 3, 0]
+
+    def test_columns_without_features_have_a_place(self):
+        blocks = [slice(0, 0), slice(0, 2), slice(2, 2), slice(2, 3)]
+        order = drawing_order(rng().standard_normal((3, 3)), blocks)
+        assert sorted(order) == [0, 1, 2, 3]
+        assert drawing_order(np.zeros((0, 0)), [slice(0, 0)]).tolist() == [0]
+
+
+def test_what_is_known_of_a_column_fits_together():
+    shares = np.array([0.1, 0.2, 0.3, 0.2, 0.2])
+    drawn = np.array([0, 0, 1, 2, 3])
+    features = number_features(np.bincount(drawn, shares), True, 3)
+    column = ColumnShares(shares, np.arange(5), drawn, features, np.zeros((1, 5)), 0.0, 3)
+    np.testing.assert_allclose(column.pooled(), [0.3, 0.3, 0.2, 0.2])
+    np.testing.assert_allclose(column.vectors(), (features.values * np.sqrt(features.weights))[drawn])
+    assert column.hermite().shape[0] == features.size
+    labelled = level_features(shares)
+    assert ColumnShares(shares, drawn, np.arange(5), labelled, np.zeros((1, 4)), 0.0, 0).hermite() is None
+
+
+def a_number(n=12, *, missing=False, seed=0):
+    """A column of n cells, one run each, and perhaps one of missing."""
+    shares = rng(seed).dirichlet(np.full(n + missing, 3.0))
+    features = number_features(shares, missing, 1)
+    cells = np.arange(n + missing)
+    return ColumnShares(shares, cells, cells, features, shares[None], 0.0, n)
+
+
+class TestMoved:
+    """Columns that lie elsewhere than the first release said."""
+
+    @pytest.mark.parametrize("missing", [False, True])
+    @pytest.mark.parametrize("offset", [-0.6, 0.2])
+    def test_scores_have_the_offset_as_their_mean(self, missing, offset):
+        column = a_number(missing=missing)
+        offsets = np.where(column.features.kinds == SCORE, offset, 0.0)
+        found = column.moved(offsets)
+        assert found.shares.sum() == pytest.approx(column.shares.sum())
+        np.testing.assert_allclose(found.shares @ column.features.values, offsets, atol=0.02 if missing else 1e-6)
+        np.testing.assert_allclose(found.features.values, column.features.values - offsets)
+        if missing:
+            assert found.shares[-1] == column.shares[-1]
+
+    def test_no_offset_changes_nothing(self):
+        column = a_number()
+        assert column.moved(np.zeros(1)) is column
+
+    def test_labels_stay_where_they_are(self):
+        shares = np.array([0.5, 0.3, 0.2])
+        cells = np.arange(3)
+        column = ColumnShares(shares, cells, cells, level_features(shares), shares[None], 0.0, 0)
+        assert column.moved(np.zeros(2)) is column
+
+
+class TestTilted:
+    values = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+
+    @pytest.mark.parametrize("mean", [-1.5, 0.0, 0.3, 1.9])
+    def test_the_mean_is_met(self, mean):
+        shares = np.array([0.2, 0.0, 0.5, 0.2, 0.3])
+        found = tilted(shares, self.values, mean)
+        assert found.sum() == pytest.approx(shares.sum())
+        assert found @ self.values / found.sum() == pytest.approx(mean)
+        assert found[1] == 0
+
+    @pytest.mark.parametrize("mean", [-9.0, 9.0])
+    def test_beyond_all_values_it_is_at_the_last(self, mean):
+        found = tilted(np.full(5, 0.2), self.values, mean)
+        assert np.sign(mean) * (found @ self.values) > 1.99
+
+    @pytest.mark.parametrize("shares", [np.zeros(5), np.eye(5)[2]])
+    def test_shares_of_one_value_or_none_stay(self, shares):
+        np.testing.assert_array_equal(tilted(shares, self.values, 0.7), shares)
+
+
+@pytest.mark.parametrize("target", [None, "y"])
+def test_where_many_columns_lie_is_seen_twice(target):
+    """At 60 columns and 2,000 rows shares are mostly noise: the second release tells where each column lies."""
+    d, n = 60, 2_000
+    y = rng(1).random(n) < 0.3
+    places, shifts = rng(2).uniform(-1.5, 1.5, d), 0.4 * rng(3).standard_normal(d)
+    x = places + np.outer(y, shifts) + rng(4).standard_normal((n, d))
+    frame = pd.DataFrame(np.clip(x, -6, 6), columns=[f"x{j}" for j in range(d)])
+    schema = Schema(columns={name: Continuous(lower=-6, upper=6) for name in frame}, rows=n)
+    if target:
+        frame["y"] = np.where(y, "yes", "no")
+        schema = Schema(columns={**schema.columns, "y": Categorical(categories=("no", "yes"))}, rows=n)
+    method = ConditionalGaussian(epsilon=1.0, calibration_rows=2_000)
+    rows = method.fit(frame, schema=schema, target=target, seed=0).sample(n, seed=0)
+    errors = rows.drop(columns="y", errors="ignore").mean() - frame.drop(columns="y", errors="ignore").mean()
+    assert np.sqrt((errors**2).mean()) < 0.12

@@ -1,0 +1,135 @@
+"""Second moments, pooled and by class: those of the records, clipped to the norm, within the bound."""
+
+import numpy as np
+import pytest
+
+from sfumato.columns.kinds import Boolean, Categorical, Integer
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
+
+SCHEMA = Schema(
+    columns={
+        "age": Integer(lower=0, upper=5, nullable=True),
+        "city": Categorical(categories=("a", "b", "c")),
+        "member": Boolean(),
+    },
+    rows=300,
+)
+BY_CLASS = 0.25
+
+
+def statistic(clip_norm=50.0, by_class=BY_CLASS, target: int | None = 2, seed=0) -> TableMoments:
+    layout = TableLayout(Grid.of(SCHEMA, numeric_cells=8), target)
+    rng = np.random.default_rng(seed)
+    vectors = [rng.standard_normal((column.n_cells, 2)) for column in layout.features]
+    if target is not None:
+        vectors.append(0.7 * np.eye(2))
+    return TableMoments(layout, tuple(vectors), clip_norm, by_class)
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 6, n) / 5
+    age[::7] = np.nan
+    return {"age": age, "city": rng.integers(0, 3, n), "member": rng.integers(0, 2, n)}
+
+
+def value_of(moments, data):
+    total = moments.zero()
+    moments.add(total, data)
+    return total * moments.step
+
+
+def vectors_of(moments, data):
+    """The records' vectors, unclipped."""
+    cells = [column.cells(data[column.name]) for column in moments.layout.features]
+    if moments.layout.target is not None:
+        cells.append(data["member"])
+    return moments.of(cells)
+
+
+@pytest.mark.parametrize("target", [None, 2])
+@pytest.mark.parametrize("by_class", [0.0, BY_CLASS])
+def test_moments_are_those_of_the_records(by_class, target):
+    moments, data = statistic(by_class=by_class, target=target), rows()
+    x, value = vectors_of(moments, data), value_of(moments, data)
+    classes = np.zeros(300, int) if target is None else data["member"]
+    assert len(value) == (1 + moments.layout.n_classes if by_class else 1)
+    np.testing.assert_allclose(value[0], np.sqrt(1 - by_class) * x.T @ x, atol=0.05)
+    for k, part in enumerate(value[1:]):
+        members = x[classes == k]
+        np.testing.assert_allclose(part, np.sqrt(by_class) * members.T @ members, atol=0.05)
+
+
+def test_products_with_the_indicator_are_class_sums():
+    moments, data = statistic(), rows()
+    x, value = vectors_of(moments, data), value_of(moments, data)[0] / moments.weights[0]
+    for k in (0, 1):
+        np.testing.assert_allclose(value[4 + k, :4], 0.7 * x[data["member"] == k, :4].sum(axis=0), atol=0.1)
+    assert abs(value[4, 5]) < 1e-9
+
+
+def test_long_records_are_clipped():
+    moments, data = statistic(clip_norm=1.0, by_class=0.0), rows()
+    x = vectors_of(moments, data)
+    clipped = x * np.minimum(1.0, 1.0 / np.linalg.norm(x, axis=1, keepdims=True))
+    assert (np.linalg.norm(x, axis=1) > 1).mean() > 0.5
+    np.testing.assert_allclose(value_of(moments, data)[0], clipped.T @ clipped, atol=0.01)
+
+
+@pytest.mark.parametrize("by_class", [0.0, BY_CLASS, 0.118 * 2, 1.0])
+def test_weights_are_of_norm_one_rounded_down(by_class):
+    weights = statistic(by_class=by_class).weights
+    squares = weights[0] ** 2 + (weights[1] ** 2 if by_class else 0.0)
+    assert 1 - 1e-5 < squares <= 1
+    assert (weights[1:] == weights[1:2]).all()
+    np.testing.assert_array_equal(weights * 2**20, np.rint(weights * 2**20))
+
+
+@pytest.mark.parametrize("by_class", [0.0, BY_CLASS])
+@pytest.mark.parametrize("clip_norm", [0.3, 2.0])
+def test_a_records_moments_are_within_the_bound(by_class, clip_norm):
+    moments, data = statistic(clip_norm, by_class), rows()
+    parts = np.array([value_of(moments, {n: v[i : i + 1] for n, v in data.items()}).ravel() for i in range(60)])
+    norms = np.linalg.norm(parts, axis=1)
+    assert norms.max() <= moments.norm_bound
+    assert norms.max() > 0.9 * moments.norm_bound
+    distances = np.linalg.norm(parts[:, None] - parts, axis=2)
+    assert distances.max() <= moments.replace_bound
+
+
+def test_chunks_of_any_size_add_up(monkeypatch):
+    data = rows(3_000)
+    once = value_of(statistic(), data)
+    monkeypatch.setattr("sfumato.methods.tables.feature_moments._WORK_BYTES", 1)
+    np.testing.assert_array_equal(value_of(statistic(), data), once)
+
+
+def with_a_constant(clip_norm: float) -> TableMoments:
+    """No target, and after the features one entry √g = 0.7 that is the same for all rows."""
+    plain = statistic(clip_norm, by_class=0.0, target=None)
+    return TableMoments(plain.layout, (*plain.vectors, np.full((1, 1), 0.7)), clip_norm, 0.0)
+
+
+def test_products_with_the_constant_are_sums_of_all_rows():
+    moments, data = with_a_constant(50.0), rows()
+    cells = [column.cells(data[column.name]) for column in moments.layout.features]
+    x, value = moments.of([*cells, np.zeros(300, int)]), value_of(moments, data)[0]
+    assert (x[:, -1] == 0.7).all()
+    np.testing.assert_allclose(value[-1, :-1], 0.7 * x[:, :-1].sum(axis=0), atol=0.1)
+    np.testing.assert_allclose(value[-1, -1], 0.49 * 300, atol=0.1)
+
+
+@pytest.mark.parametrize("clip_norm", [0.3, 1.0, 50.0])
+def test_the_constant_is_clipped_with_the_rest(clip_norm):
+    """Whole numbers in arbitrary precision: the norm of n, and that the constant's square is a part of it."""
+    moments, data = with_a_constant(clip_norm), rows(60)
+    for i in range(60):
+        total = moments.zero()
+        moments.add(total, {name: column[i : i + 1] for name, column in data.items()})
+        squares = [int(s) for s in np.diagonal(total[0])]
+        assert squares[-1] > 0
+        assert sum(squares) <= 4**18
+        assert sum(int(n) ** 2 for n in total.ravel()) == sum(squares) ** 2

@@ -1,0 +1,177 @@
+"""A column's softmax: the gradient is that of its objective, and at the optimum moments and shares are met."""
+
+import numpy as np
+import pytest
+
+from sfumato.methods.tables import softmax_fit
+from sfumato.methods.tables.features import number_features
+from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn, probabilities
+
+CLASSES, RUNS, INPUTS = 2, 7, 4
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def problem(*, slack=0.0, offset=False, classes=CLASSES, n=400):
+    """Any moments and shares, with blocks of two and of four entries."""
+    shares = rng(1).dirichlet(np.full(RUNS, 5.0), classes)
+    values = number_features(shares.mean(axis=0), False, 2).values
+    features = rng(2).standard_normal((n, INPUTS)).astype(np.float32)
+    features[:, 1] += features[:, 0]
+    rows = SimulatedRows(features, rng(3).integers(0, classes, n))
+    target = 0.1 * rng(4).standard_normal((2, INPUTS))
+    moments = Moments(target, 0.01 * rng(5).random((2, INPUTS)), np.array([[0, 0, 1, 1], [2, 2, 1, 1]]))
+    before = rng(6).standard_normal((n, 2)) if offset else None
+    return rows, moments, values, shares, softmax_fit._Problem.of(rows, moments, values, shares, slack, before)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.5])
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("classes", [1, 2])
+def test_the_gradient_is_that_of_the_objective(slack, offset, classes):
+    fitted = problem(slack=slack, offset=offset, classes=classes)[-1]
+    for name in ("whitened", "values"):
+        setattr(fitted, name, getattr(fitted, name).astype(np.float64))
+    x = fitted.start(0, None) + 0.2 * rng(7).standard_normal(2 * INPUTS + classes * RUNS)
+    _, gradient = fitted.value_and_gradient(x)
+    step = 1e-2  # logits are 32-bit numbers
+    numeric = np.array(
+        [
+            (fitted.value_and_gradient(x + d)[0] - fitted.value_and_gradient(x - d)[0]) / (2 * step)
+            for d in step * np.eye(x.size)
+        ]
+    )
+    np.testing.assert_allclose(gradient, numeric, atol=2e-3 * np.abs(gradient).max())
+    assert np.abs(gradient).max() > 0.05
+
+
+def test_the_objective_is_convex():
+    fitted = problem(slack=0.5)[-1]
+    for seed in range(20):
+        first, second = rng(seed).standard_normal((2, 2 * INPUTS + CLASSES * RUNS))
+        ends = [fitted.value_and_gradient(x)[0] for x in (first, second)]
+        assert fitted.value_and_gradient((first + second) / 2)[0] < np.mean(ends)
+
+
+def outcome(rows, values, weights, tilts):
+    """The moments of the fitted softmax over the rows, and its shares in each class."""
+    chances = probabilities(rows.features @ weights.T.astype(np.float32), values, tilts, rows.classes)
+    moments = (chances @ values).T @ rows.features / len(chances)
+    shares = np.array([chances[rows.classes == k].mean(axis=0) for k in range(len(tilts))])
+    return moments, shares
+
+
+def possible(n=6_000, seed=8):
+    """Rows, and moments and shares of a softmax over them."""
+    values = number_features(rng(1).dirichlet(np.full(RUNS, 5.0)), False, 2).values
+    rows = SimulatedRows(rng(2).standard_normal((n, INPUTS)).astype(np.float32), rng(3).integers(0, CLASSES, n))
+    weights = 0.5 * rng(seed).standard_normal((2, INPUTS))
+    tilts = 0.5 * rng(seed + 1).standard_normal((CLASSES, RUNS))
+    return rows, values, weights, *outcome(rows, values, weights, tilts)
+
+
+EXACT = np.zeros((2, INPUTS)), np.zeros((2, INPUTS), dtype=int)
+
+
+@pytest.mark.parametrize("score", [0, None])
+def test_without_slack_moments_and_shares_are_met(score):
+    rows, values, truth, moments, shares = possible()
+    weights, tilts = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=300, score=score)
+    met = outcome(rows, values, weights, tilts)
+    np.testing.assert_allclose(met[0], moments, atol=2e-3)
+    np.testing.assert_allclose(met[1], shares, atol=2e-4)
+    np.testing.assert_allclose(weights, truth, atol=0.02)
+
+
+def test_shares_are_met_after_few_steps():
+    rows, values, _, moments, shares = possible()
+    weights, tilts = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=3, score=0)
+    np.testing.assert_allclose(outcome(rows, values, weights, tilts)[1], shares, atol=6e-3)
+
+
+def test_an_offset_is_added_to():
+    """What an offset explains already needs no weights."""
+    rows, values, truth, moments, shares = possible()
+    options = {"slack": 0.0, "rounds": 300, "score": None}
+    explained = rows.features @ truth.T
+    weights, _ = fit_softmax(rows, Moments(moments, *EXACT), values, shares, offset=explained, **options)
+    np.testing.assert_allclose(weights, 0.0, atol=0.02)
+    half, _ = fit_softmax(rows, Moments(moments, *EXACT), values, shares, offset=explained / 2, **options)
+    np.testing.assert_allclose(half, truth / 2, atol=0.02)
+
+
+@pytest.mark.parametrize("rho", [0.55, -0.55, 0.97])
+def test_a_gaussian_pair_keeps_its_correlation(rho):
+    """From the moment of two features to a fit and to draws."""
+    runs, n = 48, 10_000
+    shares = np.full(runs, 1 / runs)
+    values = number_features(shares, False, 1).values
+    z = rng().standard_normal((2, 400_000))
+    z[1] = rho * z[0] + np.sqrt(1 - rho**2) * z[1]
+    cells = [np.searchsorted(np.quantile(row, np.linspace(0, 1, runs + 1)[1:-1]), row) for row in z]
+    moment = np.mean(values[cells[0], 0] * values[cells[1], 0])
+    rows = SimulatedRows(values[np.arange(n) % runs].astype(np.float32), np.zeros(n, dtype=int))
+    wanted = Moments(np.array([[moment]]), np.zeros((1, 1)), np.zeros((1, 1), dtype=int))
+    weights, tilts = fit_softmax(rows, wanted, values, shares[None], slack=0.0, rounds=200, score=0)
+    column = SoftmaxColumn(shares, np.arange(runs), values, np.log(shares)[None], shares[None])
+    chain = SoftmaxChain(
+        np.ones(1),
+        (column, SoftmaxColumn(shares, np.arange(runs), values, tilts, shares[None])),
+        np.arange(2),
+        np.array([[[0, 0], [weights[0, 0], 0]]]),
+    )
+    drawn = chain.sample(50_000, rng(1))[1]
+    found = np.mean(values[drawn[:, 0], 0] * values[drawn[:, 1], 0])
+    assert found == pytest.approx(moment, abs=0.01)
+    assert np.corrcoef(values[drawn, 0].T)[0, 1] == pytest.approx(rho, abs=0.02)
+
+
+def test_a_block_within_its_noise_stays_nothing():
+    """Two blocks of moments: one of noise alone, one that stands out of it."""
+    rows, values, _, _, shares = possible()
+    std = 0.05
+    target = std * rng(9).standard_normal((2, INPUTS))
+    target *= 0.4 * std * np.sqrt(target.size) / np.linalg.norm(target)
+    target[:, :2] = 0.0
+    target[0, 0] = 0.4
+    groups = np.array([[0, 0, 1, 1], [0, 0, 1, 1]])
+    moments = Moments(target, np.full((2, INPUTS), std**2), groups)
+    weights, _ = fit_softmax(rows, moments, values, shares, slack=0.5, rounds=300, score=None)
+    assert np.abs(weights[:, 2:]).max() < 0.01
+    assert weights[0, 0] > 0.2
+    free, _ = fit_softmax(rows, moments, values, shares, slack=0.0, rounds=300, score=None)
+    assert np.abs(free[:, 2:]).max() > 0.02
+
+
+def test_the_slack_is_what_is_left_of_a_block():
+    rows, values, _, _, shares = possible()
+    std = 0.02
+    target = np.zeros((2, INPUTS))
+    target[0] = 0.3
+    moments = Moments(target, np.full((2, INPUTS), std**2), np.zeros((2, INPUTS), dtype=int))
+    weights, tilts = fit_softmax(rows, moments, values, shares, slack=0.5, rounds=500, score=None)
+    missed = np.linalg.norm(target - outcome(rows, values, weights, tilts)[0])
+    assert missed == pytest.approx(0.5 * std * np.sqrt(target.size), rel=0.2)
+
+
+def test_moments_of_no_table_give_finite_weights():
+    rows, values, _, _, shares = possible()
+    target = np.full((2, INPUTS), 3.0)
+    weights, tilts = fit_softmax(rows, Moments(target, *EXACT), values, shares, slack=0.0, rounds=100, score=0)
+    assert np.isfinite(weights).all()
+    assert np.isfinite(tilts).all()
+
+
+def test_classes_that_are_never_simulated_and_runs_without_mass():
+    rows, values, _, moments, shares = possible()
+    shares = np.concatenate([shares, shares[:1]])
+    shares[:, 2] = 0
+    shares /= shares.sum(axis=1, keepdims=True)
+    weights, tilts = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=100, score=0)
+    assert tilts.shape == (3, RUNS)
+    assert np.isfinite(weights).all()
+    assert np.isfinite(tilts).all()
+    assert outcome(rows, values, weights, tilts[:2])[1][:, 2].max() < 1e-6

@@ -1,0 +1,15 @@
+"""A release of images, fitted once for each file."""
+
+import pytest
+
+from fixtures import tables
+from fixtures.accounting import remembered_accounts
+from fixtures.releases import fit
+from sfumato.release.model import Release
+
+__all__ = ["remembered_accounts"]
+
+
+@pytest.fixture(scope="module")
+def pictures(remembered_accounts) -> Release:
+    return fit(tables.images(), tables.image_schema())

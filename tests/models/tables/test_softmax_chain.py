@@ -1,0 +1,259 @@
+"""The chain draws the law that its softmaxes say, evenly, and refuses arrays that are not a chain's."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fixtures.softmax import CELLS, ORDER, counted_law, joint_law, softmax_chain
+from sfumato.errors import ReleaseError
+from sfumato.models.tables.softmax_chain import (
+    SYSTEMATIC_ROWS,
+    SoftmaxChain,
+    SoftmaxColumn,
+    choose,
+    probabilities,
+    systematic,
+)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+class TestSystematic:
+    """Numbers that share out the unit interval, each of them uniform."""
+
+    GROUPS = np.array([2, 0, 0, 2, 2, 1, 0, 2])
+    KEYS = np.array([0.3, 0.1, 0.1, -2.0, 5.0, 0.0, 9.0, 0.3])
+
+    @pytest.mark.parametrize("keys", [None, KEYS], ids=["no keys", "keys"])
+    def test_each_number_is_uniform(self, keys):
+        numbers = np.array([systematic(self.GROUPS, rng(seed), keys) for seed in range(4_000)])
+        assert numbers.min() >= 0
+        assert numbers.max() < 1
+        for column in numbers.T:
+            # 16 tests: one in 6,000 fails where all is well
+            assert stats.kstest(column, "uniform").pvalue > 1e-5
+
+    def test_groups_are_independent(self):
+        numbers = np.array([systematic(self.GROUPS, rng(seed), self.KEYS) for seed in range(4_000)])
+        apart = self.GROUPS[:, None] != self.GROUPS
+        assert np.abs(np.corrcoef(numbers.T))[apart].max() < 5 / np.sqrt(4_000)
+
+    @pytest.mark.parametrize("n", [10, 100, 4_096])
+    def test_a_group_shares_out_the_interval(self, n):
+        for seed in range(5):
+            numbers = np.sort(systematic(np.zeros(n, dtype=int), rng(seed)))
+            # the three gaps of a golden sequence are within a factor of 2.7 of 1/n
+            gaps = np.diff(numbers, append=numbers[0] + 1)
+            assert 0.35 / n < gaps.min() <= gaps.max() < 2.7 / n
+            assert np.abs(numbers - (np.arange(n) + 0.5) / n).max() < 3 / n
+
+    def test_neighbours_by_their_key_share_it_out_too(self):
+        n = 4_096
+        keys = rng(1).standard_normal(n)
+        numbers = systematic(np.arange(n) % 2, rng(), keys)
+        for group in (0, 1):
+            members = np.flatnonzero(np.arange(n) % 2 == group)
+            for some in np.array_split(members[np.argsort(keys[members])], 32):
+                assert np.abs(np.sort(numbers[some]) - (np.arange(64) + 0.5) / 64).max() < 3 / 64
+
+    def test_none_and_one(self):
+        assert systematic(np.zeros(0, dtype=int), rng()).shape == (0,)
+        assert systematic(np.array([7]), rng()).shape == (1,)
+
+
+class TestDraws:
+    @pytest.mark.parametrize("apart", [True, False])
+    def test_rows_have_the_joint_law(self, apart):
+        chain, n = softmax_chain(apart=apart), 400_000
+        expected, found = joint_law(chain), counted_law(*chain.sample(n, rng()))
+        assert expected.sum() == pytest.approx(1.0)
+        # systematic rows vary less than independent ones
+        assert (np.abs(found - expected) < 5 * np.sqrt(expected / n) + 2 / n).all()
+
+    def test_each_row_has_the_law_alone(self):
+        """The first row of many short samples: systematic draws are not to favour anything."""
+        chain, n = softmax_chain(), 4_000
+        rows = [chain.sample(3, rng(seed)) for seed in range(n)]
+        for place in (0, 2):
+            found = counted_law(np.array([c[place] for c, _ in rows]), np.array([x[place] for _, x in rows]))
+            expected = joint_law(chain)
+            for j in range(3):
+                away = tuple(axis for axis in range(4) if axis not in (0, j + 1))
+                shares, wanted = found.sum(axis=away), expected.sum(axis=away)
+                assert (np.abs(shares - wanted) < 4.8 * np.sqrt(wanted / n)).all()
+
+    def test_class_shares_are_met_to_a_few_rows(self):
+        chain = softmax_chain()
+        for n in (100, SYSTEMATIC_ROWS, 3 * SYSTEMATIC_ROWS + 17):
+            shares = np.bincount(chain.draw_classes(n, rng()), minlength=2)
+            assert np.abs(shares - n * chain.class_shares).max() <= 3 * (1 + n // SYSTEMATIC_ROWS)
+
+    def test_given_classes_are_kept(self):
+        chain, classes = softmax_chain(), rng(3).integers(0, 2, 1000)
+        np.testing.assert_array_equal(chain.sample(1000, rng(), classes)[0], classes)
+        expected = joint_law(chain)[1]
+        cells = chain.draw(np.ones(100_000, dtype=int), rng())
+        found = counted_law(np.ones(100_000, dtype=int), cells)[1]
+        assert np.abs(found - expected / expected.sum()).max() < 0.008
+
+    def test_runs_are_shared_out_as_the_chances_say(self):
+        """Rows of like predictors: each block has the shares that its softmax says, to a few rows."""
+        n, values, tilts = 20_000, rng(1).standard_normal((6, 2)), rng(2).standard_normal((2, 6))
+        predictor = np.repeat(rng(3).standard_normal((1, 2)), n, axis=0).astype(np.float32)
+        classes = rng(4).integers(0, 2, n)
+        chosen = choose(predictor, values, tilts, classes, rng())
+        for start in range(0, n, SYSTEMATIC_ROWS):
+            rows = slice(start, start + SYSTEMATIC_ROWS)
+            for k in (0, 1):
+                members = classes[rows] == k
+                expected = probabilities(predictor[:1], values, tilts, np.array([k]))[0] * members.sum()
+                assert np.abs(np.bincount(chosen[rows][members], minlength=6) - expected).max() < 6
+
+    def test_probabilities_are_a_softmax(self):
+        predictor, values = rng().standard_normal((5, 3)), rng(1).standard_normal((4, 3))
+        tilts, classes = rng(2).standard_normal((2, 4)), np.array([0, 1, 1, 0, 1])
+        logits = np.exp(predictor @ values.T + tilts[classes])
+        found = probabilities(predictor.astype(np.float32), values, tilts, classes)
+        np.testing.assert_allclose(found, logits / logits.sum(axis=1, keepdims=True), rtol=1e-5)
+
+    def test_a_cell_is_drawn_within_its_run_by_its_share(self):
+        column = SoftmaxColumn(
+            np.array([0.1, 0.0, 0.3, 0.6, 0.0]),
+            np.array([1, 0, 0, 1, 1]),
+            np.zeros((2, 0)),
+            np.zeros((1, 2)),
+            np.full((1, 2), 0.5),
+        )
+        cells = column.cells(np.repeat([0, 1], 10_000), rng())
+        assert (cells[:10_000] == 2).all()
+        counts = np.bincount(cells[10_000:], minlength=5)
+        np.testing.assert_allclose(counts / 10_000, [1 / 7, 0, 0, 6 / 7, 0], atol=1e-3)
+
+    def test_the_same_generator_gives_the_same_rows(self):
+        chain = softmax_chain()
+        for first, second in zip(chain.sample(500, rng(7)), chain.sample(500, rng(7)), strict=True):
+            np.testing.assert_array_equal(first, second)
+        assert (chain.sample(500, rng(8))[1] != chain.sample(500, rng(7))[1]).any()
+
+    @pytest.mark.parametrize("n", [0, 1])
+    def test_none_and_one(self, n):
+        classes, cells = softmax_chain().sample(n, rng())
+        assert classes.shape == (n,)
+        assert cells.shape == (n, 3)
+
+    def test_columns_of_one_cell_and_no_columns(self):
+        lone = SoftmaxColumn(np.ones(1), np.zeros(1, dtype=int), np.zeros((1, 0)), np.zeros((2, 1)), np.ones((2, 1)))
+        chain = SoftmaxChain(np.array([0.5, 0.5]), (lone, lone), np.arange(2), np.zeros((1, 0, 0)))
+        classes, cells = chain.sample(1000, rng())
+        assert set(classes) == {0, 1}
+        assert not cells.any()
+        arrays = {"class_shares": np.ones(1), "order": np.zeros(0, dtype=np.int64), "weights": np.zeros((1, 0, 0))}
+        assert SoftmaxChain.from_arrays(arrays, ()).sample(9, rng())[1].shape == (9, 0)
+
+    def test_a_class_without_a_share_is_not_drawn(self):
+        chain = dataclasses.replace(softmax_chain(), class_shares=np.array([0.0, 1.0]))
+        assert (chain.draw_classes(5000, rng()) == 1).all()
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return softmax_chain().to_arrays()
+
+
+def test_arrays_round_trip(arrays):
+    model = SoftmaxChain.from_arrays(arrays, CELLS)
+    assert {name: array.tolist() for name, array in model.to_arrays().items()} == {
+        name: array.tolist() for name, array in arrays.items()
+    }
+    assert {array.dtype for array in arrays.values()} == {np.dtype(np.float64), np.dtype(np.int64)}
+    for first, second in zip(model.sample(500, rng()), softmax_chain().sample(500, rng()), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+REQUIRED = ["class_shares", "order", "weights"] + [
+    f"column.{j}.{part}" for j in range(3) for part in ("shares", "runs", "values", "tilts", "tables")
+]
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_missing_array_is_refused(arrays, name):
+    with pytest.raises(ReleaseError, match="well-formed"):
+        SoftmaxChain.from_arrays({k: v for k, v in arrays.items() if k != name}, CELLS)
+
+
+def refused(arrays, name, array):
+    with pytest.raises(ReleaseError, match="well-formed"):
+        SoftmaxChain.from_arrays({**arrays, name: array}, CELLS)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_another_shape_or_type_is_refused(arrays, name):
+    array = arrays[name]
+    refused(arrays, name, array[None])
+    refused(arrays, name, array[..., :-1])
+    refused(arrays, name, array[:0])
+    refused(arrays, name, array.reshape(-1)[0])
+    refused(arrays, name, np.concatenate([array, array[:1]]))
+    for dtype in (np.float32, np.int32, np.uint64, np.complex128, np.dtype(">f8")):
+        refused(arrays, name, array.astype(dtype))
+    if array.dtype == np.float64:
+        refused(arrays, name, array.astype(np.int64))
+        for bad in (np.nan, np.inf, -np.inf):
+            worse = array.copy()
+            worse.flat[-1] = bad
+            refused(arrays, name, worse)
+
+
+def test_values_that_no_chain_has_are_refused(arrays):
+    refused(arrays, "class_shares", np.array([-0.25, 1.25]))
+    refused(arrays, "class_shares", arrays["class_shares"] * 1.01)
+    refused(arrays, "class_shares", np.array([1e308, 1e308]))
+    refused(arrays, "class_shares", np.ones(1))
+    for shares in ([0.5, 0.6, 0, 0, 0], [1.5, -0.5, 0, 0, 0], [0.0] * 5, [0.99, 0, 0, 0, 0]):
+        refused(arrays, "column.1.shares", np.array(shares))
+    for runs in ([-1, 0, 0, 1, 2], [0, 0, 1, 2, 3], [0, 0, 0, 1, 1], [0, 0, 2, 2, 2], [9] * 5, [1, 1, 2, 3, 3]):
+        refused(arrays, "column.1.runs", np.array(runs))
+    for order in ([0, 0, 1], [1, 2, 3], [-1, 0, 1], [2**62, 0, 1]):
+        refused(arrays, "order", np.array(order))
+    weights = arrays["weights"]
+    refused(arrays, "weights", weights[:, :, :-1].copy())
+    refused(arrays, "weights", np.zeros((3, *weights.shape[1:])))
+    refused(arrays, "weights", np.zeros((0, *weights.shape[1:])))
+    refused(arrays, "column.1.values", np.zeros((4, 2)))
+    refused(arrays, "column.1.values", np.zeros((3, 1)))
+    SoftmaxChain.from_arrays({**arrays, "weights": weights[:1].copy()}, CELLS)
+
+
+@pytest.mark.parametrize("cells", [(3, 5), (3, 5, 4, 2), (3, 5, 5), (4, 5, 3), ()])
+def test_arrays_of_another_schema_are_refused(arrays, cells):
+    with pytest.raises(ReleaseError, match="well-formed"):
+        SoftmaxChain.from_arrays(arrays, cells)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_absurd_weights_tilts_and_values_still_give_cells(arrays, seed):
+    wild = {name: array.copy() for name, array in arrays.items()}
+    sizes = 10.0 ** rng(seed).choice([-300, -20, 0, 20, 300], 3)
+    wild["weights"] *= sizes[0] * rng(seed).choice([-1, 1], wild["weights"].shape)
+    for j in range(3):
+        wild[f"column.{j}.values"] *= sizes[1]
+        wild[f"column.{j}.tilts"] *= rng(seed).choice([0, 1e-320, 1, 1e300], (2, 1)) * sizes[2] ** 0.02
+    model = SoftmaxChain.from_arrays(wild, CELLS)
+    classes, cells = model.sample(1000, rng())
+    assert ((cells >= 0) & (cells < CELLS)).all()
+    assert set(classes) <= {0, 1}
+
+
+def test_weights_at_later_columns_are_as_none(arrays):
+    """A stranger's weights above the order: features that are not drawn yet are 0."""
+    full = arrays["weights"].copy()
+    later = ~full.any(axis=0)
+    assert later.sum() > full.shape[1] ** 2 / 2
+    full[:, later] = 5.0
+    model = SoftmaxChain.from_arrays({**arrays, "weights": full}, CELLS)
+    np.testing.assert_array_equal(model.sample(300, rng())[1], softmax_chain().sample(300, rng())[1])
+    assert model.order.tolist() == ORDER.tolist()

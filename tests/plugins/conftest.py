@@ -1,0 +1,7 @@
+"""Fixtures of this folder."""
+
+from fixtures.accounting import remembered_accounts
+from fixtures.command_line import call
+from fixtures.packages import site
+
+__all__ = ["call", "remembered_accounts", "site"]

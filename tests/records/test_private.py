@@ -1,0 +1,261 @@
+"""Records behind a schema: what is read, what is refused, and whose rows are kept."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.columns.kinds import Categorical, Continuous, Identifier, Image, Integer
+from sfumato.columns.set_kind import ItemSet
+from sfumato.errors import DataError, PrivacyWarning, SchemaError
+from sfumato.fitting.arguments import RowCount
+from sfumato.io.arrays import images_of
+from sfumato.io.sources import open_source
+from sfumato.records.engine import reduce
+from sfumato.records.open_data import OpenData
+from sfumato.records.private import PrivateData
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema, Unit
+
+
+def people(**columns):
+    return pa.table({"who": ["a", "b", "a", "a", None, "b", "c", "a"], "age": [1, 2, 3, 4, 5, 6, 7, 8], **columns})
+
+
+def schema(max_rows=None):
+    unit = None if max_rows is None else Unit(column="who", max_rows=max_rows)
+    return Schema(columns={"who": Identifier(), "age": Integer(lower=0, upper=10)}, rows=8, unit=unit)
+
+
+def ages(data):
+    return np.concatenate([np.round(rows["age"] * 10) for rows in data.coded()]).astype(int).tolist()
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 2, 3, 100])
+@pytest.mark.parametrize(("max_rows", "kept"), [(1, [1, 2, 7]), (2, [1, 2, 3, 6, 7]), (9, [1, 2, 3, 4, 6, 7, 8])])
+def test_each_unit_keeps_its_first_rows_however_chunked(chunk_rows, max_rows, kept):
+    data = PrivateData(open_source(people(), chunk_rows=chunk_rows), schema(max_rows))
+    assert ages(data) == kept
+    assert ages(data) == kept, "a second pass keeps the same rows"
+
+
+def test_one_units_rows_do_not_depend_on_other_units():
+    whole = people()
+    without_b = whole.filter(pa.array([who != "b" for who in whole["who"].to_pylist()]))
+    kept = set(ages(PrivateData(open_source(whole), schema(2)))) - {2, 6}
+    assert set(ages(PrivateData(open_source(without_b), schema(2)))) == kept
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        pa.array([1, 2, 1, 1, None, 2, 3, 1]),
+        pa.array([1.0, 2.0, 1.0, 1.0, float("nan"), 2.0, 3.0, 1.0]),
+        pa.array(["a", "b", "a", "a", "", "b", "c", "a"]).dictionary_encode(),
+        pa.array([b"a", b"b", b"a", b"a", b"", b"b", b"c", b"a"]),
+        pa.DictionaryArray.from_arrays([0, 1, 2, 0, None, 1, 3, 2], ["a", "b", "a", "c"]),
+    ],
+    ids=["integer", "float", "dictionary", "bytes", "repeated dictionary entry"],
+)
+def test_units_of_any_type(units):
+    data = PrivateData(open_source(people().set_column(0, "who", units)), schema(2))
+    assert ages(data) == [1, 2, 3, 6, 7]
+
+
+def _in_chunks(units, names):
+    """People in two chunks, whose dictionaries together have one more name than an index of 8 bits can count."""
+    parts = np.array_split(np.arange(units), 2)
+    return pa.table(
+        {
+            "who": pa.chunked_array(
+                pa.DictionaryArray.from_arrays(pa.array(range(len(part)), pa.int8()), names(part)) for part in parts
+            ),
+            "age": pa.chunked_array(pa.array(part % 10) for part in parts),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        lambda part: pa.array([f"unit {i}" for i in part]),
+        lambda part: pa.array([None if i == 127 else f"unit {i}" for i in part], pa.string()),
+    ],
+    ids=["names", "a null among the names"],
+)
+@pytest.mark.parametrize("units", [127, 128, 250])
+def test_one_more_name_than_an_index_can_count_stops_no_fit(tmp_path, units, names):
+    table = _in_chunks(units, names)
+    expected = [i % 10 for i in range(units) if names([i]).null_count == 0]
+    forms = [table]
+    if len(expected) == units:  # Parquet holds no null among the names
+        pq.write_table(table, tmp_path / "people.parquet", row_group_size=64)
+        forms.append(tmp_path / "people.parquet")
+    for data in forms:
+        assert ages(PrivateData(open_source(data), schema(1))) == expected
+        source = open_source(data)
+        opened = OpenData(source, OpenSchema.of(source))
+        cells = np.concatenate([rows["who"] for rows in opened.coded()])
+        assert cells.tolist() == names(range(units)).to_pylist()
+    items = Schema(columns={"who": Identifier(), "age": ItemSet(n_items=10, max_length=2, id="who")}, rows=units)
+    sets = [rows["age"] for rows in PrivateData(open_source(table), items).coded()]
+    assert [code for part in sets for code in part.codes.tolist()] == expected
+
+
+def test_an_unforeseen_error_says_nothing_of_a_record(monkeypatch):
+    def failing(*_, **__):
+        raise RuntimeError("Smith")
+
+    monkeypatch.setattr("sfumato.records.private.code_column", failing)
+    monkeypatch.setattr("sfumato.records.open_data.total", failing)
+    source = open_source(people())
+    for data in (PrivateData(source, schema()), OpenData(source, OpenSchema.of(source))):
+        with pytest.raises(DataError, match="report their types") as caught:
+            list(data.coded())
+        assert caught.value.__context__ is None
+
+
+def test_a_unit_column_of_lists_is_refused():
+    lists = people().set_column(0, "who", pa.array([["a"]] * 8))
+    with pytest.raises(SchemaError, match="unit column"):
+        PrivateData(open_source(lists), schema(2))
+
+
+def test_a_unit_of_m_rows_counts_m_times():
+    exact = reduce(RowCount(), PrivateData(open_source(people()), schema(3)))
+    assert exact.norm_bound == 3
+
+
+def test_repr_shows_the_schema_only():
+    data = PrivateData(open_source(people()), schema())
+    assert repr(data) == "PrivateData(age)"
+
+
+def test_missing_columns_are_all_named():
+    wrong = Schema(columns={"height": Integer(lower=0, upper=3), "weight": Integer(lower=0, upper=3)}, rows=1)
+    with pytest.raises(SchemaError, match=r"'height', 'weight'.*another table"):
+        PrivateData(open_source(people()), wrong)
+
+
+def test_storage_that_cannot_hold_a_category_is_refused_before_reading():
+    wrong = Schema(columns={"age": Categorical(categories=("1", "2"), other="else")}, rows=1)
+    with pytest.raises(SchemaError, match="age"):
+        PrivateData(open_source(people()), wrong)
+
+
+def test_images_need_the_declared_shape():
+    stack = np.zeros((3, 4, 4), dtype=np.uint8)
+    fitting = Schema(columns={"x": Image(shape=(4, 4))}, rows=3)
+    assert next(PrivateData(open_source(stack), fitting).coded())["x"].shape == (3, 4, 4)
+    with pytest.raises(SchemaError, match="shape"):
+        PrivateData(open_source(stack), Schema(columns={"x": Image(shape=(5, 4))}, rows=3))
+    with pytest.raises(SchemaError, match="images"):
+        PrivateData(open_source(pd.DataFrame({"x": [1]})), fitting)
+    shares = open_source(np.zeros((3, 4, 4), dtype=np.float32))
+    with pytest.raises(SchemaError, match=r"Declare `dtype: float32` and the bounds"):
+        PrivateData(shares, fitting)
+    PrivateData(shares, Schema(columns={"x": Image(shape=(4, 4), dtype="float64", upper=1)}, rows=3))
+
+
+def test_units_that_python_cannot_read_are_left_out_or_kept_and_never_raise():
+    raw = pa.array([b"Jos\xe9", b"b", b"Jos\xe9", None, b"NA", b"b", b"", b"c"])
+    text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    kept = ages(PrivateData(open_source(people().set_column(0, "who", text)), schema(1)))
+    assert kept == [1, 2, 8]
+    far = pa.array([2**62, 1, 2**62, 1, None, 3, 4, 5]).cast(pa.timestamp("s"))
+    assert ages(PrivateData(open_source(people().set_column(0, "who", far)), schema(1))) == [1, 2, 6, 7, 8]
+
+
+def test_equal_units_of_different_bits_are_one():
+    zeros = pa.array([0.0, -0.0, 0.0, -0.0, 1.0, 1.0, 2.0, 0.0])
+    assert ages(PrivateData(open_source(people().set_column(0, "who", zeros)), schema(1))) == [1, 5, 7]
+
+
+def test_a_pandas_float_column_of_whole_numbers_is_warned_of():
+    frame = pd.DataFrame({"age": [1.0, None], "who": ["a", "b"]})
+    with pytest.warns(PrivacyWarning, match="'age' is float"):
+        PrivateData(open_source(frame), schema())
+
+
+@pytest.mark.parametrize("odd", [5, 1.5, None, b"\xff", float("nan"), object()])
+def test_one_odd_cell_of_a_pandas_object_column_does_not_change_the_others(odd):
+    kinds = {"who": Identifier(), "city": Categorical(categories=("a", "b"), other="o")}
+    cells = [bytearray(b"a"), memoryview(b"b"), "a", b"b"]
+
+    def codes(values):
+        frame = pd.DataFrame({"who": "x", "city": pd.Series(values, dtype=object)})
+        data = PrivateData(open_source(frame), Schema(columns=kinds, rows=1))
+        return np.concatenate([rows["city"] for rows in data.coded()])[:4].tolist()
+
+    assert codes(cells) == codes([*cells, odd]) == [0, 1, 0, 1]
+
+
+def test_half_a_surrogate_pair_in_a_label_changes_no_other():
+    kinds = {"x": Image(shape=(4, 4)), "y": Categorical(categories=("a", "b\0c"), other="o")}
+
+    def codes(labels):
+        data = PrivateData(
+            open_source((np.zeros((len(labels), 4, 4), dtype=np.uint8), np.array(labels))), Schema(columns=kinds)
+        )
+        return np.concatenate([rows["y"] for rows in data.coded()]).tolist()
+
+    assert codes(["a", "b\0c", "\ud800"]) == [*codes(["a", "b\0c"]), 2] == [0, 1, 2]
+
+
+def test_label_arrays_do_not_tell_their_longest_label():
+    source = open_source((np.zeros((2, 4, 4), dtype=np.uint8), np.array(["a", "a very long label"])))
+    assert not source.dtypes
+    assert "17" not in repr(source)
+
+
+def test_images_in_an_arrow_table_are_read():
+    stack = np.arange(32, dtype=np.uint8).reshape(2, 4, 4)
+    table = pa.table({"x": pa.FixedShapeTensorArray.from_numpy_ndarray(stack)})
+    data = PrivateData(open_source(table), Schema(columns={"x": Image(shape=(4, 4))}, rows=2))
+    np.testing.assert_array_equal(next(data.coded())["x"], stack)
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f8", "longdouble", "<u2"])
+def test_numbers_of_any_byte_order_and_width(dtype):
+    frame = pd.DataFrame({"age": np.array([1, 2, 3], dtype=dtype), "who": ["a", "b", "c"]})
+    wide = Schema(columns={"who": Identifier(), "age": Continuous(lower=0, upper=10)}, rows=3)
+    assert ages(PrivateData(open_source(frame), wide)) == [1, 2, 3]
+
+
+class TestNullImages:
+    """A missing image, or value, is the lower bound: one record must not decide whether a fit succeeds."""
+
+    @staticmethod
+    def table(images, dtype="uint8", permutation=None):
+        kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(dtype), (2, 3), permutation=permutation)
+        storage = pa.array(images, pa.list_(kind.value_type, 6))
+        return pa.table({"x": pa.ExtensionArray.from_storage(kind, storage)})
+
+    @pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "float32", "float64"])
+    @pytest.mark.parametrize("place", [0, 2, 4])
+    @pytest.mark.parametrize("chunk_rows", [1, 2, 100])
+    def test_they_are_at_the_lower_bound(self, dtype, place, chunk_rows, tmp_path):
+        images = [[6 * i + j for j in range(6)] for i in range(5)]
+        expected = np.array(images, dtype=dtype).reshape(5, 2, 3)
+        images[place] = None
+        images[(place + 1) % 5] = [None, *images[(place + 1) % 5][1:]]
+        expected[place] = 3
+        expected[(place + 1) % 5, 0, 0] = 3
+        schema = Schema(columns={"x": Image(shape=(2, 3), dtype=dtype, lower=3, upper=40)}, rows=5)
+        table = self.table(images, dtype)
+        path = tmp_path / "images.parquet"
+        pq.write_table(table, path)
+        for data in (table, path):
+            records = PrivateData(open_source(data, chunk_rows=chunk_rows), schema)
+            got = np.concatenate([rows["x"] for rows in records.coded()])
+            np.testing.assert_array_equal(got, expected)
+
+    def test_slices_and_permuted_axes(self):
+        images = [[6 * i + j for j in range(6)] for i in range(5)]
+        images[3] = None
+        column = self.table(images, permutation=[1, 0]).column("x").combine_chunks()
+        got = images_of(column.slice(2), 0.0)
+        assert got.shape == column.slice(2).slice(0, 1).to_numpy_ndarray().repeat(3, 0).shape
+        np.testing.assert_array_equal(got[0], column.slice(2, 1).to_numpy_ndarray()[0])
+        assert not got[1].any()

@@ -1,0 +1,119 @@
+import json
+
+import pytest
+
+from sfumato.errors import OutputError, SchemaError
+from sfumato.schema.documents import MAX_BYTES, read_document, write_text, yaml_text
+
+
+def _read(tmp_path, text, name="file.yaml"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_document(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no", "no"),
+        ("off", "off"),
+        ("True", True),
+        ("010", "010"),
+        ("12:30", "12:30"),
+        ("1_000", "1_000"),
+        ("1e5", "1e5"),
+        ("2020-01-01", "2020-01-01"),
+        ("7", 7),
+        ("-1.5", -1.5),
+        ("~", None),
+        ("", None),
+    ],
+)
+def test_yaml_means_what_it_looks_like(tmp_path, text, value):
+    assert _read(tmp_path, f"a: {text}") == {"a": value}
+
+
+def test_what_is_written_reads_back(tmp_path):
+    words = [
+        "no",
+        "1",
+        "1.0",
+        "true",
+        "010",
+        "2020-01-01",
+        "~",
+        "",
+        " x",
+        "é",
+        "a: b",
+        "#",
+        "null",
+    ]
+    document = {"a": words, "b": {"c": 1.5, "d": 1e-7, "e": 2**60, "f": [0, True, None]}}
+    assert _read(tmp_path, yaml_text(document)) == document
+
+
+def test_a_byte_order_mark_is_ignored(tmp_path):
+    assert _read(tmp_path, b"\xef\xbb\xbfa: 1") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("s.yaml", "a: 1\na: 2", "a key given twice at line 2"),
+        ("s.json", '{"a": 1, "a": 2}', "a key given twice"),
+        ("s.json", '{"a": NaN}', "cannot be read"),
+        ("s.json", '{"a": 1', "a mistake at line 1, column 8"),
+        ("s.yaml", "a: [1, 2", "a mistake at line 2, column 1"),
+        ("s.yaml", "a: !!python/object:os.system x", "a mistake at line 1, column 4"),
+        ("s.yaml", b"a: \xff\xfe", "not UTF-8"),
+        ("s.json", "[" * 100_000, "nesting too deep"),
+        ("s.json", '{"a": ' + "9" * 5000 + "}", "cannot be read"),
+    ],
+)
+def test_a_broken_file_is_one_clear_error(tmp_path, name, text, words):
+    with pytest.raises(SchemaError) as caught:
+        _read(tmp_path, text, name)
+    assert words in str(caught.value)
+    assert name in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("text", ["*SECRET", "!SECRET x", "SECRET: 1\nSECRET: 2", "@SECRET"])
+@pytest.mark.parametrize("name", ["s.yaml", "s.json"])
+def test_a_broken_file_is_not_quoted(tmp_path, name, text):
+    with pytest.raises(SchemaError) as caught:
+        _read(tmp_path, text, name)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_missing_files_directories_and_giants_are_refused(tmp_path):
+    with pytest.raises(SchemaError, match="no such file"):
+        read_document(tmp_path / "none.yaml")
+    with pytest.raises(SchemaError, match="is a directory"):
+        read_document(tmp_path)
+    giant = tmp_path / "giant.yaml"
+    with giant.open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(SchemaError, match="more than 64 MiB"):
+        read_document(giant)
+
+
+def test_an_output_is_not_overwritten_unless_asked(tmp_path):
+    path = tmp_path / "s.yaml"
+    write_text(path, "one")
+    with pytest.raises(OutputError, match="which exists"):
+        write_text(path, "two")
+    assert path.read_text() == "one"
+    write_text(path, "two", overwrite=True)
+    assert path.read_text() == "two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writing_to_nowhere_is_an_output_error(tmp_path):
+    with pytest.raises(OutputError, match="folder"):
+        write_text(tmp_path / "none" / "s.yaml", "")
+
+
+def test_json_is_read_by_its_suffix(tmp_path):
+    assert _read(tmp_path, json.dumps({"a": "no"}), "s.JSON") == {"a": "no"}
