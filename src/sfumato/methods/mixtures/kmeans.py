@@ -18,15 +18,17 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer
+from sfumato.fitting.account import Account
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, noisy_histogram, noisy_sum
+from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.statistics import Counts
 from sfumato.methods.mixtures.centres import CentreGrid, into_ball, nearest, random_centres, random_directions
 from sfumato.methods.mixtures.em_moments import Vectors, in_unit_ball
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, multiplier_for_share
-from sfumato.records.engine import Records, Rows, reduce
+from sfumato.records.engine import Records, Rows
 
 _SQRT2 = math.sqrt(2)
 _ROWS_AT_ONCE = 16_384
@@ -154,7 +156,7 @@ class ReadSums:
 
 
 @dataclass(frozen=True)
-class GridCounts:
+class GridCounts(Counts):
     """Records in each cell of a public grid over the cube [−1, 1]^d: a one-hot vector each. Value: shape (cells,)."""
 
     vectors: Vectors
@@ -163,14 +165,9 @@ class GridCounts:
     step: float = 1.0
 
     @property
-    def norm_bound(self) -> float:
+    def squares(self) -> float:
         """1."""
         return 1.0
-
-    @property
-    def replace_bound(self) -> float:
-        """√2."""
-        return _SQRT2
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
@@ -292,11 +289,11 @@ def fit_kmeans(
     Reference: Su et al. 2016 (DPLloyd) with counts and sums as one Gaussian; kernel: Acs et al. 2018.
     """
     rng = public_stream(0) if rng is None else rng
+    account = Account(ledger, noise)
     releases: list[Noisy] = []
     if isinstance(start, CentreGrid):
         k = require_integer(at_least=1, n_clusters=n_clusters)
-        exact = reduce(GridCounts(vectors, start), records)
-        releases.append(noisy_histogram(exact, stage=grid_stage_name(stage), ledger=ledger, noise=noise))
+        releases.append(account.measure(grid_stage_name(stage), GridCounts(vectors, start), records))
         centres = start.centres(releases[0].value, releases[0].noise_std, k, rng)
     else:
         centres = _checked(start)
@@ -305,7 +302,7 @@ def fit_kmeans(
     origins, reach = np.zeros_like(centres), 1.0
     for _ in range(ledger.plan[stage].count):
         statistic = ClusterSums(vectors, centres, weights, origins, reach)
-        releases.append(noisy_sum(reduce(statistic, records), stage=stage, ledger=ledger, noise=noise))
+        releases.append(account.measure(stage, statistic, records))
         read = statistic.of(releases[-1])
         counts, count_std = read.counts, read.count_std
         centres = moved(read, origins, rng)
