@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 from fixtures import tables
 from fixtures.methods import QUICK, SMALL
 from harness.privacy import FakeRecords
-from sfumato import DPVAE, P3GM, ConditionalGaussian, DPMix, OpenSchema, create_ledger, load
+from sfumato import DPVAE, P3GM, BuyCount, ConditionalGaussian, DPMix, OpenSchema, create_ledger, load
 from sfumato.errors import ConfigError, LedgerError
 from sfumato.fitting import journal
 from sfumato.fitting.account import Account, arrays_of
@@ -204,7 +204,7 @@ class TestRefusals:
             fit(path)
 
     def test_a_method_that_releases_all_at_once(self, tmp_path):
-        with pytest.raises(ConfigError, match="releases all at once"):
+        with pytest.raises(ConfigError, match="keeps no releases"):
             DPMix(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), checkpoint=tmp_path / "fit.checkpoint")
 
     def test_columns_to_discover(self, tmp_path):
@@ -255,6 +255,39 @@ def test_what_stands_after_a_new_release_is_never_told_from_the_file(tmp_path):
     account.measure("first", RowCount(), FakeRecords([{"x": np.zeros(3)}]))
     with pytest.raises(LedgerError, match="in the checkpoint, too"):
         account.measure("second", RowCount(), FakeRecords([{"x": np.zeros(3)}]))
+
+
+def test_a_bought_number_of_rows_is_kept_as_well(tmp_path):
+    path, charged = tmp_path / "fit.checkpoint", []
+
+    def stop(stage):
+        charged.append(stage)
+        if len(charged) == 3:
+            raise Stop
+
+    def go(**options):
+        return ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(
+            tables.frame(), schema=tables.schema(), n_public=BuyCount(), checkpoint=path, **options
+        )
+
+    with pytest.raises(Stop):
+        go(progress=stop)
+    released, again = go(), go()
+    assert len(released.measurements) == 4
+    for one, other in zip(released.measurements, again.measurements, strict=True):
+        np.testing.assert_array_equal(one.value, other.value)
+    assert released.certificate.content["n_public"] == again.certificate.content["n_public"]
+
+
+def test_a_checkpoint_that_began_under_a_ledger_goes_on_under_it(tmp_path):
+    """Without it the ledger would never know that the fit has ended, and older copies of the file could go on."""
+    ledger, path = tmp_path / "data.ledger", tmp_path / "fit.checkpoint"
+    create_ledger(ledger, epsilon=1.0, delta=1e-5)
+    method = ConditionalGaussian(epsilon=1.0, delta=1e-6)
+    method.fit(tables.frame(), schema=tables.schema(), checkpoint=path, ledger=ledger)
+    with pytest.raises(ConfigError, match="the ledger under which the checkpoint began"):
+        method.fit(tables.frame(), schema=tables.schema(), checkpoint=path)
+    assert len(read_ledger(ledger).fits) == 1
 
 
 @pytest.mark.parametrize("name", ["counts", "counts/by class", "a#2", "50 %", "é"])

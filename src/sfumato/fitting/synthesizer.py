@@ -333,6 +333,11 @@ class Synthesizer(ABC):
         self, path: str | os.PathLike[str] | None, plan: Plan, schema: Schema, journal: Journal, *, private: bool
     ) -> Charge | None:
         """Charge the account of the data set, if there is one."""
+        if path is None and journal.charge is not None:
+            raise ConfigError(
+                "Expected the ledger under which the checkpoint began, got none: it has to know when the fit ends, or "
+                "an older copy of the checkpoint could be gone on with unpaid. Name it, or another checkpoint."
+            )
         unit = schema.protects["name"]
         charged = charge_data(path, plan, method=self.method, unit=unit, resumes=journal.charge, private=private)
         if charged is not None:
@@ -352,7 +357,7 @@ class Synthesizer(ABC):
     ) -> Journal:
         if path is not None and not self.resumable:
             raise ConfigError(
-                f"Expected no checkpoint for the method {self.method}, got one: it releases all at once. Leave it out."
+                f"Expected no checkpoint for the method {self.method}, got one: it keeps no releases. Leave it out."
             )
         if path is not None and any(stage.name == DOMAINS for stage in plan.stages):
             raise ConfigError(
