@@ -189,6 +189,7 @@ class TestSamplers:
                 self.build(name="table", package=package)
         with pytest.raises(ReleaseError, match="got that of others"):
             self.build(name="table")
+        assert "others" not in sys.modules  # its code is not run for a release that is not of it
 
     def test_ours_under_another_package(self):
         with pytest.raises(ReleaseError, match="got that of sfumato"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.models.tables.softmax_given import SoftmaxGiven
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.schema.schema import Schema
+
+C = TypeVar("C", ChainModel, SoftmaxChain)
 
 
 class Sampler(Protocol):
@@ -54,7 +56,25 @@ class Sampler(Protocol):
         ...
 
 
-class TableChain:
+class _OnGrid(Generic[C]):
+    """What the samplers of tables share: codes of the cells that their chain draws."""
+
+    _grid: Grid
+    _target: int | None
+    _chain: C
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows."""
+        return self.coded(*self._chain.sample(n, rng, classes), rng)
+
+    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return coded rows for classes and the cells of the other columns."""
+        if self._target is not None:
+            cells = np.insert(cells, self._target, classes, axis=1)
+        return self._grid.rows(cells, rng)
+
+
+class TableChain(_OnGrid[ChainModel]):
     """Samples of a chain model (`sfumato.models.tables.gaussian_chain`), as coded rows of a table."""
 
     name = "table_chain"
@@ -71,16 +91,6 @@ class TableChain:
         self.width = self._chain.factors.shape[1] + len(self._grid.columns)
         self.possible = np.ones(n_classes, dtype=bool)
         self._orders: dict[tuple[int, ...], tuple[ChainModel, tuple[int, ...]]] = {}
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n coded rows."""
-        return self.coded(*self._chain.sample(n, rng, classes), rng)
-
-    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return coded rows for classes and the cells of the other columns."""
-        if self._target is not None:
-            cells = np.insert(cells, self._target, classes, axis=1)
-        return self._grid.rows(cells, rng)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law. The chain of each set of columns is made once."""
@@ -114,7 +124,7 @@ class GivenChain:
         return self._plain.given(codes)
 
 
-class TableSoftmax:
+class TableSoftmax(_OnGrid[SoftmaxChain]):
     """Samples of a chain of softmaxes (`sfumato.models.tables.softmax_chain`), as coded rows of a table."""
 
     name = "table_softmax"
@@ -131,16 +141,6 @@ class TableSoftmax:
         runs = max((column.tilts.shape[1] for column in self._chain.columns), default=1)
         self.width = self._chain.weights.shape[1] + 2 * runs + len(self._grid.columns)
         self.possible = np.ones(n_classes, dtype=bool)
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n coded rows."""
-        return self.coded(*self._chain.sample(n, rng, classes), rng)
-
-    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return coded rows for classes and the cells of the other columns."""
-        if self._target is not None:
-            cells = np.insert(cells, self._target, classes, axis=1)
-        return self._grid.rows(cells, rng)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law."""
@@ -246,21 +246,30 @@ def _sampler_class(settings: Mapping[str, Any]) -> Callable[..., Sampler | Mixtu
     problem = ""
     try:
         plugin = find("sampler", name, SAMPLERS)
-        found = SAMPLERS.get(name) if plugin is None else plugin.load()
+        if plugin is None:
+            found = SAMPLERS.get(name)
+        else:
+            _require_package(name, package, plugin.package)  # before any of its code is run
+            found = plugin.load()
     except ConfigError as error:
         plugin, found, problem = None, None, str(error)
     if problem:
         raise ReleaseError(problem)
     if found is None:
         raise ReleaseError(_not_installed(name, package))
-    if not _same_package(package, OURS if plugin is None else plugin.package):
-        raise ReleaseError(
-            f"Expected the sampler {shown(name)} of the package {shown(package)}, as the release says, got that of "
-            f"{OURS if plugin is None else plugin.package}. Do not use this release with it."
-        )
-    if plugin is not None and not (isinstance(found, type) and all(hasattr(found, part) for part in ("rows", "given"))):
+    if plugin is None:
+        _require_package(name, package, OURS)
+    elif not (isinstance(found, type) and all(hasattr(found, part) for part in ("rows", "given"))):
         raise plugin.wrong("a class of samplers with `rows` and `given`")
     return found
+
+
+def _require_package(name: str, stated: object, found: str) -> None:
+    if not (isinstance(stated, str) and canonical(stated) == canonical(found)):
+        raise ReleaseError(
+            f"Expected the sampler {shown(name)} of the package {shown(stated)}, as the release says, got that of "
+            f"{found}. Do not use this release with it."
+        )
 
 
 def _not_installed(name: str, package: object) -> str:
@@ -274,7 +283,3 @@ def _not_installed(name: str, package: object) -> str:
         f"Expected one of the samplers {', '.join([*SAMPLERS, *names('sampler', SAMPLERS)])}, got {shown(name)}. "
         "The release may be of a newer version: upgrade Sfumato."
     )
-
-
-def _same_package(stated: object, found: str) -> bool:
-    return isinstance(stated, str) and canonical(stated) == canonical(found)
