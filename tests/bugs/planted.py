@@ -285,16 +285,23 @@ BUGS = [
     PlantedBug(
         "seed reused: every process draws the same noise",
         "mechanisms/noise.py",
-        "super().__init__(os.urandom(32))",
-        "super().__init__(bytes(32))",
-        "tests/mechanisms/test_noise.py -k differ",
+        "os.urandom(32)",
+        "bytes(32)",
+        "tests/mechanisms/test_noise.py -k sources_differ",
     ),
     PlantedBug(
         "seed reused: a forked process draws its parent's noise",
         "mechanisms/noise.py",
-        "if self._fork != _forks:",
-        "if False:",
+        "self._chain + os.urandom(32)",
+        "self._chain",
         "tests/mechanisms/test_noise.py -k fork",
+    ),
+    PlantedBug(
+        "entropy not folded in: a snapshot draws what the original draws",
+        "mechanisms/noise.py",
+        "self._chain + os.urandom(32)",
+        "self._chain",
+        "tests/mechanisms/test_noise.py -k snapshot",
     ),
     PlantedBug(
         "the same noise for two statistics",
@@ -372,6 +379,13 @@ BUGS = [
         "dtype=np.int64), 1.0, noise_std, noise)",
         "dtype=np.int64), 1.0, noise_std * 2 / 3, noise)",
         "tests/mechanisms/test_words.py",
+    ),
+    PlantedBug(
+        "threshold of noise that is not rounded",
+        "mechanisms/words.py",
+        "noise_std * quantile + float(grid) / 2",
+        "noise_std * quantile",
+        "tests/mechanisms/test_words.py -k rounded",
     ),
     PlantedBug(
         "threshold halved",

@@ -132,6 +132,28 @@ def test_a_forked_process_draws_other_noise():
     assert not np.array_equal(theirs, source.gaussian(4, 1.0))
 
 
+@pytest.mark.parametrize("words", [1, 100, 50_000])
+def test_a_snapshot_draws_other_noise(words):
+    """A virtual machine that is resumed twice has every byte of its memory twice."""
+    source, snapshot = SecureNoise(), SecureNoise()
+    source.bits(5)
+    snapshot._chain = source._chain  # the rest of the state is made anew from it
+    theirs, ours = snapshot.bits(words), source.bits(words)
+    assert (theirs != ours).mean() > 0.99
+    assert (source.bits(words) != ours).mean() > 0.99
+
+
+def test_what_a_source_keeps_does_not_tell_what_it_drew(monkeypatch):
+    """Each stream has a key that no later state holds."""
+    keys = []
+    monkeypatch.setattr(SecureNoise, "_start", lambda _, key: keys.append(key))
+    monkeypatch.setattr(SecureNoise, "_stream", lambda _, n: np.zeros(n, dtype=np.uint64))
+    source = SecureNoise()
+    source.bits(3 << 14)
+    assert len(set(keys)) == len(keys) == 4
+    assert source._chain not in keys
+
+
 @pytest.mark.parametrize("noise_std", [0.0, -1.0, np.nan, np.inf])
 def test_impossible_scale_is_refused(noise_std):
     with pytest.raises(ConfigError, match="noise_std"):

@@ -11,6 +11,7 @@ from harness.privacy import FakeRecords, accept_only_unit_scale, join
 from sfumato.errors import ConfigError, LedgerError
 from sfumato.fitting.discovery import DomainCounts
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
+from sfumato.mechanisms.queries import grid_step
 from sfumato.mechanisms.words import noisy_words, threshold_of
 from sfumato.privacy.accounting import account, account_curve
 from sfumato.privacy.budget import PrivacyBudget
@@ -67,6 +68,15 @@ def test_a_lone_word_is_shown_as_rarely_as_its_part_of_delta_says():
         shown = len(noisy.words[name])
         assert stats.binomtest(shown, runs, p / 2).pvalue > 1e-6
         assert stats.binomtest(shown, runs, p).pvalue < 1e-6  # of a threshold that forgets the second column
+
+
+@pytest.mark.parametrize("p", [1e-12, 1e-8, 1e-6, 1e-3, 0.2])
+@pytest.mark.parametrize("noise_std", [0.3, 1.0, 3.7, 100.0, 12345.6])
+def test_a_rounded_count_reaches_it_no_more_often_than_planned(p, noise_std):
+    """The law of a noisy count has steps: what counts is the first grid point at or above the threshold."""
+    _, grid = grid_step(1.0, noise_std)
+    first = np.ceil((threshold_of(p, noise_std=noise_std, columns=1, unit_rows=1) - 1) / grid)
+    assert p * (1 - 1e-6) <= stats.norm.sf((first - 0.5) * grid / noise_std) <= p
 
 
 def test_a_unit_of_many_rows_needs_a_higher_threshold():

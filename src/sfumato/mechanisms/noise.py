@@ -1,9 +1,9 @@
 """The one door of secret randomness: Gaussian noise and Bernoulli membership from a cryptographic generator.
 
-Bits are the AES-256 key stream in counter mode, keyed by the operating system. Normals are made from them in float64
-by the ziggurat method (Marsaglia and Tsang 2000, doi:10.18637/jss.v005.i08), with 256 layers, vectorised: about 99 %
-of draws cost one table look-up and one product. Of the 64 bits of a draw, 8 choose the layer, 1 the sign and 53 the
-position in it.
+Bits are AES-256 key streams in counter mode, keyed by the operating system, again and again. Normals are made from
+them in float64 by the ziggurat method (Marsaglia and Tsang 2000, doi:10.18637/jss.v005.i08), with 256 layers,
+vectorised: about 99 % of draws cost one table look-up and one product. Of the 64 bits of a draw, 8 choose the layer,
+1 the sign and 53 the position in it.
 
 Statistics in whole numbers get `rounded_gaussian`, whose law is exact. The other noise, of gradients, is continuous
 Gaussian up to floating point; `docs/sharp_edges.md` says what that leaves open.
@@ -120,8 +120,10 @@ class _KeyStream:
         if n > _BLOCK:
             return np.concatenate([self.bits(min(_BLOCK, n - start)) for start in range(0, n, _BLOCK)])
         with self._lock:
-            stream = self._encryptor.update(memoryview(_ZEROS)[: 8 * n])
-        return np.frombuffer(stream, dtype="<u8")
+            return self._stream(n)
+
+    def _stream(self, n: int) -> np.ndarray:
+        return np.frombuffer(self._encryptor.update(memoryview(_ZEROS)[: 8 * n]), dtype="<u8")
 
     def uniform(self, n: int) -> np.ndarray:
         """Return n draws from (0, 1], at the middles of 2^53 equal parts."""
@@ -266,21 +268,32 @@ def _require_std(noise_std: float) -> None:
 
 @final
 class SecureNoise(_KeyStream):
-    """Noise from the operating system's randomness; a forked process gets a key of its own."""
+    """Noise from the operating system's randomness, of which more is folded in before every 128 KiB of the stream.
+
+    chain, key ← SHA-512(chain, 32 bytes of the system):  one key for one call's bits. Whoever is given a copy of this
+    source, as a forked process or a snapshot of a virtual machine is, draws other noise from its next call on; and what
+    the system gives later does not tell what was drawn before.
+    """
 
     private = True
     silent = False
 
     def __init__(self) -> None:
+        self._chain = os.urandom(32)
         super().__init__(os.urandom(32))
         self._fork = _forks
 
     def bits(self, n: int) -> np.ndarray:
-        """Return n words of 64 random bits. After a fork, parent and child must not share a stream."""
-        if self._fork != _forks:
+        """Return n words of 64 random bits, of a key of their own for each 16,384."""
+        if self._fork != _forks:  # another thread of the parent may have held the lock
             self._lock = threading.Lock()
-            self._start(os.urandom(32))
             self._fork = _forks
+        if n <= _BLOCK:
+            with self._lock:
+                digest = hashlib.sha512(self._chain + os.urandom(32)).digest()
+                self._chain = digest[:32]
+                self._start(digest[32:])
+                return self._stream(n)
         return super().bits(n)
 
 

@@ -14,9 +14,11 @@ from scipy.special import ndtri
 
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, charge_stage, on_grid
+from sfumato.mechanisms.queries import Noisy, charge_stage, grid_step, on_grid
 from sfumato.privacy.ledger import Ledger
 from sfumato.records.engine import Sealed
+
+_UPWARD = 1 + 2.0**-48  # what rounding may take from the sum, and the noise may be above its scale, is less
 
 
 @dataclass(slots=True, repr=False)
@@ -52,18 +54,21 @@ class NoisyTally:
 def threshold_of(extra_delta: float, *, noise_std: float, columns: int, unit_rows: int) -> float:
     """Return the least noisy count at which a word may be published.
 
-        τ = m + s·Φ⁻¹(1 − p/(c m))
+        τ = m + s·Φ⁻¹(1 − p/(c m)) + g/2
 
-    One unit has at most m rows, so brings at most m words of its own to each of c columns, each of count at most m:
-    the probability that any of them reaches τ is at most c·m·Φ(−(τ − m)/s) = p.
+    One unit has at most m rows, so brings at most m words of its own to each of c columns, each of count at most m.
+    A noisy count is rounded to the grid g, so it reaches τ only if the noise before rounding reaches τ − m − g/2: the
+    probability that any of them does is at most c·m·Φ(−(τ − m − g/2)/s) = p.
 
     Args:
         extra_delta: p, in (0, 1).
-        noise_std: s, standard deviation of the noise of a count.
+        noise_std: s, standard deviation of the noise of a count; its grid g is at most 2^-24 of it.
         columns: c, columns with words; at least 1.
         unit_rows: m, most rows of a unit.
     """
-    return unit_rows - noise_std * float(ndtri(extra_delta / (columns * unit_rows)))
+    _, grid = grid_step(1.0, noise_std)
+    quantile = -float(ndtri(extra_delta / (columns * unit_rows)))
+    return unit_rows + (noise_std * quantile + float(grid) / 2) * _UPWARD
 
 
 def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: NoiseSource) -> NoisyTally:
