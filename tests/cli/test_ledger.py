@@ -138,6 +138,8 @@ def test_the_commands(call, tmp_path):
     assert shown["spent"]["epsilon"] == pytest.approx(1, abs=1e-3)
     (fitted,) = shown["fits"]
     assert fitted["status"] == "finished"
-    assert set(fitted) == {"id", "method", "unit", "status", "started", "ended", "epsilon_alone", "events"}
+    assert set(fitted) == {
+        "charge", "chain", "id", "method", "unit", "status", "started", "ended", "epsilon_alone", "events"
+    }  # fmt: skip
     assert "finished" in call("ledger", "show", path).out
     assert call("ledger", "show", tmp_path / "absent").code == 2

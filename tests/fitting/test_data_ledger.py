@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import threading
 
 import numpy as np
@@ -168,13 +169,85 @@ def _ledger_text(**changes):
     "text",
     ["", "{}", "[]", "null", '{"format": "sfumato ledger 1"}', "[" * 100_000, "\udcff",
      _ledger_text(budget={"epsilon": float("inf"), "delta": 1e-6}), _ledger_text(format="sfumato ledger 2"),
-     _ledger_text(fits=[{}]), _ledger_text(neighbours="none")],
+     _ledger_text(fits=[{}]), _ledger_text(neighbours="none"), _ledger_text()[:-1] + ', "fits": []}'],
 )  # fmt: skip
 def test_what_is_no_ledger_is_refused(tmp_path, text):
     path = tmp_path / "l"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigError, match="ledger of Sfumato"):
         pay(path)
+
+
+@pytest.mark.parametrize("multiplier", [1e300, 1e-300, 1e13])
+def test_noise_of_no_fit_is_refused(ledger, multiplier):
+    pay(ledger)
+    content = json.loads(ledger.read_text())
+    content["fits"][0]["events"][0]["noise_multiplier"] = multiplier
+    ledger.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match="ledger of Sfumato"):
+        read_ledger(ledger).spent()
+
+
+def _take_out_the_first(content):
+    del content["fits"][0]
+
+
+def _make_cheaper(content):
+    content["fits"][1]["events"][0]["noise_multiplier"] *= 10
+
+
+def _exchange(content):
+    content["fits"].reverse()
+
+
+def _raise_the_budget(content):
+    content["budget"]["epsilon"] = 50.0
+
+
+def _add_twice(content):
+    content["fits"].append(content["fits"][0])
+
+
+@pytest.mark.parametrize("change", [_take_out_the_first, _make_cheaper, _exchange, _raise_the_budget, _add_twice])
+def test_a_ledger_that_was_changed_by_hand_is_refused(tmp_path, change):
+    path = tmp_path / "l"
+    create_ledger(path, epsilon=10, delta=DELTA)
+    for _ in range(3):
+        pay(path)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"charge [12], or one before it, was changed|damaged one"):
+        pay(path)
+
+
+def test_a_ledger_of_before_is_read_and_gets_its_chain(tmp_path):
+    path = tmp_path / "l"
+    create_ledger(path, epsilon=10, delta=DELTA)
+    pay(path)
+    chain = read_ledger(path).chain
+    content = json.loads(path.read_text())
+    del content["fits"][0]["chain"]
+    path.write_text(json.dumps(content))
+    pay(path)
+    assert read_ledger(path).chain[:1] == chain
+    assert all(fit["chain"] for fit in json.loads(path.read_text())["fits"])
+
+
+def test_the_chain_does_not_change_when_a_fit_ends(ledger):
+    charged = pay(ledger)
+    before = read_ledger(ledger).chain
+    charged.end("failed")
+    assert read_ledger(ledger).chain == before == (charged.chain,)
+    assert charged.number == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps to the folder's rights")
+def test_nobody_else_may_read_a_ledger(tmp_path):
+    path = tmp_path / "l"
+    create_ledger(path, epsilon=10, delta=DELTA)
+    pay(path)
+    assert [stat.S_IMODE(p.stat().st_mode) for p in (path, tmp_path / "l.lock")] == [0o600, 0o600]
 
 
 def test_no_ledger_is_made_up_or_replaced(ledger, tmp_path):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
@@ -325,3 +326,10 @@ def test_it_holds_no_record(tmp_path, monkeypatch):
         assert repr(float(value)).encode() not in content
     journal.remove(path)
     assert not path.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps to the folder's rights")
+def test_nobody_else_may_read_a_checkpoint(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), checkpoint=path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -5,6 +5,7 @@ import datetime
 import io
 import os
 import signal
+import stat
 import subprocess
 import sys
 from decimal import Decimal
@@ -266,6 +267,47 @@ class TestAtomicDirectory:
                 (tmp_path / "out").write_text("theirs")
         assert (tmp_path / "out").read_text() == "theirs"
         assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps to the folder's rights")
+class TestSecretFiles:
+    def test_only_the_owner_may_read_one_from_its_first_byte_on(self, tmp_path):
+        (tmp_path / "out").write_text("old")
+        (tmp_path / "out").chmod(0o666)
+        with atomic_path(tmp_path / "out", overwrite=True, secret=True) as partial:
+            assert stat.S_IMODE(partial.stat().st_mode) == 0o600
+            partial.write_text("new")
+        assert (tmp_path / "out").read_text() == "new"
+        assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
+
+    def test_one_that_fails_leaves_nothing(self, tmp_path):
+        with pytest.raises(KeyboardInterrupt):  # noqa: SIM117
+            with atomic_path(tmp_path / "out", overwrite=False, secret=True):
+                raise KeyboardInterrupt
+        assert os.listdir(tmp_path) == []
+
+    def test_others_are_as_the_user_wants_them(self, tmp_path):
+        before = os.umask(0o022)
+        try:
+            with atomic_path(tmp_path / "out", overwrite=False) as partial:
+                partial.write_text("new")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o644
+
+
+def test_an_output_behind_a_link_takes_the_place_of_the_link(tmp_path):
+    """What the link names is not written to."""
+    (tmp_path / "theirs").write_text("old")
+    (tmp_path / "out").symlink_to(tmp_path / "theirs")
+    with pytest.raises(OutputError, match="exists"):  # noqa: SIM117
+        with atomic_path(tmp_path / "out", overwrite=False):
+            pass
+    with atomic_path(tmp_path / "out", overwrite=True) as partial:
+        partial.write_text("new")
+    assert (tmp_path / "theirs").read_text() == "old"
+    assert (tmp_path / "out").read_text() == "new"
+    assert not (tmp_path / "out").is_symlink()
 
 
 def test_refuse_existing(tmp_path):

@@ -68,10 +68,19 @@ def test_the_document_may_be_anything(saved, survives, tmp_path):
         "\ufeff{}".encode(), json.dumps(saved[0]).encode("utf-16"), b'{"format_version": "1"}',
         json.dumps({**saved[0], "format_version": "9" * 10**6}).encode(),
     ]  # fmt: skip
-    for version in (0, 2, -1, 10**30, "1", None, [1], 1.5):
+    for version in (0, 2, -1, 10**30, "1", None, [1], 1.5, 1.0, True):
         texts.append(json.dumps({**saved[0], "format_version": version}).encode())
     for text in texts:
         assert not survives(write(tmp_path / "r", text, packed=packed))
+
+
+@pytest.mark.parametrize("key", ["certificate", "format_version", "schema", "arrays"])
+def test_a_key_given_twice_is_refused(saved, survives, tmp_path, key):
+    """Readers differ in which of two values they take: one would see another epsilon than we do."""
+    manifest = json.dumps(saved[0])
+    text = manifest[:-1] + f", {json.dumps(key)}: {json.dumps(saved[0][key])}" + "}"
+    assert json.loads(text) == saved[0]
+    assert not survives(write(tmp_path / "r", text.encode(), packed=safetensors.numpy.save(saved[1])))
 
 
 @pytest.mark.parametrize(

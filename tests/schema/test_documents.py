@@ -1,9 +1,11 @@
 import json
+import time
 
 import pytest
 
 from sfumato.errors import OutputError, SchemaError
 from sfumato.schema.documents import MAX_BYTES, read_document, write_text, yaml_text
+from sfumato.schema.schema import Schema
 
 
 def _read(tmp_path, text, name="file.yaml"):
@@ -85,6 +87,35 @@ def test_a_broken_file_is_not_quoted(tmp_path, name, text):
     with pytest.raises(SchemaError) as caught:
         _read(tmp_path, text, name)
     assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("where", ["rows: {}", "missing: {}", "columns: {{a: {{kind: {}}}}}", "columns: {}"])
+def test_a_few_lines_do_not_become_a_billion_values(tmp_path, where):
+    """YAML's aliases share what they name, and nothing here writes it out: 9 lines would be 10^9 values."""
+    lines = ["b0: &b0 [z, z, z, z, z, z, z, z, z, z]"]
+    lines += [f"b{i}: &b{i} [{', '.join(10 * [f'*b{i - 1}'])}]" for i in range(1, 9)]
+    path = tmp_path / "s.yaml"
+    path.write_text("\n".join([*lines, where.format("*b8")]))
+    before = time.process_time()
+    with pytest.raises(SchemaError) as caught:
+        Schema.load(path)
+    assert len(str(caught.value)) < 10_000
+    assert time.process_time() - before < 5
+
+
+@pytest.mark.parametrize("text", ["columns: &c {a: *c}", "rows: &c [*c]\ncolumns: {a: {kind: boolean}}"])
+def test_a_value_within_itself_is_refused(tmp_path, text):
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    with pytest.raises(SchemaError):
+        Schema.load(path)
+
+
+def test_columns_may_share_what_they_say(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text("columns: {a: &k {kind: categorical, categories: [u, v]}, b: *k}")
+    schema = Schema.load(path)
+    assert schema.columns["a"] == schema.columns["b"]
 
 
 def test_missing_files_directories_and_giants_are_refused(tmp_path):

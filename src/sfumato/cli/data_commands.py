@@ -63,7 +63,7 @@ def draft_command(
     refuse_existing(out, overwrite=overwrite)
     text = draft_schema(open_source(data)).to_yaml()
     with last_output(out):
-        write_text(out, text, overwrite=overwrite)
+        write_text(out, text, overwrite=overwrite, secret=True)
     say(f"Wrote {out}. Its bounds, categories and row count were read off the records: before any release, replace")
     say("every one by what is publicly known. Then run `sfumato schema check`.")
 

@@ -8,11 +8,15 @@ is killed. The file is read and replaced under a lock beside it (`people.ledger.
 before it takes the old one's name: whenever a process dies, the file is as it was, or holds the charge.
 
 Nothing in the file comes from a record: it holds plans, which follow from public facts, and times.
+
+Charges are a chain: each has a number, and a hash of what it says and of all before it. A release carries number and
+hash of its charge, so that whoever holds releases sees whether a ledger still knows them (`check_releases`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import os
@@ -29,11 +33,12 @@ from sfumato.errors import (
     ConfigError,
     OutputError,
     PrivacyWarning,
-    ReleaseError,
+    SfumatoError,
     require_instance,
 )
 from sfumato.fitting.process import ProcessMark, file_lock
 from sfumato.io.atomic import atomic_path, refuse_existing
+from sfumato.io.strict_json import parse_object
 from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import event_to_dict, stage_from_dict
@@ -43,6 +48,7 @@ Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"
 _FORMAT = "sfumato ledger 1"
 _ENDED = ("finished", "failed")
 _MOST_BYTES = 64 << 20
+_FAR = 1e12  # noise multipliers beyond it, or below its inverse, are of no fit
 _SLACK = 1e-9  # a fit may cost all there is, up to rounding
 
 
@@ -79,13 +85,16 @@ class ChargedFit:
         alive = self.process.alive()
         return "unknown" if alive is None else "running" if alive else "killed"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the file holds it."""
+    def charged(self) -> dict[str, Any]:
+        """Return what is charged, which no end of the fit changes."""
         return {
             "id": self.id, "method": self.method, "unit": self.unit,
-            "events": [event_to_dict(stage) for stage in self.plan.stages],
-            "started": self.started, "ended": self.ended, "entry": self.entry, "process": self.process.to_dict(),
+            "events": [event_to_dict(stage) for stage in self.plan.stages], "started": self.started,
         }  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the file holds it, but for its place in the chain."""
+        return {**self.charged(), "ended": self.ended, "entry": self.entry, "process": self.process.to_dict()}
 
 
 @final
@@ -113,6 +122,16 @@ class LedgerState:
         found = account_of_fits(plans, self.budget.delta, self.neighbours)
         return 0.0 if found is None else found.epsilon
 
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """Of each charge the hash of what it says and of all before it, SHA-256 in hexadecimal digits."""
+        link = _hash([_FORMAT, self.budget.epsilon, self.budget.delta, self.neighbours.value])
+        links = []
+        for number, fit in enumerate(self.fits, 1):
+            link = _hash([link, number, fit.charged()])
+            links.append(link)
+        return tuple(links)
+
     def describe(self) -> dict[str, Any]:
         """Return what `ledger show --json` prints."""
         return {
@@ -121,6 +140,8 @@ class LedgerState:
             "spent": {"epsilon": _finite(self.spent()), "delta": self.budget.delta},
             "fits": [
                 {
+                    "charge": number,
+                    "chain": link,
                     "id": fit.id,
                     "method": fit.method,
                     "unit": fit.unit,
@@ -130,7 +151,7 @@ class LedgerState:
                     "epsilon_alone": _finite(LedgerState(self.budget, self.neighbours).spent(fit.plan)),
                     "events": [event_to_dict(stage) for stage in fit.plan.stages],
                 }
-                for fit in self.fits
+                for number, (fit, link) in enumerate(zip(self.fits, self.chain, strict=True), 1)
             ],
         }
 
@@ -189,12 +210,16 @@ class Charge:
 
     Attributes:
         id: its name in the ledger.
+        number: the charges before it, and this one.
+        chain: hash of what was charged and of all charges before.
         complete: whether the fit had finished before: what it released may be told again, and no noise drawn anew.
     """
 
-    def __init__(self, path: Path, fit: ChargedFit) -> None:
+    def __init__(self, path: Path, fit: ChargedFit, state: LedgerState) -> None:
         self._path = path
         self.id = fit.id
+        self.number = 1 + [other.id for other in state.fits].index(fit.id)
+        self.chain = state.chain[self.number - 1]
         self.complete = fit.entry == "finished"
 
     def end(self, entry: Literal["finished", "failed"]) -> None:
@@ -236,8 +261,9 @@ def charge(path: str | os.PathLike[str], plan: Plan, *, method: str, unit: str, 
             _refuse_unless_payable(state, plan, unit, path)
             charged = ChargedFit(uuid.uuid4().hex, method, unit, plan, _now(), None, "running", ProcessMark.own())
             fits = (*state.fits, charged)
-        _write(place, replace(state, fits=fits))
-    return Charge(place, charged)
+        state = replace(state, fits=fits)
+        _write(place, state)
+    return Charge(place, charged, state)
 
 
 def charge_data(
@@ -338,11 +364,11 @@ def _write(path: Path, state: LedgerState) -> None:
         "format": _FORMAT,
         "budget": {"epsilon": state.budget.epsilon, "delta": state.budget.delta},
         "neighbours": state.neighbours.value,
-        "fits": [fit.to_dict() for fit in state.fits],
+        "fits": [{**fit.to_dict(), "chain": link} for fit, link in zip(state.fits, state.chain, strict=True)],
     }
     text = json.dumps(content, indent=1, allow_nan=False)
     failure = None
-    with atomic_path(path, overwrite=True) as partial:
+    with atomic_path(path, overwrite=True, secret=True) as partial:
         try:
             partial.write_text(text + "\n", encoding="utf-8")
         except OSError as error:
@@ -359,14 +385,22 @@ def _read(path: Path) -> LedgerState:
             f"Expected a ledger of one name, got {path}, which has several (hard links). Keep one: the other would "
             "not see what is charged."
         )
-    state = None
+    state, links = None, ()
     try:
         if path.stat().st_size <= _MOST_BYTES:
-            state = _parsed(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ReleaseError):
+            content = parse_object(path.read_bytes())
+            state = _parsed(content)
+            links = [fit.get("chain") for fit in content["fits"]]  # None in those of older versions
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, LookupError, SfumatoError):
         pass
     if state is None:
         raise ConfigError(f"Expected {path} to be a ledger of Sfumato, got something else, or a damaged one.")
+    wrong = [i for i, (said, link) in enumerate(zip(links, state.chain, strict=True), 1) if said not in (None, link)]
+    if wrong:
+        raise ConfigError(
+            f"Expected the ledger {path} as Sfumato wrote it, got one whose charge {wrong[0]}, or one before it, was "
+            "changed or taken out. Find out who did, and restore the file from the newest copy."
+        )
     return state
 
 
@@ -374,7 +408,15 @@ def _parsed(content: Mapping[str, Any]) -> LedgerState | None:
     if content["format"] != _FORMAT:
         return None
     budget = PrivacyBudget(content["budget"]["epsilon"], content["budget"]["delta"])
-    return LedgerState(budget, Neighbours(content["neighbours"]), tuple(map(_parsed_fit, content["fits"])))
+    state = LedgerState(budget, Neighbours(content["neighbours"]), tuple(map(_parsed_fit, content["fits"])))
+    multipliers = [stage.noise_multiplier for fit in state.fits for stage in fit.plan.stages]
+    if len({fit.id for fit in state.fits}) < len(state.fits) or not all(1 / _FAR < m < _FAR for m in multipliers):
+        return None
+    return state
+
+
+def _hash(said: object) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _parsed_fit(entry: Mapping[str, Any]) -> ChargedFit:

@@ -108,7 +108,7 @@ class Journal:
         if self.charge is not None:
             header["charge"] = self.charge
         packed = safetensors.numpy.save({n: np.asarray(a, order="C") for n, a in arrays.items()}, header)
-        with atomic_path(self._path, overwrite=True) as partial:
+        with atomic_path(self._path, overwrite=True, secret=True) as partial:
             failure = reason_of(lambda: _write_bytes(partial, packed))
             if failure:
                 raise OutputError(f"Cannot write the checkpoint {self._path}: {failure}. What it held before is whole.")

@@ -15,6 +15,7 @@ import psutil
 from filelock import FileLock
 
 from sfumato.errors import OutputError
+from sfumato.io.atomic import SECRET
 
 
 @final
@@ -69,7 +70,7 @@ def file_lock(path: Path) -> Iterator[None]:
     """
     beside = path.with_name(f"{path.name}.lock")
     # the system's lock or none: one that is held by a file's being there would outlive a killed process
-    lock = FileLock(beside, fallback_to_soft=False, preserve_lock_file=True)
+    lock = FileLock(beside, mode=SECRET, fallback_to_soft=False, preserve_lock_file=True)
     reason = None
     try:
         os.stat(beside.parent)  # `acquire` would make a folder that is not there

@@ -51,6 +51,9 @@ def undisturbed() -> Iterator[None]:
             before(*held[0])
 
 
+SECRET = 0o600
+"""Rights of files that must not be published: read and written by their owner alone."""
+
 Marker: TypeAlias = str | tuple[str, ...]
 _OF_THE_SYSTEM = (".DS_Store", "Thumbs.db", "desktop.ini")  # what file managers put into any folder
 _tell: ContextVar[Callable[[], None] | None] = ContextVar("tell", default=None)
@@ -113,7 +116,7 @@ def _is_ours(path: Path, marker: Marker) -> bool:
 
 
 @contextlib.contextmanager
-def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None) -> Iterator[Path]:
+def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None, secret: bool = False) -> Iterator[Path]:
     """Give a temporary path in the same folder; rename what is there to `path` on success.
 
     The block makes a file or a directory at the temporary path. It is written to disk before it
@@ -125,6 +128,7 @@ def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None) ->
         path: the file or directory to write.
         overwrite: whether an existing output may be replaced.
         marker: as in `refuse_existing`.
+        secret: of a file that must not be published: from its first byte on, only its owner may read it.
 
     Raises:
         OutputError: `path` exists and may not be replaced, or cannot be written.
@@ -132,6 +136,10 @@ def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None) ->
     refuse_existing(path, overwrite=overwrite, marker=marker)
     partial = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}.partial")
     try:
+        if secret:
+            failure = reason_of(lambda: _make_secret(partial))
+            if failure:
+                raise OutputError(f"Cannot write {path}: {failure}.")
         yield partial
         failure = reason_of(lambda: _publish(partial, path, overwrite=overwrite, marker=marker))
         if failure:
@@ -164,6 +172,11 @@ def reason_of(act: Callable[[], None]) -> str | None:
     except pa.ArrowException:
         return "a batch does not fit the format or the batches before it"
     return None
+
+
+def _make_secret(partial: Path) -> None:
+    """Make an empty file of its owner alone, for the block to fill. Windows keeps to the folder's rights."""
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SECRET))
 
 
 def _publish(partial: Path, path: Path, *, overwrite: bool, marker: Marker | None) -> None:

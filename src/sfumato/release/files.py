@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import stat
 import zipfile
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ import safetensors.numpy
 from sfumato.columns.facts import shown
 from sfumato.errors import OutputError, ReleaseError
 from sfumato.io.atomic import atomic_path, reason_of
+from sfumato.io.strict_json import parse_object
 
 FORMAT_VERSION = 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
@@ -82,7 +82,7 @@ def read_files(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     manifest_bytes, packed = _contents(path)
     manifest = _parse(manifest_bytes)
     version = manifest.get("format_version")
-    if version != FORMAT_VERSION:
+    if type(version) is not int or version != FORMAT_VERSION:  # neither true nor 1.0
         rule = f"Expected format_version {FORMAT_VERSION}, got {shown(version)}"
         _refuse(f"{rule}. Upgrade Sfumato, or ask for another file.")
     if hashlib.sha256(packed).hexdigest() != manifest["arrays"]["sha256"]:
@@ -95,26 +95,12 @@ def read_files(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _parse(content: bytes) -> dict[str, Any]:
-    problem = "the manifest is not valid JSON"
+    problem = ""
     try:
-        manifest = json.loads(content.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
-        if isinstance(manifest, dict):
-            return manifest
-        problem = "the manifest is not a mapping"
-    except (ValueError, RecursionError):
-        pass
-    raise ReleaseError(f"{problem}.".capitalize())
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):  # such as 1e999
-        raise ValueError
-    return number
+        return parse_object(content)
+    except ValueError as error:
+        problem = str(error)
+    raise ReleaseError(f"Expected a manifest in JSON, got {problem}.")
 
 
 def _contents(path: Path) -> tuple[bytes, bytes]:

@@ -80,7 +80,7 @@ def write_report(
     if found.certificate.epsilon is not None:
         found.certificate.verify()
     page = render(page_content(found, real=real, test=test, target=target, seed=seed))
-    with atomic_path(out, overwrite=overwrite) as partial:
+    with atomic_path(out, overwrite=overwrite, secret=real is not None) as partial:
         failure = reason_of(lambda: _write(partial, page))
         if failure:
             raise OutputError(f"Cannot write {out}: {failure}.")

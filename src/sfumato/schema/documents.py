@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import yaml
 
 from sfumato.errors import OutputError, SchemaError
 from sfumato.io.atomic import atomic_path, reason_of
+from sfumato.io.strict_json import RepeatedKeyError, no_constant, unique_pairs
 
 MAX_BYTES = 64 * 2**20
 
@@ -37,7 +38,7 @@ def read_document(path: str | Path) -> Any:  # noqa: ANN401  a file holds any va
     fault = "nesting too deep"
     try:
         if path.suffix.lower() == ".json":
-            return json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_no_constant)
+            return json.loads(text, object_pairs_hook=unique_pairs, parse_constant=no_constant)
         return yaml.load(text, Loader=_PlainLoader)
     except json.JSONDecodeError as error:
         fault = f"a mistake at line {error.lineno}, column {error.colno}"
@@ -45,7 +46,7 @@ def read_document(path: str | Path) -> Any:  # noqa: ANN401  a file holds any va
         mark = error.problem_mark or error.context_mark
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         fault = f"{_REPEATED if error.problem == _REPEATED else 'a mistake'}{place}"
-    except _RepeatedKeyError:
+    except RepeatedKeyError:
         fault = _REPEATED
     except (yaml.YAMLError, ValueError, OverflowError):
         fault = "a value that cannot be read"
@@ -72,14 +73,14 @@ def json_text(document: Any) -> str:  # noqa: ANN401
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_text(path: str | Path, text: str, *, overwrite: bool = False) -> None:
-    """Write a text file, whole or not at all.
+def write_text(path: str | Path, text: str, *, overwrite: bool = False, secret: bool = False) -> None:
+    """Write a text file, whole or not at all; a secret one for its owner alone.
 
     Raises:
         OutputError: the file exists and may not be replaced, or cannot be written.
     """
     path = Path(path)
-    with atomic_path(path, overwrite=overwrite) as partial:
+    with atomic_path(path, overwrite=overwrite, secret=secret) as partial:
         failure = reason_of(lambda: _write(partial, text))
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")
@@ -101,10 +102,6 @@ def _read_text(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or "no usable file name").lower()
     raise SchemaError(f"Expected {path} to be a readable text file, got: {reason}. Check the path.")
-
-
-class _RepeatedKeyError(Exception):
-    """A JSON object has a key twice."""
 
 
 class _PlainLoader(_Loader):
@@ -135,14 +132,3 @@ for _tag, _pattern, _first in (
     ("merge", r"^(?:<<)$", "<"),
 ):
     _PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
-
-
-def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = dict(pairs)
-    if len(keys) < len(pairs):
-        raise _RepeatedKeyError
-    return keys
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)

@@ -1,0 +1,55 @@
+"""JSON that everybody reads alike: every key once, every number finite, and no deeper than any reader goes."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+
+def parse_object(text: str | bytes) -> dict[str, Any]:
+    """Return the object that a text of anyone holds.
+
+    A key that stands twice is refused: readers differ in which of its values they take.
+
+    Raises:
+        ValueError: it is no JSON in UTF-8, no object, or not strict; the message shows nothing of it.
+    """
+    fault = ""
+    found: Any = None
+    try:
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        found = json.loads(text, object_pairs_hook=unique_pairs, parse_constant=no_constant, parse_float=_finite)
+    except RepeatedKeyError:
+        fault = "a key given twice"
+    except (ValueError, RecursionError):
+        fault = "no valid JSON"
+    if not fault and not isinstance(found, dict):
+        fault = "no mapping"
+    if fault:
+        raise ValueError(fault)
+    return found
+
+
+class RepeatedKeyError(ValueError):
+    """An object has a key twice."""
+
+
+def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object's keys and values: what `json.loads` calls, `object_pairs_hook`."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKeyError
+    return found
+
+
+def no_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinities, which are no JSON: what `json.loads` calls, `parse_constant`."""
+    raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):  # such as 1e999
+        raise ValueError
+    return number
