@@ -14,7 +14,9 @@ from fixtures import tables
 from sfumato import BuyCount, NonPrivate, Schema, load
 from sfumato.columns.kinds import Boolean, Categorical
 from sfumato.errors import ConfigError, OutputError, UnsupportedEventError
+from sfumato.mechanisms import mixing as mechanism
 from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMixing, product_error
+from sfumato.methods import dpmix as recipe
 from sfumato.methods.dpmix import AutoDegree, DPMix
 from sfumato.privacy.plan import Neighbours
 from sfumato.schema.schema import Unit
@@ -256,6 +258,62 @@ def test_what_cannot_be_fitted_is_refused():
         make(mixture_degree=241).plan(schema)
     with pytest.raises(ConfigError, match="as many units as declared"):
         make(mixing=SubsetMixing()).fit(tables.frame(239), schema=schema)
+
+
+UNREADABLE = {
+    "ragged": "1,2,3,4,5,6,7,8,9,10,11",
+    "too short": "1",
+    "empty": "",
+    "an open quote": '"x',
+    "two lines": "a\nb",
+}
+
+
+class TestSubsetsOfText:
+    """Under replace-one the number of records is public: whether one can be read must not move it."""
+
+    def rows_of(self, monkeypatch, path, rows=240):
+        seen = []
+        kept = mechanism.noisy_mixtures
+
+        def watched(records, *arguments, **options):
+            seen.append(records.open_in_mechanism())
+            return kept(records, *arguments, **options)
+
+        monkeypatch.setattr(recipe, "noisy_mixtures", watched)
+        make(mixing=SubsetMixing()).fit(path, schema=tables.schema(), n_public=rows)
+        return seen[0]
+
+    @pytest.mark.parametrize("name", UNREADABLE)
+    def test_an_unreadable_record_is_a_default_record(self, name, tmp_path, monkeypatch):
+        tables.write_csv(tmp_path / "p.csv")
+        lines = (tmp_path / "p.csv").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        whole = self.rows_of(monkeypatch, tmp_path / "p.csv")
+        lines[-1] = UNREADABLE[name]
+        (tmp_path / "p.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        found = self.rows_of(monkeypatch, tmp_path / "p.csv")
+        assert found.shape == whole.shape
+        assert (found[:-1] == whole[:-1]).all()
+        assert not found[-1].any()
+        assert whole[-1].any()
+
+    def test_so_is_one_in_the_middle(self, tmp_path, monkeypatch):
+        tables.write_csv(tmp_path / "p.csv")
+        lines = (tmp_path / "p.csv").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        whole = self.rows_of(monkeypatch, tmp_path / "p.csv")
+        lines[7] = "1,2,3"
+        (tmp_path / "p.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        found = self.rows_of(monkeypatch, tmp_path / "p.csv")
+        expected = np.concatenate([np.delete(whole, 6, axis=0), np.zeros((1, whole.shape[1]))])
+        assert (found == expected).all()
+
+    def test_what_is_beyond_the_declared_number_is_left_out(self, tmp_path, monkeypatch):
+        tables.write_csv(tmp_path / "p.csv")
+        assert len(self.rows_of(monkeypatch, tmp_path / "p.csv", rows=230)) == 230
+
+    def test_a_frame_of_another_number_is_refused(self):
+        with pytest.raises(ConfigError, match="as many units as declared"):
+            make(mixing=SubsetMixing()).fit(tables.frame(239), schema=tables.schema())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast, final
+from typing import IO, Any, ClassVar, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,8 @@ KEYS = ({"x": "x", "y": "y"}, {"x": "x_train", "y": "y_train"})
 class NpzSource(Source):
     """An `.npz` file, decompressed a chunk at a time."""
 
+    counts_entries: ClassVar[bool] = True
+
     path: Path
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
@@ -39,6 +41,8 @@ class NpzSource(Source):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ArraySource(Source):
     """Numpy arrays in memory."""
+
+    counts_entries: ClassVar[bool] = True
 
     arrays: Mapping[str, np.ndarray]
 

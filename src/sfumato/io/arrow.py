@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import ClassVar, final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +27,8 @@ _BUFFER_BYTES = 1 << 20
 class ParquetSource(Source):
     """A Parquet file, read a buffer at a time: a row group need not fit into memory."""
 
+    counts_entries: ClassVar[bool] = True
+
     path: Path
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
@@ -39,6 +41,8 @@ class ParquetSource(Source):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ArrowSource(Source):
     """A pyarrow table in memory."""
+
+    counts_entries: ClassVar[bool] = True
 
     table: pa.Table
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, final
+from typing import IO, Any, ClassVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +74,8 @@ class CsrSource(Source):
         arrays: `indptr` and `indices`, or None where they are read from `path`, a chunk at a time.
         path: the file.
     """
+
+    counts_entries: ClassVar[bool] = True
 
     arrays: Mapping[str, np.ndarray] | None = None
     path: Path | None = None

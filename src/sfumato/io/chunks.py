@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, TypeVar, final
+from typing import ClassVar, Literal, TypeAlias, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,9 @@ class Source(ABC):
         keys: image column name to the key it has in its `.npz` or dict; empty for tables.
         chunk_rows: the most rows of one chunk, at least 1.
     """
+
+    # whether there are as many records as the container says, whatever their cells hold: no text can end a record
+    counts_entries: ClassVar[bool] = False
 
     label: str
     container: Container

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 class PandasSource(Source):
     """A pandas data frame; its index is not read."""
 
+    counts_entries: ClassVar[bool] = True
+
     frame: pd.DataFrame
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
@@ -44,6 +46,8 @@ class PandasSource(Source):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PolarsSource(Source):
     """A polars data frame."""
+
+    counts_entries: ClassVar[bool] = True
 
     frame: pl.DataFrame
 

@@ -160,6 +160,20 @@ class MixableRecords:
         records.__rows = np.concatenate([records.__rows, *parts])
         return records
 
+    def settled(self, n: int) -> MixableRecords:
+        """Return n records, the first ones; where there are fewer, records of zeros for those that are missing.
+
+        For sources of which a record's cells say whether it is one: where it cannot be read, it becomes a default
+        record, so that the number of records, which is public under replace-one, does not tell of it.
+        """
+        found = MixableRecords(
+            np.zeros((0, self.n_features)), np.zeros((0, self.n_labels)),
+            feature_norm=self.feature_norm, label_norm=self.label_norm,
+        )  # fmt: skip
+        missing = np.zeros((max(n - len(self.__rows), 0), self.__rows.shape[1]), dtype=np.float32)
+        found.__rows = np.concatenate([self.__rows, missing]) if len(missing) else self.__rows[:n]
+        return found
+
     @property
     def steps(self) -> tuple[float, float]:
         """What a 1 is worth in the rows: C_X/2^22 and C_Y/2^22."""

@@ -259,6 +259,8 @@ class DPMix(Synthesizer):
         shape = _Shape.of(fit.data.schema, fit.target, self.clip_norm)
         settings = self.settings(fit.plan[MIXTURES], fit.data.schema, target=fit.target, n_public=fit.n_public)
         records = shape.read(fit)
+        if isinstance(self.mixing, SubsetMixing) and not fit.data.counts_entries:
+            records = records.settled(fit.n_public)
         return shape, settings, noisy_mixtures(records, settings, stage=MIXTURES, ledger=fit.ledger, noise=fit.noise)
 
     def _sampler(self, fit: Fit) -> dict[str, Any]:

@@ -31,6 +31,11 @@ class CodedRecords(Records, Protocol):
         """The public schema."""
         ...
 
+    @property
+    def counts_entries(self) -> bool:
+        """Whether the number of units is the same whatever the cells hold."""
+        ...
+
 
 @final
 class PrivateData:
@@ -69,6 +74,11 @@ class PrivateData:
     def source(self) -> Source:
         """The source; its metadata are public, its chunks are not."""
         return self._source
+
+    @property
+    def counts_entries(self) -> bool:
+        """Whether the number of units is the same whatever the cells hold: no cell ends a record, or names a unit."""
+        return self._source.counts_entries and self._schema.unit is None
 
     @property
     def max_rows_per_unit(self) -> int:
