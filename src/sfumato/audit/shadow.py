@@ -35,6 +35,7 @@ class Planted:
     schema: Schema
     rows: Rows
     max_rows_per_unit: int = 1
+    counts_entries: bool = True
 
     def coded(self) -> Iterator[Rows]:
         """Yield the rows as one chunk."""
