@@ -59,7 +59,7 @@ def main() -> None:
             target=TARGET,
             mean_repetitions=options.repetitions,
         )
-        chosen = release.certificate.content["search"]["chosen"]
+        chosen = release.certificate.search.chosen
         searches.append({"marginal_share": SHARES[chosen], "tvd_2way": score(release)})
         print(f"search: chose {SHARES[chosen]}, {searches[-1]['tvd_2way']:.4f}", flush=True)
     print(f"searches: {told([found['tvd_2way'] for found in searches])}; the default: {told(plain[DEFAULT])}")

@@ -76,11 +76,11 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
         "together. A fifth of the rows is held out for scoring. The schema is written from the study's description.",
     )
     schema.save(out / "schema.yaml", overwrite=overwrite)
-    show("The plan, made before any record is read", synthesizer.describe_plan(schema, target=TARGET))
+    show("The plan, made before any record is read", synthesizer.description(schema, target=TARGET))
     release = synthesizer.fit(train, schema=schema, target=TARGET)
     release.save(out / "release", overwrite=overwrite)
     release = load(out / "release")
-    show("The certificate of the release", release.certificate.content)
+    show("The certificate of the release", release.certificate)
     release.write_sample(out / "synthetic.csv", len(train), overwrite=overwrite)
     scores = evaluate(train, out / "synthetic.csv", schema=schema, test=test, target=TARGET)
     show(f"Scores: classifiers of {TARGET} (health rated fair), trained on synthetic or on real rows", scores)

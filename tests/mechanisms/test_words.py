@@ -17,6 +17,7 @@ from sfumato.privacy.accounting import account, account_curve
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
 from sfumato.records.engine import tally
@@ -113,11 +114,11 @@ def test_the_additive_part_is_composed_as_proven():
     assert 0.999 <= found.epsilon <= 1
     plain = account_curve(plan.events(), [9e-7])[0].epsilon
     assert found.epsilon == pytest.approx(plain - np.log1p(-1e-7), abs=1e-9)
-    facts = {"method": "m", "unit": {"name": "row", "max_rows": 1}, "n_public": 9, "n_public_source": "declared"}
+    facts = {"method": "m", "unit": Protected(name="row", max_rows=1), "n_public": 9, "n_public_source": "declared"}
     content = describe(plan=plan, budget=PrivacyBudget(1.0, 1e-6), discovered=["age"], **facts)
     certificate = Certificate.from_dict(issue(content, private=True).to_dict())
-    assert content["extra_delta"] == pytest.approx(1e-7)
-    assert min(point["delta"] for point in content["curve"]) > 1e-7
+    assert content.extra_delta == pytest.approx(1e-7)
+    assert min(point.delta for point in content.curve) > 1e-7
     certificate.verify()
     assert certificate.recompute() == pytest.approx(found.epsilon, abs=1e-9)
     assert certificate.recompute(Neighbours.REPLACE_ONE) > found.epsilon

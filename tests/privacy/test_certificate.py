@@ -13,6 +13,7 @@ from sfumato.privacy import accounting, pld
 from sfumato.privacy.accounting import account, with_rounding
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 
 KEYS = {
@@ -28,7 +29,7 @@ PLAN = Plan(
 
 
 def description(plan, budget):
-    unit = {"name": "row", "max_rows": 1}
+    unit = Protected(name="row", max_rows=1)
     return describe(plan=plan, budget=budget, method="m", unit=unit, n_public=1000, n_public_source="declared")
 
 

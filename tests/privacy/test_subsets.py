@@ -12,6 +12,7 @@ from sfumato.privacy.accounting import account, account_curve, rough_epsilon, ro
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 from sfumato.privacy.pld import subset_delta, subset_distribution
@@ -166,8 +167,8 @@ def test_calibrated():
 def certificate(plan):
     return issue(
         describe(
-            plan=plan, budget=PrivacyBudget(2.0, 1e-5), method="m", unit={"name": "row", "max_rows": 1}, n_public=1000,
-            n_public_source="declared",
+            plan=plan, budget=PrivacyBudget(2.0, 1e-5), method="m", unit=Protected(name="row", max_rows=1),
+            n_public=1000, n_public_source="declared",
         ),
         private=True,
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """The page: what it says, that nothing of a stranger's schema gets out of its place, and basics of accessibility."""
 
+import dataclasses
 import html.parser
 import itertools
 import re
@@ -17,11 +18,14 @@ from sfumato.evaluate import total_variation
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.tables import CodedTable
 from sfumato.io.sources import open_source
-from sfumato.report import wording, write_report
+from sfumato.privacy import words
+from sfumato.privacy.certificate_form import Protected
+from sfumato.privacy.words import shown
 from sfumato.report import write as writing
+from sfumato.report import write_report
 from sfumato.report.columns import column_figures, pair_figures
+from sfumato.report.page import marked
 from sfumato.report.sets import set_content
-from sfumato.report.wording import shown
 from sfumato.schema.schema import Schema
 
 __all__ = ["small_simulations"]
@@ -393,19 +397,19 @@ def test_the_worst_of_sets_is_first():
     assert not any(b.real for f in empty["columns"] if f.kind == "items" for b in f.bins)
 
 
-def test_a_stranger_cannot_turn_the_direction_of_a_sentence():
-    unit = {"name": "\u202egro.live" + "U" * 200, "max_rows": 2}
-    certificate = {"unit": unit, "neighbours": "add_remove", "events": []}
-    for text in (wording.who(certificate), wording.relation(certificate)):
+def test_a_stranger_cannot_turn_the_direction_of_a_sentence(release):
+    unit = Protected(name="\u202egro.live" + "U" * 200, max_rows=2)
+    certificate = dataclasses.replace(release.certificate, unit=unit)
+    for text in (words.who(certificate), words.relation(certificate), words.guarantee(certificate), repr(certificate)):
         assert "\u202e" not in text
         assert "U" * 100 not in text
-    assert wording.sentence("\u2066" + "a" * 3_000) == "�" + "a" * 998 + "…"
+    assert words.sentence("\u2066" + "a" * 3_000) == "�" + "a" * 998 + "…"
     assert shown("نام\u200cخانوادگی") == "نام\u200cخانوادگی"
 
 
 def test_code_in_a_sentence_is_escaped_like_all_of_it():
-    assert wording.marked("set `unit` <b>") == "set <code>unit</code> &lt;b&gt;"
-    hostile = wording.marked(f"`{HOSTILE}` `` ` {HOSTILE}")
+    assert marked("set `unit` <b>") == "set <code>unit</code> &lt;b&gt;"
+    hostile = marked(f"`{HOSTILE}` `` ` {HOSTILE}")
     assert "<" not in re.sub("</?code>", "", hostile)
     assert "\u202e" not in hostile
 

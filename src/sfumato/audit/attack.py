@@ -86,8 +86,8 @@ def audit(
             "Expected a declared number of rows to audit a method, got none. Put `rows:` into the schema, or pass "
             "n_public=... (--rows)."
         )
-    certified = synthesizer.describe_plan(schema, target=target, n_public=n_public)
-    if certified["epsilon"] is None:
+    certified = synthesizer.description(schema, target=target, n_public=n_public)
+    if certified.epsilon is None or certified.delta is None:
         raise ConfigError("Expected a method with noise to audit, got one without.")
     shadow = _shadow(synthesizer, schema, target, n_public)
     attacker = _strongest(shadow, schema)
@@ -99,13 +99,13 @@ def audit(
         scores[planted].append(attacker.scores(released, planted=planted))
         if progress is not None:
             progress(i + 1)
-    found = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified["delta"], confidence)
-    most = certified["epsilon"]
+    found = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified.delta, confidence)
+    most = certified.epsilon
     return {
         "private": True,
         "epsilon_certified": most,
-        "delta": certified["delta"],
-        "neighbours": certified["neighbours"],
+        "delta": certified.delta,
+        "neighbours": certified.neighbours.value,
         "holds": max(found["epsilon_lower"], found["epsilon_lower_gaussian"]) <= most,
         **found,
         "fits": fits,

@@ -11,7 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from sfumato.privacy import words
+
 if TYPE_CHECKING:
+    from sfumato.privacy.certificate_form import Description
     from sfumato.release import Release
 
 # of a file that holds samples in the form in which the records came
@@ -51,63 +54,26 @@ def tell_written(release: Release, out: Path) -> None:
     from sfumato.models.mixed import MixtureSet
 
     if not release.certificate.private:
-        say("This release is NOT private: its noise came from a seed, or there was none.")
+        say(f"This release is NOT private. {words.meaning(release.certificate)[0]}")
     number_of_rows = "" if release.sampler["name"] == MixtureSet.name else " -n 1000"
     suffix = _SUFFIXES.get(release.form.container, "parquet")
     say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic.{suffix}")
 
 
-def print_cost(description: Mapping[str, Any]) -> None:
+def print_cost(description: Description) -> None:
     """Print what a plan or a release costs: the guarantee, then the stages."""
-    unit = description["unit"]
-    name = f"one {unit['name']}" if unit["max_rows"] == 1 else f"one {unit['name']} (up to {unit['max_rows']} rows)"
-    if description["epsilon"] is None:
-        say("Guarantee: NONE. There is no noise.")
+    say(words.guarantee(description))
+    if description.epsilon is None:
         return
-    replaced = description["replace_one"]
-    cost = f"epsilon = {description['epsilon']:.4g}, delta = {description['delta']:.3g}"
-    if description["neighbours"] == "replace_one":
-        say(f"Guarantee: {cost}, for replacing {name}. Adding or removing {name}: none is given.")
-    else:
-        replacing = f"epsilon = {replaced['epsilon']:.4g}, delta = {replaced['delta']:.3g}"
-        say(f"Guarantee: {cost}, for adding or removing {name}. Replacing {name}: {replacing}.")
-    rows = description["n_public"]
-    source = description["n_public_source"]
-    say(f"Rows: {source}{'' if rows is None else f', {rows}'}. Sampling: {description['sampling']}.")
+    say(words.entering(description))
     header = ["stage", "event", "noise multiplier", "share", "epsilon alone"]
-    events = {event["stage"]: event for event in description["events"]}
-    print_table(
-        "What is spent on what",
-        header,
-        (
-            [
-                stage["name"],
-                _event(events[stage["name"]]),
-                f"{events[stage['name']]['noise_multiplier']:.5g}",
-                f"{stage['share']:.0%}",
-                number(stage["epsilon_alone"]),
-            ]
-            for stage in description["stages"]
-        ),
+    lines = (
+        (s.name, s.brief, s.noise_multiplier, f"{s.share:.0%}", s.epsilon_alone) for s in words.stages(description)
     )
-    law = next((event["repetitions"] for event in description["events"] if "repetitions" in event), None)
-    if law is not None:
-        say(
-            f"Stages marked * are repeated: {law['mean']:g} times on average, of which only the best left. What they "
-            "cost alone is for all repetitions, shares are of one."
-        )
-    for stage in description["stages"]:
-        if stage.get("forecast"):
-            say(f"{stage['name']}: {stage['measures']}; {stage['forecast']}.")
-
-
-def _event(event: Mapping[str, Any]) -> str:
-    times = ("* " if "repetitions" in event else "") + ("" if event["count"] == 1 else f"{event['count']} × ")
-    if event["type"] == "subset_gaussian":
-        return f"{times}Gaussian of {event['subset_size']} of {event['source_size']}, without replacement"
-    if event["sampling_probability"] is None:
-        return f"{times}Gaussian"
-    return f"{times}Gaussian of a Poisson sample, q = {event['sampling_probability']:.4g}"
+    print_table("What is spent on what", header, lines)
+    repeated = words.repetitions(description)
+    for line in [*([] if repeated is None else [repeated]), *words.forecasts(description)]:
+        say(line)
 
 
 _SCORES = (("auroc", "AUROC"), ("auprc", "AUPRC"), ("accuracy", "accuracy"))

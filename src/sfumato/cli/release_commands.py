@@ -50,7 +50,9 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import Source, open_source
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.methods.registry import METHODS, find_method
+from sfumato.privacy import words
 from sfumato.privacy.budget import BuyCount
+from sfumato.privacy.certificate_form import Description
 from sfumato.records.private import PrivateData
 from sfumato.release import Release, load
 from sfumato.release.files import FILES
@@ -110,9 +112,9 @@ def plan_command(
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
-    plan = synthesizer.describe_plan(opened, target=target, n_public=n_public)
+    plan = synthesizer.description(opened, target=target, n_public=n_public)
     if json_output:
-        print_json(plan)
+        print_json(plan.to_dict())
     else:
         print_cost(plan)
 
@@ -184,7 +186,7 @@ def fit_command(
         release.save(out, overwrite=overwrite)
     if checkpoint is not None:
         remove_checkpoint(checkpoint)
-    print_cost(release.certificate.content)
+    print_cost(release.certificate)
     tell_written(release, out)
 
 
@@ -278,7 +280,7 @@ def sample_command(
 def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
     """Pass batches of samples on, showing how many rows are done: their number is the caller's."""
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
-        task = progress.add_task("Sampling", total=n if n is not None else release.certificate.content["n_public"])
+        task = progress.add_task("Sampling", total=n if n is not None else release.certificate.n_public)
         for batch in batches:
             yield batch
             progress.advance(task, batch.num_rows)
@@ -292,18 +294,15 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     if json_output:
         print_json(certificate.to_dict())
         return
-    say(f"Method: {certificate.content['method']}.")
+    say(f"Method: {words.whole(certificate.method)}.")
     if not certificate.private:
-        say("NOT PRIVATE: the noise came from a seed, or there was none. The figures are what it would have cost.")
-    print_cost(certificate.content)
+        say(f"NOT PRIVATE. {words.meaning(certificate)[0]}")
+    print_cost(certificate)
     if certificate.epsilon is not None:
-        name = certificate.content["accountant"]["name"]
-        again = certificate.recompute()
-        delta, neighbours = certificate.content["delta"], certificate.content["neighbours"]
-        say(f"Computed again with {name}: epsilon = {again:.6g} at delta = {delta:g} under {neighbours}, as stated.")
+        say(words.recomputed(certificate, certificate.recompute()))
     say("It rests on these assumptions:")
-    for assumption in certificate.content["assumptions"]:
-        say(f"  - {assumption}")
+    for assumption in certificate.assumptions:
+        say(f"  - {words.whole(assumption)}")
 
 
 def methods_command(
@@ -359,9 +358,9 @@ def demo_command(
         notes.rule(title) if notes.is_terminal else say(f"== {title}")
         if isinstance(content, str):
             say(content)
-        elif "fidelity" in content:
-            print_scores(content)
-        else:
+        elif isinstance(content, Description):
             print_cost(content)
+        else:
+            print_scores(content)
 
     run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show)

@@ -32,6 +32,7 @@ from sfumato.fitting.tuning import tune
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.methods.registry import METHODS
+from sfumato.privacy import words
 from sfumato.release.files import FILES
 from sfumato.schema.documents import read_document
 from sfumato.schema.schema import Schema
@@ -94,14 +95,9 @@ def tune_command(
         )
     with last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)
-    content = release.certificate.content
-    print_cost(content)
-    search = content["search"]
-    say(f"Chosen of {len(search['candidates'])} candidates: {search['candidates'][search['chosen']]}.")
-    say(
-        "Mean squared distance of its pairs of columns from the records' (noisy, may be below 0): "
-        f"{search['squared_distance']:.3g}."
-    )
+    print_cost(release.certificate)
+    for line in words.chosen(release.certificate):
+        say(line)
     tell_written(release, out)
 
 

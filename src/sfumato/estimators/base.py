@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -30,6 +28,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.certificate_form import Description, Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.release import Measurement, Release, SourceForm
@@ -41,7 +40,7 @@ _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "Found array with",
     "Input X contains",
 )
-_UNIT = {"name": "row", "max_rows": 1}
+_UNIT = Protected(name="row", max_rows=1)
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
@@ -161,7 +160,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         noise = self._noise(budget)
         account = Account(Ledger(plan, budget), noise)
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
-        with settled(charge_data(ledger, plan, method=self.method, unit=_UNIT["name"], private=noise.private)):
+        with settled(charge_data(ledger, plan, method=self.method, unit=_UNIT.name, private=noise.private)):
             # only now does a fitted estimator change: one whose records cannot be read stays as it was
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
             account.ledger.close()
@@ -170,7 +169,7 @@ class PrivateEstimator(BaseEstimator, ABC):
             self.feature_names_in_ = np.array(records.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.certificate_ = issue(deepcopy(_described(self.method, plan, budget, n_public)), private=noise.private)
+        self.certificate_ = issue(_described(self.method, plan, budget, n_public), private=noise.private)
         return self
 
     @property
@@ -197,7 +196,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         kinds = {n: Continuous(lower=float(a), upper=float(b)) for n, a, b in zip(names, lower, upper, strict=True)}
         settings, parameters = self._sampler()
         return Release(
-            schema=Schema(columns=kinds, rows=self.certificate_.content["n_public"]),
+            schema=Schema(columns=kinds, rows=self.certificate_.n_public),
             certificate=self.certificate_,
             sampler=settings,
             parameters={name: np.array(value, dtype=np.float64) for name, value in parameters.items()},
@@ -253,7 +252,7 @@ def _calibrated(plan: Plan, budget: PrivacyBudget) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def _described(method: str, plan: Plan, budget: PrivacyBudget | None, n_public: int) -> Mapping[str, Any]:
+def _described(method: str, plan: Plan, budget: PrivacyBudget | None, n_public: int) -> Description:
     return describe(
         plan=plan,
         budget=budget,

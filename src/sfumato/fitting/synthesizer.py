@@ -27,6 +27,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, installed_versions, issue
+from sfumato.privacy.certificate_form import Description, PlannedStage, Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import Records, Statistic
@@ -385,17 +386,31 @@ class Synthesizer(ABC):
 
         Reads no record. Arguments and errors as `plan`.
         """
+        return self.description(schema, target=target, n_public=n_public).to_dict()
+
+    @final
+    def description(
+        self, schema: Schema | OpenSchema, *, target: str | None = None, n_public: int | BuyCount | None = None
+    ) -> Description:
+        """Return what is known of a fit before it runs, and a forecast per stage; arguments and errors as `plan`."""
         opened = open_schema(schema)
         schema = opened.nominal
         rows = row_count(schema, n_public)
         plan = self.plan(opened, target=target, n_public=n_public)
-        description = self._describe(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
+        found = self._describe(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
         # how large errors are depends on sizes that discovery finds
         forecast = {} if rows is None or opened.open else self.forecast(plan, schema, target=target, n_public=rows)
-        for stage in description["stages"]:
-            stage["measures"] = plan[stage["name"]].measures
-            stage["forecast"] = forecast.get(stage["name"], "")
-        return description
+        planned = [
+            PlannedStage(
+                name=stage.name,
+                epsilon_alone=stage.epsilon_alone,
+                share=stage.share,
+                measures=plan[stage.name].measures,
+                forecast=forecast.get(stage.name, ""),
+            )
+            for stage in found.stages
+        ]
+        return replace(found, stages=tuple(planned))
 
     def _describe(
         self,
@@ -406,12 +421,12 @@ class Synthesizer(ABC):
         declared: bool,
         discovered: Iterable[str],
         source: type = Source,
-    ) -> dict[str, Any]:
+    ) -> Description:
         return describe(
             plan=plan,
             budget=budget,
             method=self.method,
-            unit=schema.protects,
+            unit=Protected(**schema.protects),
             n_public=n,
             n_public_source="declared" if declared else "bought",
             sampling=self.sampling(plan),

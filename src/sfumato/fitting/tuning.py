@@ -12,7 +12,6 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import describe, issue
+from sfumato.privacy.certificate_form import Description, Protected, Searched
 from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
@@ -209,23 +209,25 @@ class Search:
             layout.count(counts, sampler.rows(_BLOCK, public_stream(_SAMPLES_SEED, block)))
         return counts
 
-    def description(self, best: Best, source: type) -> dict[str, Any]:
+    def description(self, best: Best, source: type) -> Description:
         """Return all of the certificate but `private`, for records read by a class of sources."""
         chosen = self.candidates[best.candidate]
-        found = describe(
+        return describe(
             plan=self.plans[best.candidate],
             budget=self.budget,
             method=chosen.method,
-            unit=self.schema.protects,
+            unit=Protected(**self.schema.protects),
             n_public=self.rows,
             n_public_source="declared",
             sampling=chosen.sampling(self.plans[best.candidate]),
-            searched=[_settings(candidate) for candidate in self.candidates],
+            search=Searched(
+                candidates=tuple(map(_settings, self.candidates)),
+                chosen=best.candidate,
+                squared_distance=best.distance,
+            ),
             versions=versions_of([*map(type, self.candidates), source]),
             assumed=assumptions_of(map(type, self.candidates), source),
         )
-        found["search"] |= {"chosen": best.candidate, "squared_distance": best.distance}
-        return found
 
 
 def _settings(candidate: Synthesizer) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 from sfumato.errors import ReleaseError
+from sfumato.privacy import words
 from sfumato.privacy.accounting import (
     DEFAULT_INTERVAL,
     account_curve,
@@ -22,8 +23,18 @@ from sfumato.privacy.accounting import (
     with_rounding,
 )
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate_form import FORMAT_VERSION, event_to_dict, malformed, plan_of, stage_from_dict
+from sfumato.privacy.certificate_form import (
+    FORMAT_VERSION,
+    PLACE,
+    Accountant,
+    Description,
+    Point,
+    Protected,
+    Searched,
+    StageCost,
+)
 from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.privacy.reading import document, entry, plain, record, truth, whole
 
 _VERIFY_TOLERANCE = 1e-6
 _DETAIL_TOLERANCE = 1e-3  # of what the guarantee does not rest on: other versions may choose another grid
@@ -57,36 +68,6 @@ def installed_versions() -> dict[str, str]:
     return versions
 
 
-def plan_account(plan: Plan, delta: float) -> dict[str, Any]:
-    """Return what a plan costs, as the keys that `plan --json` and `certificate --json` share.
-
-    ε under the plan's own relation (add/remove, but replace-one where subsets are drawn) with its accountant and curve,
-    the same events' ε under replace-one, the events, and per stage its ε alone and its share of the squared budget. The
-    curve has the points that are finite.
-    """
-    interval = interval_for(plan)
-    extra = plan.extra_delta
-    deltas = sorted((d for d in {*_CURVE_DELTAS, delta} if d > extra), reverse=True)
-    own = plan.neighbours
-    curve = account_curve(plan.events(own), deltas, neighbours=own, interval=interval, extra_delta=extra)
-    here = next(entry for entry in curve if entry.delta == delta)
-    replaced = replacing_account(plan, delta, interval=interval)
-    return {
-        "epsilon": here.epsilon,
-        "delta": delta,
-        "neighbours": own.value,
-        "replace_one": {"epsilon": replaced.epsilon, "delta": delta},
-        "accountant": {
-            "name": here.accountant,
-            "value_discretization_interval": here.value_discretization_interval,
-        },
-        "curve": [{"delta": entry.delta, "epsilon": entry.epsilon} for entry in curve if math.isfinite(entry.epsilon)],
-        "extra_delta": extra,
-        "events": [event_to_dict(stage) for stage in plan.stages],
-        "stages": _stages(plan, delta, interval),
-    }
-
-
 def _weight(stage: Stage) -> float:
     """A stage's part of the squared budget, up to a common factor: q²·(e^{1/σ²} − 1) per step when sampled."""
     if stage.inclusion is None:
@@ -94,94 +75,71 @@ def _weight(stage: Stage) -> float:
     return stage.count * stage.inclusion**2 * math.expm1(min(stage.noise_multiplier**-2, 700.0))
 
 
-def _stages(plan: Plan, delta: float, interval: float) -> list[dict[str, Any]]:
+def _stages(plan: Plan, delta: float, interval: float) -> tuple[StageCost, ...]:
     total = sum(map(_weight, plan.stages))
-    return [
-        {
-            "name": stage.name,
-            "epsilon_alone": account_curve(
-                [stage.event(plan.neighbours)],
-                [delta],
-                neighbours=plan.neighbours,
-                interval=interval,
-                extra_delta=stage.extra_delta,
-            )[0].epsilon,
-            "share": _weight(stage) / total,
-        }
+    alone = [
+        account_curve(
+            [stage.event(plan.neighbours)],
+            [delta],
+            neighbours=plan.neighbours,
+            interval=interval,
+            extra_delta=stage.extra_delta,
+        )[0].epsilon
         for stage in plan.stages
     ]
+    return tuple(
+        StageCost(name=stage.name, epsilon_alone=epsilon, share=_weight(stage) / total)
+        for stage, epsilon in zip(plan.stages, alone, strict=True)
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """What a release cost. Read-only; `to_dict` gives the keys of `certificate --json`.
+@document
+class Certificate(Description):
+    """What a release cost: what was known before the fit, and whether its noise was secret.
 
     Attributes:
-        content: the JSON-ready mapping: format_version, method, versions, private, epsilon, delta, neighbours,
-            replace_one, unit, n_public, n_public_source, sampling, accountant, curve, extra_delta, events, stages,
-            assumptions.
+        n_public: number of rows, by now known.
+        private: False if a seed or no noise at all was used: then nothing is guaranteed.
+        further: entries of later versions of the format, unread; written back as they are.
 
     Example:
         >>> import sfumato
         >>> certificate = sfumato.load("people.sfm").certificate  # doctest: +SKIP
+        >>> certificate.epsilon, certificate.unit.name, certificate.n_public  # doctest: +SKIP
         >>> certificate.verify()  # doctest: +SKIP
     """
 
-    content: Mapping[str, Any] = field(repr=False)
+    n_public: int = entry(whole(1))
+    private: bool = entry(truth)
+    further: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Certificate:
+    def from_dict(cls, content: object) -> Certificate:
         """Read a certificate that a stranger may have written.
 
         Raises:
-            ReleaseError: a key is missing, or has a value of another type.
+            ReleaseError: an entry is missing or of another form, or they contradict each other.
         """
-        problem = malformed(content)
+        found = record(cls)(content, PLACE)
+        problem = found.contradiction()
+        if problem is None and found.private and found.epsilon is None:
+            problem = "states that it is private, and no epsilon"
         if problem is not None:
-            raise ReleaseError(f"Expected a well-formed certificate in the release, but {problem}.")
-        plan = plan_of(content["events"])
-        if plan is not None and plan.neighbours.value != content["neighbours"]:
-            raise ReleaseError("Expected a certificate whose events have an account under its neighbours.")
-        if plan is not None and plan.extra_delta > content["extra_delta"] * (1 + 1e-12):
-            raise ReleaseError("Expected a certificate whose extra_delta is that of its events.")
-        return cls(dict(content))
-
-    @property
-    def private(self) -> bool:
-        """False if a seed or no noise at all was used: then nothing is guaranteed."""
-        return bool(self.content["private"])
-
-    @property
-    def epsilon(self) -> float | None:
-        """ε under `neighbours` at `delta`, in nats; None without noise."""
-        return self.content["epsilon"]
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation of `epsilon`: add/remove, but replace-one where subsets were drawn without replacement."""
-        return Neighbours(self.content["neighbours"])
-
-    @property
-    def delta(self) -> float | None:
-        """δ; None without noise."""
-        return self.content["delta"]
-
-    def __repr__(self) -> str:
-        """Say the guarantee in one line: every ε with its δ and its relation."""
-        if self.epsilon is None:
-            return "Certificate(NOT PRIVATE: no noise)"
-        note = "" if self.private else "NOT PRIVATE (seeded noise): would be "
-        relation = "add/remove" if self.neighbours is Neighbours.ADD_REMOVE else "replace"
-        return f"Certificate({note}epsilon={self.epsilon:.6g}, delta={self.delta:g}, {relation} one {self.unit_name})"
-
-    @property
-    def unit_name(self) -> str:
-        """What one unit of privacy is: "row", or the name of the unit column."""
-        return str(self.content["unit"]["name"])
+            PLACE.refuse(problem)
+        known = {f.name for f in fields(cls)}
+        return replace(found, further={key: said for key, said in content.items() if key not in known})  # type: ignore
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready copy."""
-        return dict(self.content)
+        """Return a JSON-ready copy: the keys of `certificate --json`."""
+        return {**plain(self), **self.further}
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """The keys of `certificate --json`, a copy."""
+        return self.to_dict()
+
+    def __repr__(self) -> str:
+        return words.summary(self)
 
     def recompute(self, neighbours: Neighbours | None = None) -> float:
         """Return ε recomputed from the listed events with the named accountant, as an outside verifier would.
@@ -196,42 +154,44 @@ class Certificate:
         """
         return self._recompute(self.neighbours if neighbours is None else neighbours)
 
+    def _stated(self, purpose: str) -> tuple[Plan, float, float, Accountant]:
+        """Return the plan, ε, δ and the accountant; there are all or none."""
+        if self.plan is None or self.epsilon is None or self.delta is None or self.accountant is None:
+            raise ReleaseError(
+                f"Expected a release with noise: this one has none, so there is no epsilon to {purpose}."
+            )
+        return self.plan, self.epsilon, self.delta, self.accountant
+
     def _recompute(self, neighbours: Neighbours, *, elsewhere: bool = False) -> float:
         """Return ε; with `elsewhere`, at the largest δ that another machine may have taken for this one."""
-        content = self.content
-        if content["epsilon"] is None:
-            raise ReleaseError("Expected a release with noise: this one has none, so there is no epsilon to recompute.")
-        plan = Plan(map(stage_from_dict, content["events"]))
-        if neighbours is Neighbours.REPLACE_ONE and plan.repetitions is not None:
-            return replacing_account(plan, content["delta"]).epsilon
-        accountant, interval = content["accountant"]["name"], content["accountant"]["value_discretization_interval"]
-        if neighbours is Neighbours.REPLACE_ONE:
-            accountant, interval = "PLDAccountant", interval or DEFAULT_INTERVAL
+        plan, _, delta, accountant = self._stated("recompute")
+        replacing = neighbours is Neighbours.REPLACE_ONE
+        if replacing and plan.repetitions is not None:
+            return replacing_account(plan, delta).epsilon
+        name, interval = accountant.name, accountant.value_discretization_interval
+        if replacing:
+            name, interval = "PLDAccountant", interval or DEFAULT_INTERVAL
         self._refuse_long_work(interval or 1.0)
-        delta = content["delta"]
-        if elsewhere and accountant == "PLDAccountant":
-            delta = with_rounding(plan, delta, extra_delta=content["extra_delta"])
+        if elsewhere and name == "PLDAccountant":
+            delta = with_rounding(plan, delta, extra_delta=self.extra_delta)
         return recompute_epsilon(
             plan.events(neighbours),
             delta,
-            accountant=accountant,
+            accountant=name,
             value_discretization_interval=interval,
             neighbours=neighbours,
-            extra_delta=content["extra_delta"],
+            extra_delta=self.extra_delta,
         )
 
     def _refuse_long_work(self, interval: float) -> None:
         """Refuse events that cost far more than is stated before the exact account runs out of memory on them."""
-        content = self.content
-        stated = float(content["epsilon"] or 0.0)
-        plan = Plan(map(stage_from_dict, content["events"]))
+        plan, stated, delta, _ = self._stated("recompute")
         if plan.repetitions is not None:
             return  # Rényi DP takes the same time for any events
-        events = [rough_event(stage, self.neighbours) for stage in plan.stages]
-        rough = rough_epsilon(events, content["delta"])
+        rough = rough_epsilon([rough_event(stage, self.neighbours) for stage in plan.stages], delta)
         if rough > _ROUGHLY * stated + 10 or rough / interval > _MOST_GRID_POINTS:
             raise ReleaseError(
-                f"Expected events that cost epsilon={content['epsilon']:.6g}, got events that cost about {rough:.3g}. "
+                f"Expected events that cost epsilon={stated:.6g}, got events that cost about {rough:.3g}. "
                 "Do not trust this certificate."
             )
 
@@ -243,10 +203,10 @@ class Certificate:
         Raises:
             ReleaseError: the events cost more than is stated, are shared out otherwise, or there was no noise.
         """
-        if self.epsilon is None:
-            raise ReleaseError("Expected a release with noise: this one has none, so there is no epsilon to verify.")
-        stated = {self.neighbours: self.epsilon}
-        stated.setdefault(Neighbours.REPLACE_ONE, self.content["replace_one"]["epsilon"])
+        _, epsilon, _, _ = self._stated("verify")
+        stated = {self.neighbours: epsilon}
+        if self.replace_one is not None:
+            stated.setdefault(Neighbours.REPLACE_ONE, self.replace_one.epsilon)
         for neighbours, epsilon in stated.items():
             found = self._recompute(neighbours, elsewhere=True)
             if found > epsilon + _VERIFY_TOLERANCE:
@@ -258,12 +218,11 @@ class Certificate:
 
     def _verify_details(self) -> None:
         """Check the curve and the stages, which are printed beside ε; after ε, which bounds the work."""
-        content = self.content
-        plan = Plan(map(stage_from_dict, content["events"]))
-        interval = content["accountant"]["value_discretization_interval"] or interval_for(plan)
+        plan, _, at, accountant = self._stated("verify")
+        interval = accountant.value_discretization_interval or interval_for(plan)
         self._refuse_long_work(interval)
-        extra = content["extra_delta"]
-        stated = {point["delta"]: point["epsilon"] for point in content["curve"]}
+        extra = self.extra_delta
+        stated = {point.delta: point.epsilon for point in self.curve}
         deltas = sorted((delta for delta in stated if is_resolved(plan, delta, extra_delta=extra)), reverse=True)
         curve = account_curve(
             plan.events(self.neighbours),
@@ -272,15 +231,14 @@ class Certificate:
             interval=interval,
             extra_delta=extra,
         )
-        stages = _stages(plan, with_rounding(plan, content["delta"], extra_delta=extra), interval)
+        stages = _stages(plan, with_rounding(plan, at, extra_delta=extra), interval)
         if (
-            len(stated) < len(content["curve"])
+            len(stated) < len(self.curve)
             or any(delta <= extra for delta in stated)
             or any(_above(found.epsilon, stated[delta]) for found, delta in zip(curve, deltas, strict=True))
             or any(
-                _above(found["epsilon_alone"], said["epsilon_alone"])
-                or abs(found["share"] - said["share"]) > _DETAIL_TOLERANCE
-                for found, said in zip(stages, content["stages"], strict=True)
+                _above(found.epsilon_alone, said.epsilon_alone) or abs(found.share - said.share) > _DETAIL_TOLERANCE
+                for found, said in zip(stages, self.stages, strict=True)
             )
         ):
             raise ReleaseError(
@@ -297,45 +255,70 @@ def describe(
     plan: Plan,
     budget: PrivacyBudget | None,
     method: str,
-    unit: Mapping[str, Any],
+    unit: Protected,
     n_public: int | None,
     n_public_source: Literal["declared", "bought"],
     sampling: str = "none: every record is read in every pass",
     discovered: Sequence[str] = (),
-    searched: Sequence[str] = (),
+    search: Searched | None = None,
     versions: Mapping[str, str] | None = None,
     assumed: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return what is known of a fit before it runs: every key of a certificate but `private`.
+) -> Description:
+    """Return what is known of a fit before it runs.
 
-    `discovered` names the columns whose bounds, categories and missing cells were bought; `searched` says of each
-    candidate of a search what its settings are. `versions` and `assumed` are of other packages that took part.
+    `discovered` names the columns whose bounds, categories and missing cells were bought. `versions` and `assumed` are
+    of other packages that took part.
     """
-    if budget is None:
-        cost: dict[str, Any] = {
-            "epsilon": None, "delta": None, "neighbours": plan.neighbours.value, "replace_one": None,
-            "accountant": None, "curve": [], "extra_delta": 0.0, "events": [], "stages": [],
-        }  # fmt: skip
-    else:
-        cost = plan_account(plan, budget.delta)
     declared = (
         "The number of rows was declared as public; if it is the true number, that number is disclosed."
         if n_public_source == "declared"
         else "The number of rows was bought with part of the budget."
     )
-    search = {"search": {"candidates": list(searched)}} if searched else {}
-    return {
-        "format_version": FORMAT_VERSION,
-        "method": method,
-        "versions": {**installed_versions(), **(versions or {})},
-        **cost,
-        "unit": dict(unit),
-        "n_public": n_public,
-        "n_public_source": n_public_source,
-        "sampling": sampling,
-        "assumptions": [*([SEARCHED, *ASSUMPTIONS[1:]] if searched else _assumptions(discovered)), declared, *assumed],
-        **search,
-    }
+    fixed = [SEARCHED, *ASSUMPTIONS[1:]] if search is not None else _assumptions(discovered)
+    described = Description(
+        format_version=FORMAT_VERSION,
+        method=method,
+        versions={**installed_versions(), **(versions or {})},
+        epsilon=None,
+        delta=None,
+        neighbours=plan.neighbours,
+        replace_one=None,
+        accountant=None,
+        curve=(),
+        extra_delta=0.0,
+        events=(),
+        stages=(),
+        unit=unit,
+        n_public=n_public,
+        n_public_source=n_public_source,
+        sampling=sampling,
+        assumptions=(*fixed, declared, *assumed),
+        search=search,
+    )
+    return described if budget is None else _with_cost(described, plan, budget.delta)
+
+
+def _with_cost(described: Description, plan: Plan, delta: float) -> Description:
+    """Add what a plan costs at δ: under its own relation, and the same events under replace-one.
+
+    The curve has the points that are finite.
+    """
+    interval, extra, own = interval_for(plan), plan.extra_delta, plan.neighbours
+    deltas = sorted((d for d in {*_CURVE_DELTAS, delta} if d > extra), reverse=True)
+    curve = account_curve(plan.events(own), deltas, neighbours=own, interval=interval, extra_delta=extra)
+    here = next(found for found in curve if found.delta == delta)
+    grid = here.value_discretization_interval
+    return replace(
+        described,
+        epsilon=here.epsilon,
+        delta=delta,
+        replace_one=Point(epsilon=replacing_account(plan, delta, interval=interval).epsilon, delta=delta),
+        accountant=Accountant(name=here.accountant, value_discretization_interval=grid),
+        curve=tuple(Point(epsilon=p.epsilon, delta=p.delta) for p in curve if math.isfinite(p.epsilon)),
+        extra_delta=extra,
+        events=tuple(replace(stage, measures="") for stage in plan.stages),  # its words are not of the account
+        stages=_stages(plan, delta, interval),
+    )
 
 
 def _assumptions(discovered: Sequence[str]) -> list[str]:
@@ -348,11 +331,13 @@ def _assumptions(discovered: Sequence[str]) -> list[str]:
     return [fixed, *ASSUMPTIONS[1:]]
 
 
-def issue(description: Mapping[str, Any], *, private: bool) -> Certificate:
+def issue(description: Description, *, private: bool) -> Certificate:
     """Write the certificate of a finished fit.
 
     Args:
         description: what `describe` said of the plan that the ledger was charged.
+        n_public: number of rows, by now known.
         private: False if a seed or no noise was used.
     """
-    return Certificate({**description, "private": private and description["epsilon"] is not None})
+    known = {f.name: getattr(description, f.name) for f in fields(Description)}
+    return Certificate(**known, private=private and description.epsilon is not None)

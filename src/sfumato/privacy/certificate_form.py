@@ -1,202 +1,242 @@
-"""The form of a certificate that a stranger may have written: types, ranges, and a bound on the work to check it.
-
-The events of a certificate as plain values, and read back: a stranger may have written them.
-"""
+"""The form of a certificate: what it states, key by key, and how each is read if a stranger wrote it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from sfumato.errors import ConfigError, ReleaseError
+from sfumato.errors import ConfigError
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
-from sfumato.privacy.repetitions import Repetitions
+from sfumato.privacy.reading import (
+    Place,
+    document,
+    entry,
+    many,
+    mapping,
+    member,
+    number,
+    one_of,
+    optional,
+    plain,
+    record,
+    text,
+    whole,
+)
+from sfumato.privacy.repetitions import LARGEST_MEAN, Repetitions
 
 FORMAT_VERSION = 1
-_LARGEST_EPSILON = 1_000.0
-_LARGEST_COUNT = 2**53
+PLACE = Place("certificate")
 _MOST_EVENTS = 100
 _NOISE_RANGE = (0.01, 1e9)
-_INTERVAL_RANGE = (4e-6, 1.0)
-_ACCOUNTANTS = ("PLDAccountant", "RdpAccountant")
+_UPWARD = 1 + 1e-12
 
-_NEIGHBOURS = tuple(neighbours.value for neighbours in Neighbours)
-
-_KEYS: Mapping[str, type | tuple[type, ...]] = {
-    "format_version": int,
-    "method": str,
-    "versions": dict,
-    "private": bool,
-    "epsilon": (float, int, type(None)),
-    "delta": (float, type(None)),
-    "neighbours": str,
-    "replace_one": (dict, type(None)),
-    "unit": dict,
-    "n_public": int,
-    "n_public_source": str,
-    "sampling": str,
-    "accountant": (dict, type(None)),
-    "curve": list,
-    "extra_delta": (float, int),
-    "events": list,
-    "stages": list,
-    "assumptions": list,
-}
+_epsilon = number(0, 1_000.0)
+_delta = number(0, 1, inside=True)
 
 
-def malformed(content: object) -> str | None:
-    """Return what is wrong with a certificate's content, or None; its events are looked at one by one elsewhere."""
-    if not isinstance(content, Mapping):
-        return "it is not a mapping"
-    for key, kind in _KEYS.items():
-        if not isinstance(content.get(key, ...), kind):
-            return f"{key!r} is missing or of the wrong type"
-    if content["format_version"] != FORMAT_VERSION:
-        return f"its format_version is {content['format_version']!r}"
-    return _malformed_facts(content) or (_malformed_none if content["epsilon"] is None else _malformed_cost)(content)
+@document
+class Protected:
+    """Whom the guarantee protects: "row", or the name of the unit's column; and how many of its rows were used."""
+
+    name: str = entry(text)
+    max_rows: int = entry(whole(1))
 
 
-def _malformed_facts(content: Mapping[str, Any]) -> str | None:
-    if not _is_count(content["n_public"]) or content["neighbours"] not in _NEIGHBOURS:
-        return "'n_public' or 'neighbours' has an impossible value"
-    unit = content["unit"]
-    if not isinstance(unit.get("name"), str) or not _is_count(unit.get("max_rows")):
-        return "'unit' has no name or no max_rows"
-    if not _is_text(content["versions"].values()) or not _is_text(content["assumptions"]):
-        return "'versions' or 'assumptions' holds something else than text"
-    search = content.get("search", {"candidates": []})
-    if not isinstance(search, Mapping) or not isinstance(search.get("candidates"), list):
-        return "'search' lists no candidates"
-    if not _is_text(search["candidates"]):
-        return "'search' lists something else than text"
-    if not _is_number(content["extra_delta"], 0, 1):
-        return "'extra_delta' has an impossible value"
-    return None
+@document
+class Accountant:
+    """What gave ε: its name in `dp-accounting`, and the grid of privacy-loss distributions; None of Rényi DP."""
+
+    name: str = entry(one_of("PLDAccountant", "RdpAccountant"))
+    value_discretization_interval: float | None = entry(optional(number(4e-6, 1.0)))
 
 
-def _malformed_none(content: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with a certificate of a release without noise, or None."""
-    if content["private"] or content["events"] or content["stages"]:
-        return "it states no epsilon, and yet that the release is private or was charged for"
-    return None
+@document
+class Point:
+    """ε at a δ."""
+
+    epsilon: float = entry(_epsilon)
+    delta: float = entry(_delta)
 
 
-def _malformed_cost(content: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with how a certificate states its epsilon, or None."""
-    accountant = content["accountant"]
-    if accountant is None or content["delta"] is None or content["replace_one"] is None:
-        return "it states an epsilon without its delta, accountant or replace_one"
-    if not {"name", "value_discretization_interval"} <= set(accountant):
-        return "'accountant' has no name or no interval"
-    interval = accountant["value_discretization_interval"]
-    grid = (interval is None) == (accountant["name"] == "RdpAccountant")
-    if (
-        accountant["name"] not in _ACCOUNTANTS
-        or not grid
-        or not (interval is None or _is_number(interval, *_INTERVAL_RANGE))
-    ):
-        return "'accountant' has an unknown name or an impossible interval"
-    if not {"epsilon", "delta"} <= set(content["replace_one"]):
-        return "'replace_one' has no epsilon or no delta"
-    if content["replace_one"]["delta"] != content["delta"]:
-        return "'replace_one' has another delta than its events were accounted at"
-    points = [content, content["replace_one"], *content["curve"]]
-    if not all(isinstance(point, Mapping) and _is_point(point) for point in points):
-        return "an epsilon or delta has an impossible value"
-    return _malformed_stages(content)
+@document
+class StageCost:
+    """What a stage costs: ε of it alone, and its share of the squared budget."""
+
+    name: str = entry(text)
+    epsilon_alone: float = entry(_epsilon)
+    share: float = entry(number(0, 1.001))
 
 
-def _malformed_stages(content: Mapping[str, Any]) -> str | None:
-    events, stages = content["events"], content["stages"]
-    if not 1 <= len(events) <= _MOST_EVENTS or not all(isinstance(entry, Mapping) for entry in [*events, *stages]):
-        return f"it does not list 1 to {_MOST_EVENTS} events, and their stages"
-    if [event.get("stage") for event in events] != [stage.get("name") for stage in stages]:
-        return "'events' and 'stages' do not belong together"
-    for event in events:
-        if not isinstance(event.get("stage"), str) or not _is_number(event.get("noise_multiplier"), *_NOISE_RANGE):
-            return "an event has no stage or an impossible noise_multiplier"
-        if not _is_count(event.get("count")):
-            return "an event has an impossible count"
-    for stage in stages:
-        if not _is_number(stage.get("epsilon_alone"), 0, _LARGEST_EPSILON) or not _is_number(
-            stage.get("share"), 0, 1.001
-        ):
-            return "a stage has an impossible epsilon_alone or share"
-    return None
+@document
+class PlannedStage(StageCost):
+    """What a stage would cost, what it measures, and what its noise would mean; of a plan only."""
+
+    measures: str = entry(text)
+    forecast: str = entry(text)
 
 
-def _is_point(point: Mapping[str, Any]) -> bool:
-    epsilon, delta = point.get("epsilon"), point.get("delta")
-    return _is_number(epsilon, 0, _LARGEST_EPSILON) and _is_number(delta, 0, 1) and 0 < delta < 1  # type: ignore[operator]
+@document
+class Searched:
+    """What a search tried: settings of every candidate, the place of the best, and its noisy distance."""
+
+    candidates: tuple[str, ...] = entry(many(text))
+    chosen: int = entry(whole(0))
+    squared_distance: float = entry(number(-1e300, 1e300))
 
 
-def _is_number(value: object, lowest: float, highest: float) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return lowest <= value <= highest and (isinstance(value, int) or math.isfinite(value))
+@document
+class _Event:
+    """One entry of `events`. What is only there at times has a default."""
 
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _LARGEST_COUNT
-
-
-def _is_text(values: Iterable[object]) -> bool:
-    return all(isinstance(value, str) for value in values)
+    stage: str = entry(text)
+    type: str = entry(one_of("gaussian", "poisson_sampled_gaussian", "subset_gaussian"))
+    noise_multiplier: float = entry(number(0, 1e300, inside=True))
+    sampling_probability: float | None = entry(optional(number(0, 1)))
+    count: int = entry(whole(1))
+    replace_distance: float = entry(number(1, 2))
+    extra_delta: float = entry(number(0, 1), default=0.0)
+    subset_size: int | None = entry(whole(1), default=None)
+    source_size: int | None = entry(whole(1), default=None)
+    repetitions: Mapping[str, float] | None = entry(mapping(number(0, LARGEST_MEAN)), default=None)
 
 
 def event_to_dict(stage: Stage) -> dict[str, Any]:
     """Return a stage's event as plain values: one entry of a certificate's `events`."""
-    event = {
-        "stage": stage.name,
-        "type": stage.type,
-        "noise_multiplier": stage.noise_multiplier,
-        "sampling_probability": stage.sampling_probability,
-        "count": stage.count,
-        "replace_distance": stage.replace_distance,
-    }
-    if stage.extra_delta:
-        event["extra_delta"] = stage.extra_delta
-    if stage.subset is not None:
-        event |= {"subset_size": stage.subset.size, "source_size": stage.subset.source_size}
-    if stage.repetitions is not None:
-        event["repetitions"] = {"mean": stage.repetitions.mean, "shape": stage.repetitions.shape}
-    return event
+    law, subset = stage.repetitions, stage.subset
+    event = _Event(
+        stage=stage.name,
+        type=stage.type,
+        noise_multiplier=stage.noise_multiplier,
+        sampling_probability=stage.sampling_probability,
+        count=stage.count,
+        replace_distance=stage.replace_distance,
+        extra_delta=stage.extra_delta,
+        subset_size=None if subset is None else subset.size,
+        source_size=None if subset is None else subset.source_size,
+        repetitions=None if law is None else {"mean": law.mean, "shape": law.shape},
+    )
+    return plain(event)
 
 
-def plan_of(events: Sequence[Mapping[str, Any]]) -> Plan | None:
-    """Return the plan that a stranger's list of events stands for; None of no event."""
-    stages = list(map(stage_from_dict, events))
-    problem = None
-    try:
-        return Plan(stages) if stages else None
-    except ConfigError as error:
-        problem = str(error)
-    raise ReleaseError(f"Expected well-formed events in the certificate. {problem}")
-
-
-def stage_from_dict(event: Mapping[str, Any]) -> Stage:
-    """Return the stage that one entry of a certificate's `events` stands for.
+def stage_from_dict(event: object, place: Place = PLACE) -> Stage:
+    """Return the stage that one entry of a certificate's `events`, or of a ledger's, stands for.
 
     Raises:
         ReleaseError: the entry is malformed.
     """
-    problem = None
+    said, stage, problem = record(_Event)(event, place), None, "has a type that does not fit it"
     try:
         stage = Stage(
-            name=str(event["stage"]),
-            noise_multiplier=event["noise_multiplier"],
-            sampling_probability=event["sampling_probability"],
-            subset=Subset(event["subset_size"], event["source_size"]) if event["type"] == "subset_gaussian" else None,
-            count=event["count"],
-            extra_delta=event.get("extra_delta", 0.0),
-            replace_distance=event["replace_distance"],
-            repetitions=Repetitions(**event["repetitions"]) if "repetitions" in event else None,
+            name=said.stage,
+            noise_multiplier=said.noise_multiplier,
+            sampling_probability=said.sampling_probability,
+            subset=None if said.subset_size is None else Subset(said.subset_size, said.source_size or 0),
+            count=said.count,
+            extra_delta=said.extra_delta,
+            replace_distance=said.replace_distance,
+            repetitions=None if said.repetitions is None else Repetitions(**said.repetitions),
         )
-        if stage.type != event["type"]:
-            problem = f"the type {event['type']!r} does not fit the event"
-    except (KeyError, TypeError, ConfigError) as error:
-        problem = f"{type(error).__name__}: {error}"
-    if problem is not None:
-        raise ReleaseError(f"Expected a well-formed event in the certificate, but {problem}.")
-    return stage  # type: ignore[possibly-undefined]
+    except (TypeError, ConfigError) as error:
+        problem = f"is impossible. {error}"
+    return stage if stage is not None and stage.type == said.type else place.refuse(problem)
+
+
+def _charged(event: object, place: Place) -> Stage:
+    """Read an event whose account can be computed again in reasonable time."""
+    stage = stage_from_dict(event, place)
+    number(*_NOISE_RANGE)(stage.noise_multiplier, place.at("noise_multiplier"))
+    return stage
+
+
+def _events(stages: tuple[Stage, ...]) -> list[dict[str, Any]]:
+    return list(map(event_to_dict, stages))
+
+
+def _curve(points: tuple[Point, ...]) -> list[dict[str, float]]:
+    return [{"delta": point.delta, "epsilon": point.epsilon} for point in points]
+
+
+@document
+class Description:
+    """What is known of a fit before it runs: what `plan --json` prints.
+
+    Attributes:
+        format_version: of the certificate.
+        method: name of the method.
+        versions: of Python and of the packages that the guarantee rests on.
+        epsilon: ε under `neighbours` at `delta`, in nats; None without noise.
+        delta: δ; None without noise.
+        neighbours: the relation of `epsilon`: add/remove, but replace-one where subsets are drawn without replacement.
+        replace_one: ε of the same events under replace-one; None without noise.
+        accountant: what gave `epsilon`, run on `events`; None without noise.
+        curve: ε at several δ, where finite.
+        extra_delta: δ that is spent outside the events.
+        events: the stages of the plan, each one event.
+        stages: what each of them costs.
+        unit: whom the guarantee protects.
+        n_public: number of rows; None in a plan that buys it.
+        n_public_source: "declared" or "bought".
+        sampling: how records enter a stage, in words.
+        assumptions: what the guarantee rests on, in words.
+        search: what a search tried; None without one.
+    """
+
+    format_version: int = entry(one_of(FORMAT_VERSION))
+    method: str = entry(text)
+    versions: Mapping[str, str] = entry(mapping(text))
+    epsilon: float | None = entry(optional(_epsilon))
+    delta: float | None = entry(optional(_delta))
+    neighbours: Neighbours = entry(member(Neighbours))
+    replace_one: Point | None = entry(optional(record(Point)))
+    accountant: Accountant | None = entry(optional(record(Accountant)))
+    curve: tuple[Point, ...] = entry(many(record(Point)), write=_curve)
+    extra_delta: float = entry(number(0, 1))
+    events: tuple[Stage, ...] = entry(many(_charged, _MOST_EVENTS), write=_events)
+    stages: tuple[StageCost, ...] = entry(many(record(StageCost), _MOST_EVENTS))
+    unit: Protected = entry(record(Protected))
+    n_public: int | None = entry(optional(whole(1)))
+    n_public_source: str = entry(one_of("declared", "bought"))
+    sampling: str = entry(text)
+    assumptions: tuple[str, ...] = entry(many(text))
+    search: Searched | None = entry(record(Searched), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready copy."""
+        return plain(self)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that was charged, without words; None without noise."""
+        return Plan(self.events) if self.events else None
+
+    @property
+    def unit_name(self) -> str:
+        """What one unit of privacy is: "row", or the name of the unit column."""
+        return self.unit.name
+
+    def contradiction(self) -> str | None:
+        """Return how what is stated contradicts itself, or None."""
+        cost = (self.delta, self.replace_one, self.accountant)
+        if self.epsilon is None:
+            free = all(part is None for part in cost) and not (self.curve or self.events or self.stages)
+            return None if free else "states no epsilon, and yet what follows from one, or what was charged for"
+        if self.delta is None or self.replace_one is None or self.accountant is None or not self.events:
+            return "states an epsilon without its delta, replace_one, accountant or events"
+        if (self.accountant.value_discretization_interval is None) != (self.accountant.name == "RdpAccountant"):
+            return "has an accountant whose grid does not fit it"
+        if self.replace_one.delta != self.delta:
+            return "states 'replace_one' at another delta than its events were accounted at"
+        if [stage.name for stage in self.events] != [stage.name for stage in self.stages]:
+            return "has 'events' and 'stages' that do not belong together"
+        if self.search is not None and self.search.chosen >= len(self.search.candidates):
+            return "has chosen none of its candidates"
+        return self._contradicting_plan()
+
+    def _contradicting_plan(self) -> str | None:
+        try:
+            plan = Plan(self.events)
+        except ConfigError as error:
+            return f"has events that make no plan. {error}"
+        if plan.neighbours is not self.neighbours:
+            return "has events without an account under its neighbours"
+        return None if plan.extra_delta <= self.extra_delta * _UPWARD else "has another extra_delta than its events"

@@ -178,7 +178,7 @@ class Release:
         conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)
         n = conditions.n_rows(n)
         if n is None:
-            n = self.certificate.content["n_public"]
+            n = self.certificate.n_public
         n = require_integer(at_least=0, n=n)
         return self._blocks(n, _seed(seed), conditions)
 

@@ -5,6 +5,7 @@ Numbers as the rectangles of small pictures, in the units of their view box.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError
+from sfumato.privacy.words import figure, sentence, shown
 from sfumato.report import page as charts
 from sfumato.report.columns import Bin
-from sfumato.report.wording import figure, marked, sentence, shown
 
 
 def require_templates() -> None:
@@ -48,6 +49,13 @@ def render(content: Mapping[str, Any]) -> str:
     environment.filters["marked"] = marked
     environment.filters["figure"] = figure
     return environment.get_template("page.html").render(**content, charts=charts)
+
+
+def marked(text: object) -> str:
+    """Return a sentence as HTML: escaped, and what stands between backticks as code."""
+    from markupsafe import Markup, escape  # jinja2's own, which only pages need
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(sentence(text)))))
 
 
 WIDTH, HEIGHT = 240.0, 90.0
@@ -94,11 +102,11 @@ def heat(differences: np.ndarray) -> list[Rectangle]:
     return found
 
 
-def stages(entries: Sequence[Mapping[str, Any]]) -> list[Rectangle]:
+def stages(shares: Sequence[float]) -> list[Rectangle]:
     """Shares of a budget as one bar of parts, class `stage0` to `stage5` and round again."""
     found, left = [], 0.0
-    for i, entry in enumerate(entries):
-        width = WIDTH * float(entry["share"])
+    for i, share in enumerate(shares):
+        width = WIDTH * share
         found.append(Rectangle(f"stage{i % 6}", _r(left), 0.0, _r(max(0.0, width - 1)), 24.0))
         left += width
     return found

@@ -18,9 +18,9 @@ from sfumato.evaluate.scores import evaluate
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
+from sfumato.privacy import words
 from sfumato.release import Release, load
 from sfumato.report import page as charts
-from sfumato.report import wording
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
@@ -92,18 +92,19 @@ def _write(path: Path, page: str) -> None:
 
 def page_content(release: Release, *, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
     """Return what the template shows. With real rows it is not private; arguments as `write_report`."""
-    certificate = release.certificate.content
+    certificate = release.certificate
     content: dict[str, Any] = {
         "from_real": real is not None,
         "certificate": certificate,
-        "cost": wording.cost(certificate),
-        "who": wording.who(certificate),
-        "relation": wording.relation(certificate),
-        "search": wording.search(certificate),
-        "candidates": certificate.get("search", {}).get("candidates", []),
-        "meaning": wording.meaning(certificate),
-        "stages": _stages(certificate),
-        "stage_bar": charts.stages(certificate["stages"]),
+        "cost": words.cost(certificate),
+        "replaced": words.replaced(certificate),
+        "who": words.who(certificate),
+        "relation": words.relation(certificate),
+        "repetitions": words.repetitions(certificate),
+        "candidates": () if certificate.search is None else certificate.search.candidates,
+        "meaning": words.meaning(certificate),
+        "stages": words.stages(certificate),
+        "stage_bar": charts.stages([stage.share for stage in certificate.stages]),
         "schema_columns": [(n, kind_name(release.schema.columns[n])) for n in release.schema.released],
         "measurements": [
             (m.name, " × ".join(map(str, m.value.shape)) or "1", m.noise_std) for m in release.measurements
@@ -135,20 +136,8 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
     return content
 
 
-def _stages(certificate: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
-    events = {event["stage"]: event for event in certificate["events"]}
-    return [
-        {**stage, "event": wording.event(events[stage["name"]]), **_multiplier(events[stage["name"]])}
-        for stage in certificate["stages"]
-    ]
-
-
-def _multiplier(event: Any) -> dict[str, float]:  # noqa: ANN401 - JSON
-    return {"noise_multiplier": event["noise_multiplier"]}
-
-
 def _sets(release: Release, real: object, seed: int) -> dict[str, Any]:
-    n = min(MOST_ROWS, release.certificate.content["n_public"])
+    n = min(MOST_ROWS, release.certificate.n_public)
     table = pa.concat_tables(release.batches(n, seed=seed))
     return {"drawn": n, **set_content(table, real, schema=release.schema, seed=seed)}
 
@@ -164,7 +153,7 @@ def _mixtures(release: Release, real: object, test: object) -> dict[str, Any]:
 def _tables(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
     schema = release.schema
     real_bins = None if real is None else read_bins(open_source(real), schema)
-    n = min(MOST_ROWS, release.certificate.content["n_public"]) if real_bins is None else real_bins.n_rows
+    n = min(MOST_ROWS, release.certificate.n_public) if real_bins is None else real_bins.n_rows
     table = pa.concat_tables(release.batches(n, seed=seed))
     bins = read_bins(open_source(table), schema)
     found: dict[str, Any] = {"columns": column_figures(bins, real_bins, schema), "drawn": n}

@@ -1,0 +1,225 @@
+"""What a plan or a certificate says, in words that need no course in privacy: for the command line and the report.
+
+A stranger may have written what is said: text comes out without control characters.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
+from sfumato.privacy.certificate_form import Description, PlannedStage
+from sfumato.privacy.plan import Neighbours, Stage
+
+if TYPE_CHECKING:
+    from sfumato.privacy.certificate import Certificate
+
+_RELATIONS = {Neighbours.ADD_REMOVE: "added or removed", Neighbours.REPLACE_ONE: "replaced by another"}
+_LONGEST = 80
+_LONGEST_SENTENCE = 1_000
+_LARGEST_EXPONENT = 50.0  # beyond it nothing is promised, and the factor has no name
+
+
+def summary(certificate: Certificate) -> str:
+    """Say the guarantee in one line, as a repr: every ε with its δ and its relation."""
+    if certificate.epsilon is None:
+        return "Certificate(NOT PRIVATE: no noise)"
+    note = "" if certificate.private else "NOT PRIVATE (seeded noise): would be "
+    relation = "add/remove" if certificate.neighbours is Neighbours.ADD_REMOVE else "replace"
+    cost = f"epsilon={certificate.epsilon:.6g}, delta={certificate.delta:g}"
+    return f"Certificate({note}{cost}, {relation} one {shown(certificate.unit.name)})"
+
+
+def who(description: Description) -> str:
+    """Say who is protected: the unit, and how much of it."""
+    name, rows = shown(description.unit.name), description.unit.max_rows
+    if name == "row" and rows == 1:
+        return (
+            "Each single row of the table. Somebody who has several rows is protected for each, not for all together."
+        )
+    if rows == 1:
+        return f"Each {name}: all that was used of it is one record."
+    return f"Each {name}, with all of its rows that were used (at most {rows})."
+
+
+def relation(description: Description) -> str:
+    """Say which two tables the guarantee compares."""
+    name = shown(description.unit.name)
+    unit = "row" if name == "row" else f"{name} with all its rows"
+    how = _RELATIONS[description.neighbours]
+    return f"It compares the table that was used with the same table in which one {unit} is {how}."
+
+
+def meaning(certificate: Certificate) -> list[str]:
+    """Say what the guarantee means, a paragraph each; nothing is promised without noise or with a seed."""
+    epsilon, delta = certificate.epsilon, certificate.delta
+    if epsilon is None:
+        return ["This release was made without noise. It guarantees nothing."]
+    if not certificate.private:
+        return [
+            "The noise of this release came from a seed, so whoever knows the seed can take it off. It guarantees "
+            "nothing; the figures say what the same release with secret noise would cost."
+        ]
+    if epsilon > _LARGEST_EXPONENT:
+        return [f"Epsilon is {figure(epsilon)}: so large that the guarantee means nothing in practice."]
+    factor = math.exp(epsilon)
+    return [
+        "Whatever anybody does with this release, the outcome would have been nearly as likely without you: no outcome "
+        f"becomes more than {figure(factor)} times as likely, or as unlikely, because your data were used. This may "
+        f"fail with a probability of the order of {figure(delta)}, which is delta.",
+        f"Someone who gave it an even chance that your data were used, and who knows everything else, can be brought "
+        f"by this release to {_percent(factor / (1 + factor))} at the most, or down to {_percent(1 / (1 + factor))}, "
+        "but for delta. Whoever knows less learns less.",
+        "It holds against any attack, known or not, and whatever else becomes known later. It does not hide what is "
+        "true of people in general, and it does not protect against what follows from facts that are public anyway.",
+    ]
+
+
+def cost(description: Description) -> str:
+    """Say ε and δ, or that there is no guarantee."""
+    if description.epsilon is None:
+        return "No guarantee: there is no noise"
+    return _point(description.epsilon, description.delta)
+
+
+def replaced(description: Description) -> str:
+    """Say what the same events cost where one unit is replaced by another."""
+    found = description.replace_one
+    return "none is given" if found is None else _point(found.epsilon, found.delta)
+
+
+def guarantee(description: Description) -> str:
+    """Say the guarantee in one line, under both relations."""
+    if description.epsilon is None:
+        return "Guarantee: NONE. There is no noise."
+    rows = description.unit.max_rows
+    one = f"one {shown(description.unit.name)}" + ("" if rows == 1 else f" (up to {rows} rows)")
+    if description.neighbours is Neighbours.REPLACE_ONE:
+        return f"Guarantee: {cost(description)}, for replacing {one}. Adding or removing {one}: none is given."
+    return f"Guarantee: {cost(description)}, for adding or removing {one}. Replacing {one}: {replaced(description)}."
+
+
+def entering(description: Description) -> str:
+    """Say how the public number of rows is known, and how records enter a stage."""
+    rows = "" if description.n_public is None else f", {description.n_public}"
+    return f"Rows: {description.n_public_source}{rows}. Sampling: {whole(description.sampling)}."
+
+
+def recomputed(certificate: Certificate, epsilon: float) -> str:
+    """Say what the named accountant makes of the listed events, after `verify`."""
+    name = "no accountant" if certificate.accountant is None else certificate.accountant.name
+    at = f"epsilon = {epsilon:.6g} at delta = {certificate.delta:g} under {certificate.neighbours.value}"
+    return f"Computed again with {name}: {at}, as stated."
+
+
+class StageWords(NamedTuple):
+    """A line of the table of stages. `brief` is the event for a narrow column; `share` of 1."""
+
+    name: str
+    event: str
+    brief: str
+    noise_multiplier: str
+    share: float
+    epsilon_alone: str
+
+
+def stages(description: Description) -> list[StageWords]:
+    """Say how each stage is protected and what it costs, in order."""
+    return [
+        StageWords(
+            name=shown(stage.name),
+            event=_repeated(stage, "times") + _event(stage),
+            brief=_repeated(stage, "×") + _brief(stage),
+            noise_multiplier=figure(stage.noise_multiplier, 5),
+            share=found.share,
+            epsilon_alone=figure(found.epsilon_alone, 4),
+        )
+        for stage, found in zip(description.events, description.stages, strict=True)
+    ]
+
+
+def _repeated(stage: Stage, times: str) -> str:
+    return ("" if stage.repetitions is None else "* ") + ("" if stage.count == 1 else f"{stage.count} {times} ")
+
+
+def _event(stage: Stage) -> str:
+    if stage.subset is not None:
+        return f"Gaussian noise on {stage.subset.size} of {stage.subset.source_size} records"
+    if stage.sampling_probability is None:
+        return "Gaussian noise, all records"
+    rate = figure(stage.sampling_probability, 4)
+    return f"Gaussian noise on a random sample, each record with probability {rate}"
+
+
+def _brief(stage: Stage) -> str:
+    if stage.subset is not None:
+        return f"Gaussian of {stage.subset.size} of {stage.subset.source_size}, without replacement"
+    if stage.sampling_probability is None:
+        return "Gaussian"
+    return f"Gaussian of a Poisson sample, q = {figure(stage.sampling_probability, 4)}"
+
+
+def forecasts(description: Description) -> list[str]:
+    """Say what each stage of a plan measures, and what its noise would mean."""
+    planned = [stage for stage in description.stages if isinstance(stage, PlannedStage) and stage.forecast]
+    return [f"{shown(stage.name)}: {stage.measures}; {stage.forecast}." for stage in planned]
+
+
+def repetitions(description: Description) -> str | None:
+    """Say what a search repeated, or None if there was none."""
+    law = next((stage.repetitions for stage in description.events if stage.repetitions is not None), None)
+    if law is None:
+        return None
+    return (
+        f"Stages marked * were repeated: {law.mean:g} times on average, of which only the best left. What they cost "
+        "alone is for all repetitions, shares are of one."
+    )
+
+
+def chosen(description: Description) -> list[str]:
+    """Say which candidate a search chose, and how near it came; nothing without a search."""
+    search = description.search
+    if search is None:
+        return []
+    return [
+        f"Chosen of {len(search.candidates)} candidates: {whole(search.candidates[search.chosen])}.",
+        "Mean squared distance of its pairs of columns from the records' (noisy, may be below 0): "
+        f"{search.squared_distance:.3g}.",
+    ]
+
+
+def whole(text: object) -> str:
+    """Return text without control characters and marks that turn its direction."""
+    return "".join(c if _harmless(c) else "�" for c in str(text))
+
+
+def shown(text: object, longest: int = _LONGEST) -> str:
+    """Return text as `whole`, and not too long."""
+    plain = whole(text)
+    return plain if len(plain) <= longest else plain[: longest - 1] + "…"
+
+
+def sentence(text: object) -> str:
+    """Return a sentence, as `shown` but longer."""
+    return shown(text, _LONGEST_SENTENCE)
+
+
+def _harmless(character: str) -> bool:
+    # the joiners are part of how Persian, Hindi and emoji are written, and turn no direction
+    return character in "\u200c\u200d" or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """Return a figure for a person to read."""
+    if value is None:
+        return "–"
+    return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
+
+
+def _point(epsilon: float, delta: float | None) -> str:
+    return f"epsilon = {figure(epsilon, 4)}, delta = {figure(delta)}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %" if share > 0.99 else f"{100 * share:.2g} %"
