@@ -30,6 +30,7 @@ from sfumato.privacy.certificate import describe, installed_versions, issue
 from sfumato.privacy.certificate_form import Description, PlannedStage, Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.privacy.reading import plain
 from sfumato.records.engine import Records, Statistic
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import CodedRecords, PrivateData
@@ -401,14 +402,8 @@ class Synthesizer(ABC):
         # how large errors are depends on sizes that discovery finds
         forecast = {} if rows is None or opened.open else self.forecast(plan, schema, target=target, n_public=rows)
         planned = [
-            PlannedStage(
-                name=stage.name,
-                epsilon_alone=stage.epsilon_alone,
-                share=stage.share,
-                measures=plan[stage.name].measures,
-                forecast=forecast.get(stage.name, ""),
-            )
-            for stage in found.stages
+            PlannedStage(**plain(s), measures=plan[s.name].measures, forecast=forecast.get(s.name, ""))
+            for s in found.stages
         ]
         return replace(found, stages=tuple(planned))
 

@@ -76,20 +76,13 @@ def _weight(stage: Stage) -> float:
 
 
 def _stages(plan: Plan, delta: float, interval: float) -> tuple[StageCost, ...]:
+    def alone(stage: Stage) -> float:
+        event, extra, own = stage.event(plan.neighbours), stage.extra_delta, plan.neighbours
+        return account_curve([event], [delta], neighbours=own, interval=interval, extra_delta=extra)[0].epsilon
+
     total = sum(map(_weight, plan.stages))
-    alone = [
-        account_curve(
-            [stage.event(plan.neighbours)],
-            [delta],
-            neighbours=plan.neighbours,
-            interval=interval,
-            extra_delta=stage.extra_delta,
-        )[0].epsilon
-        for stage in plan.stages
-    ]
     return tuple(
-        StageCost(name=stage.name, epsilon_alone=epsilon, share=_weight(stage) / total)
-        for stage, epsilon in zip(plan.stages, alone, strict=True)
+        StageCost(name=stage.name, epsilon_alone=alone(stage), share=_weight(stage) / total) for stage in plan.stages
     )
 
 
@@ -276,25 +269,11 @@ def describe(
     )
     fixed = [SEARCHED, *ASSUMPTIONS[1:]] if search is not None else _assumptions(discovered)
     described = Description(
-        format_version=FORMAT_VERSION,
-        method=method,
-        versions={**installed_versions(), **(versions or {})},
-        epsilon=None,
-        delta=None,
-        neighbours=plan.neighbours,
-        replace_one=None,
-        accountant=None,
-        curve=(),
-        extra_delta=0.0,
-        events=(),
-        stages=(),
-        unit=unit,
-        n_public=n_public,
-        n_public_source=n_public_source,
-        sampling=sampling,
-        assumptions=(*fixed, declared, *assumed),
-        search=search,
-    )
+        format_version=FORMAT_VERSION, method=method, versions={**installed_versions(), **(versions or {})},
+        epsilon=None, delta=None, neighbours=plan.neighbours, replace_one=None, accountant=None, curve=(),
+        extra_delta=0.0, events=(), stages=(), unit=unit, n_public=n_public, n_public_source=n_public_source,
+        sampling=sampling, assumptions=(*fixed, declared, *assumed), search=search,
+    )  # fmt: skip
     return described if budget is None else _with_cost(described, plan, budget.delta)
 
 
@@ -336,7 +315,6 @@ def issue(description: Description, *, private: bool) -> Certificate:
 
     Args:
         description: what `describe` said of the plan that the ledger was charged.
-        n_public: number of rows, by now known.
         private: False if a seed or no noise was used.
     """
     known = {f.name: getattr(description, f.name) for f in fields(Description)}

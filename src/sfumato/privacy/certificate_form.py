@@ -13,7 +13,6 @@ from sfumato.privacy.reading import (
     entry,
     many,
     mapping,
-    member,
     number,
     one_of,
     optional,
@@ -158,26 +157,15 @@ def _curve(points: tuple[Point, ...]) -> list[dict[str, float]]:
 
 @document
 class Description:
-    """What is known of a fit before it runs: what `plan --json` prints.
+    """What is known of a fit before it runs, under the keys of `plan --json`.
 
     Attributes:
-        format_version: of the certificate.
-        method: name of the method.
-        versions: of Python and of the packages that the guarantee rests on.
-        epsilon: ε under `neighbours` at `delta`, in nats; None without noise.
-        delta: δ; None without noise.
-        neighbours: the relation of `epsilon`: add/remove, but replace-one where subsets are drawn without replacement.
-        replace_one: ε of the same events under replace-one; None without noise.
-        accountant: what gave `epsilon`, run on `events`; None without noise.
+        epsilon: ε under `neighbours` at `delta`, in nats. None without noise, as `replace_one` and `accountant` are.
+        neighbours: add/remove, but replace-one where subsets are drawn without replacement.
         curve: ε at several δ, where finite.
         extra_delta: δ that is spent outside the events.
-        events: the stages of the plan, each one event.
-        stages: what each of them costs.
-        unit: whom the guarantee protects.
-        n_public: number of rows; None in a plan that buys it.
-        n_public_source: "declared" or "bought".
-        sampling: how records enter a stage, in words.
-        assumptions: what the guarantee rests on, in words.
+        events: the stages of the plan, each one event, without words. `stages`: what each of them costs.
+        n_public: number of rows, "declared" or "bought" by `n_public_source`; None in a plan that buys it.
         search: what a search tried; None without one.
     """
 
@@ -186,7 +174,7 @@ class Description:
     versions: Mapping[str, str] = entry(mapping(text))
     epsilon: float | None = entry(optional(_epsilon))
     delta: float | None = entry(optional(_delta))
-    neighbours: Neighbours = entry(member(Neighbours))
+    neighbours: Neighbours = entry(one_of(*Neighbours))
     replace_one: Point | None = entry(optional(record(Point)))
     accountant: Accountant | None = entry(optional(record(Accountant)))
     curve: tuple[Point, ...] = entry(many(record(Point)), write=_curve)

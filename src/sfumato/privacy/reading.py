@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar, dataclass_tran
 from sfumato.errors import ReleaseError
 
 T = TypeVar("T")
-E = TypeVar("E", bound=Enum)
 
 _LARGEST_COUNT = 2**53
 _READ, _WRITE = "read", "write"
@@ -50,9 +49,10 @@ def entry(
     *,
     write: Callable[[T], object] | None = None,
     default: Any = dataclasses.MISSING,  # noqa: ANN401 - of a type of its own
+    factory: Any = dataclasses.MISSING,  # noqa: ANN401
 ) -> T:
     """Return a field of a document: how its value is read, and how written, if it is not plain."""
-    return dataclasses.field(default=default, metadata={_READ: read, _WRITE: write or plain})
+    return dataclasses.field(default=default, default_factory=factory, metadata={_READ: read, _WRITE: write or plain})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(entry,))
@@ -80,9 +80,9 @@ def record(kind: type[T]) -> Reader[T]:
         held = value if isinstance(value, Mapping) else place.refuse("is not a mapping")
         said = {}
         for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-            if field.name in held and _READ in field.metadata:
+            if _READ in field.metadata and field.name in held:
                 said[field.name] = field.metadata[_READ](held[field.name], place.at(field.name))
-            elif field.default is field.default_factory is dataclasses.MISSING:
+            elif _READ in field.metadata and field.default is dataclasses.MISSING:
                 place.at(field.name).refuse("is missing")
         return kind(**said)
 
@@ -101,7 +101,6 @@ def _form(kind: Any, expected: str, fits: Callable[[Any], bool] = lambda _: True
 
 text: Reader[str] = _form(str, "text")
 truth: Reader[bool] = _form(bool, "true or false")
-anything: Reader[Any] = lambda value, place: value  # noqa: E731 - read elsewhere
 
 
 def number(lowest: float, highest: float, *, inside: bool = False) -> Reader[float]:
@@ -116,14 +115,10 @@ def whole(lowest: int, highest: int = _LARGEST_COUNT) -> Reader[int]:
 
 
 def one_of(*known: T) -> Reader[T]:
-    """Read one of some values of one type."""
-    return _form(type(known[0]), f"one of {', '.join(map(repr, known))}", lambda value: value in known)
-
-
-def member(kind: type[E]) -> Reader[E]:
-    """Read a member of an enumeration by its value."""
-    known = one_of(*(found.value for found in kind))
-    return lambda value, place: kind(known(value, place))
+    """Read one of some values of one type; members of an enumeration by their values."""
+    by_value = {found.value if isinstance(found, Enum) else found: found for found in known}
+    read = _form(type(next(iter(by_value))), f"one of {', '.join(map(repr, by_value))}", by_value.__contains__)
+    return lambda value, place: by_value[read(value, place)]
 
 
 def optional(inner: Reader[T]) -> Reader[T | None]:
@@ -139,7 +134,7 @@ def many(inner: Reader[T], most: int = _LARGEST_COUNT) -> Reader[tuple[T, ...]]:
     )
 
 
-def mapping(inner: Reader[T]) -> Reader[Mapping[str, T]]:
-    """Read a mapping of any names to values of one form."""
+def mapping(inner: Reader[T] = lambda value, _: value) -> Reader[Mapping[str, T]]:
+    """Read a mapping of any names to values of one form; of any form, where they are read elsewhere."""
     named: Reader[Mapping[str, object]] = _form(Mapping, "a mapping")
     return lambda value, place: {name: inner(part, place) for name, part in named(value, place).items()}

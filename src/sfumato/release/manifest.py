@@ -5,24 +5,24 @@ A manifest may come from a stranger: every entry is checked before it is used, m
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.facts import shown
-from sfumato.errors import ReleaseError
 from sfumato.io.arrays import KEYS
 from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
 from sfumato.privacy.certificate import Certificate
+from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, record, text, truth
 from sfumato.schema.schema import Schema
 
 _LONGEST_DTYPE = 200
-_CONTAINERS = ("csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi")
+_PLACE = Place("manifest")
 _PARAMETERS, _MEASUREMENTS = "parameters.", "measurements."
 
 
@@ -43,6 +43,14 @@ class Measurement:
     symmetric: bool = False
 
 
+def _storage(value: object, place: Place) -> pa.DataType:
+    return read_type(text(value, place))
+
+
+def _stored(kinds: Mapping[str, pa.DataType]) -> dict[str, str]:
+    return {name: write_type(kind) for name, kind in kinds.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class SourceForm:
     """The form the records came in, which samples are given back in: metadata, no values.
@@ -54,10 +62,10 @@ class SourceForm:
         keys: keys of image columns in an `.npz` file.
     """
 
-    container: Container
-    storage: Mapping[str, pa.DataType]
-    dtypes: Mapping[str, str] = field(default_factory=dict)
-    keys: Mapping[str, str] = field(default_factory=dict)
+    container: Container = entry(one_of(*get_args(Container)))  # noqa: RUF009 - a field
+    storage: Mapping[str, pa.DataType] = entry(mapping(_storage), write=_stored)
+    dtypes: Mapping[str, str] = entry(mapping(text), factory=dict)
+    keys: Mapping[str, str] = entry(mapping(text), factory=dict)
 
 
 class ReleaseContent(NamedTuple):
@@ -71,30 +79,45 @@ class ReleaseContent(NamedTuple):
     form: SourceForm
 
 
+@document
+class _Measured:
+    """What the manifest says of a measurement; its value is an array."""
+
+    name: str = entry(text)
+    array: str = entry(text)
+    noise_std: float = entry(number(0, sys.float_info.max))
+    symmetric: bool = entry(truth)
+
+
+@document
+class _Manifest:
+    """What a manifest says of a release, but for its own version and the check sum of the arrays."""
+
+    schema: Schema = entry(lambda value, place: Schema.from_dict(value), write=Schema.to_dict)  # type: ignore[arg-type]
+    sampler: Mapping[str, Any] = entry(mapping())
+    certificate: Certificate = entry(lambda value, place: Certificate.from_dict(value), write=Certificate.to_dict)
+    measurements: tuple[_Measured, ...] = entry(many(record(_Measured)))
+    form: SourceForm = entry(record(SourceForm))
+
+
 def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what the manifest says of a release, and the arrays by name."""
-    form = content.form
     arrays = {f"{_PARAMETERS}{name}": value for name, value in content.parameters.items()}
     same = {id(value): name for name, value in arrays.items()}
     # a measurement that is a parameter, the very array, is stored once
     names = [same.get(id(m.value), f"{_MEASUREMENTS}{i}") for i, m in enumerate(content.measurements)]
     arrays |= {name: m.value for name, m in zip(names, content.measurements, strict=True)}
-    manifest = {
-        "schema": content.schema.to_dict(),
-        "sampler": dict(content.sampler),
-        "certificate": content.certificate.to_dict(),
-        "measurements": [
-            {"name": m.name, "array": name, "noise_std": m.noise_std, "symmetric": m.symmetric}
+    manifest = _Manifest(
+        schema=content.schema,
+        sampler=content.sampler,
+        certificate=content.certificate,
+        measurements=tuple(
+            _Measured(name=m.name, array=name, noise_std=m.noise_std, symmetric=m.symmetric)
             for name, m in zip(names, content.measurements, strict=True)
-        ],
-        "form": {
-            "container": form.container,
-            "storage": {name: write_type(kind) for name, kind in form.storage.items()},
-            "dtypes": dict(form.dtypes),
-            "keys": dict(form.keys),
-        },
-    }
-    return manifest, arrays
+        ),
+        form=content.form,
+    )
+    return plain(manifest), arrays
 
 
 def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> ReleaseContent:
@@ -107,34 +130,28 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
     Raises:
         SfumatoError: an entry is not as it has to be. What else a hostile manifest provokes is the caller's to catch.
     """
-    schema = Schema.from_dict(manifest["schema"])
+    said = record(_Manifest)(manifest, _PLACE)
+    if not all(m.array in arrays for m in said.measurements):
+        _PLACE.at("measurements").refuse("names an array that is not there")
     return ReleaseContent(
-        schema=schema,
-        certificate=Certificate.from_dict(manifest["certificate"]),
-        sampler=dict(manifest["sampler"]),
+        schema=said.schema,
+        certificate=said.certificate,
+        sampler=said.sampler,
         parameters={name.removeprefix(_PARAMETERS): a for name, a in arrays.items() if name.startswith(_PARAMETERS)},
-        measurements=tuple(_measurement(entry, arrays) for entry in manifest["measurements"]),
-        form=_form(manifest["form"], schema),
+        measurements=tuple(
+            Measurement(m.name, arrays[m.array], float(m.noise_std), m.symmetric) for m in said.measurements
+        ),
+        form=_of_schema(said.form, said.schema, _PLACE.at("form")),
     )
 
 
-def _measurement(entry: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Measurement:
-    name, noise_std, symmetric = entry["name"], entry["noise_std"], entry["symmetric"]
-    number = isinstance(noise_std, (int, float)) and not isinstance(noise_std, bool)
-    if not (isinstance(name, str) and number and noise_std >= 0 and isinstance(symmetric, bool)):
-        raise ReleaseError("Expected measurements with a name, a noise_std of at least 0, and symmetric true or false.")
-    return Measurement(name, arrays[entry["array"]], float(noise_std), symmetric)
-
-
-def _form(form: Mapping[str, Any], schema: Schema) -> SourceForm:
-    container, dtypes, keys = form["container"], form["dtypes"], form["keys"]
-    if container not in _CONTAINERS:
-        raise ReleaseError(f"Expected a known container, got {shown(container)}.")
-    for name, dtype in dtypes.items():
-        if name not in schema.written or not isinstance(dtype, str) or len(dtype) > _LONGEST_DTYPE:
-            raise ReleaseError("Expected dtypes to name the types of released columns.")
+def _of_schema(form: SourceForm, schema: Schema, place: Place) -> SourceForm:
+    """Return the form of a table of this schema, if it is one."""
+    if not all(name in schema.written and len(dtype) <= _LONGEST_DTYPE for name, dtype in form.dtypes.items()):
+        place.at("dtypes").refuse("names other things than types of released columns")
     # a key names a member of the archive that samples are written to
-    if not any(keys.items() <= known.items() for known in (*KEYS, SET_KEYS)):
-        raise ReleaseError("Expected keys that images, labels and sets have in an .npz file.")
-    storage = {name: read_type(form["storage"][name]) for name in schema.written}
-    return SourceForm(container, storage, dict(dtypes), dict(keys))
+    if not any(form.keys.items() <= known.items() for known in (*KEYS, SET_KEYS)):
+        place.at("keys").refuse("is not what images, labels and sets have in an .npz file")
+    if not all(name in form.storage for name in schema.written):
+        place.at("storage").refuse("lacks a released column")
+    return replace(form, storage={name: form.storage[name] for name in schema.written})
