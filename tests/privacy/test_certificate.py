@@ -1,9 +1,11 @@
 """Certificates: complete, recomputable, and safe to read from a stranger."""
 
 import copy
+import dataclasses
 import functools
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from sfumato.privacy import accounting, pld
 from sfumato.privacy.accounting import account, with_rounding
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate import Certificate, describe, issue
-from sfumato.privacy.certificate_form import Protected
+from sfumato.privacy.certificate_form import Protected, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 
 KEYS = {
@@ -223,3 +225,117 @@ def test_a_certificate_that_contradicts_itself_is_refused(change):
     change(content)
     with pytest.raises(ReleaseError, match="well-formed certificate"):
         Certificate.from_dict(content)
+
+
+FREE = {"epsilon": None, "delta": None, "replace_one": None, "accountant": None, "curve": [], "events": [],
+        "stages": [], "private": False}  # fmt: skip
+SEARCH = {"candidates": ["a", "b"], "chosen": 1, "squared_distance": -0.5}
+
+
+def put(content, path, value):
+    """Replace one value of a copy, or take it away."""
+    content = copy.deepcopy(content)
+    *parents, last = path
+    node = content
+    for key in parents:
+        node = node[key]
+    if value is ...:
+        del node[last]
+    else:
+        node[last] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("format_version",), True), (("format_version",), 2), (("format_version",), 1.0), (("private",), 1),
+        (("epsilon",), True), (("epsilon",), math.nan), (("epsilon",), math.inf), (("epsilon",), 1001),
+        (("epsilon",), 10**400), (("delta",), True), (("delta",), 0.0), (("delta",), 1), (("delta",), math.nan),
+        (("neighbours",), "ADD_REMOVE"), (("neighbours",), ["add_remove"]), (("replace_one",), None),
+        (("replace_one", "epsilon"), False), (("replace_one", "delta"), ...), (("unit",), None), (("unit", "name"), 1),
+        (("unit", "max_rows"), 0), (("unit", "max_rows"), True), (("unit", "max_rows"), 2**53 + 1),
+        (("n_public",), None), (("n_public",), True), (("n_public",), 10**400), (("n_public_source",), "guessed"),
+        (("accountant",), None), (("accountant", "name"), "RdpAccountant"), (("accountant", "name"), ...),
+        (("accountant", "value_discretization_interval"), None),
+        (("accountant", "value_discretization_interval"), 1e-9),
+        (("accountant", "value_discretization_interval"), True), (("curve", 0), [1e-3, 1.0]),
+        (("curve", 0, "epsilon"), -1e-9), (("curve", 0, "delta"), 1.0), (("extra_delta",), True),
+        (("extra_delta",), 1.5), (("extra_delta",), math.nan), (("versions", "numpy"), 2), (("versions",), []),
+        (("assumptions", 0), None), (("assumptions",), "all"), (("sampling",), None), (("events",), []),
+        (("events", 1, "noise_multiplier"), True), (("events", 1, "noise_multiplier"), 0.0099),
+        (("events", 1, "noise_multiplier"), 1e10), (("events", 1, "noise_multiplier"), 10**400),
+        (("events", 1, "sampling_probability"), True), (("events", 1, "count"), True),
+        (("events", 1, "count"), 2**53 + 1),
+        (("events", 1, "replace_distance"), 2.1), (("events", 1, "replace_distance"), ...),
+        (("events", 1, "extra_delta"), 1e-6), (("events", 1, "extra_delta"), None), (("events", 1, "stage"), "pca"),
+        (("events", 1, "repetitions"), {"mean": 3, "shape": 1, "more": 1}), (("events", 1, "repetitions"), {}),
+        (("events", 1, "repetitions"), {"mean": True}), (("events", 1), None),
+        (("stages", 1), "sgd"), (("stages", 1, "name"), "pca"), (("stages", 1, "share"), 1.01),
+        (("stages", 1, "share"), True), (("stages", 1, "epsilon_alone"), ...), (("stages", 1), ...),
+        (("search",), None), (("search",), ["a"]), (("search",), {**SEARCH, "candidates": [1]}),
+        (("search",), {**SEARCH, "chosen": 2}), (("search",), {**SEARCH, "chosen": True}),
+        (("search",), {**SEARCH, "squared_distance": math.nan}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_every_entry_is_of_its_form(path, value):
+    with pytest.raises(ReleaseError, match="well-formed certificate") as caught:
+        Certificate.from_dict(put(certificate().to_dict(), path, value))
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("content", [None, [], "x", 1, {}])
+def test_only_a_mapping_is_a_certificate(content):
+    with pytest.raises(ReleaseError, match="well-formed certificate"):
+        Certificate.from_dict(content)
+
+
+@pytest.mark.parametrize("change", [{}, {"search": SEARCH}, FREE, {"epsilon": 2}], ids=str)
+def test_what_is_read_is_written_as_it_was(change):
+    content = {**certificate().to_dict(), **change}
+    assert json.dumps(Certificate.from_dict(content).to_dict(), sort_keys=True) == json.dumps(content, sort_keys=True)
+
+
+@pytest.mark.parametrize("key", [key for key in FREE if key != "epsilon"])
+def test_without_an_epsilon_nothing_else_is_stated(key):
+    content = {**certificate().to_dict(), **FREE}
+    Certificate.from_dict(content)
+    with pytest.raises(ReleaseError, match="states"):
+        Certificate.from_dict({**content, key: certificate().to_dict()[key]})
+
+
+def test_no_more_than_a_hundred_events():
+    content = certificate().to_dict()
+    content["events"] *= 51
+    with pytest.raises(ReleaseError, match="at most 100"):
+        Certificate.from_dict(content)
+
+
+def test_entries_of_later_versions_are_kept_unread():
+    content = {**certificate().to_dict(), "hashes": {"arrays": "00"}}
+    found = Certificate.from_dict(content)
+    assert found.to_dict() == content
+    assert found.further == {"hashes": {"arrays": "00"}}
+    assert dataclasses.replace(found, method="other").to_dict() == {**content, "method": "other"}
+
+
+def test_it_is_frozen_and_typed():
+    found = certificate()
+    assert found.unit == Protected(name="row", max_rows=1)
+    assert found.neighbours is Neighbours.ADD_REMOVE
+    assert found.plan == PLAN
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.epsilon = 0.1
+    found.content["events"].clear()
+    found.to_dict()["unit"]["name"] = "x"
+    assert found == certificate()
+    assert (found.plan, found.unit_name) == (PLAN, "row")
+    assert pickle.loads(pickle.dumps(found)) == copy.deepcopy(found) == found
+
+
+def test_a_plan_has_the_keys_of_a_certificate_but_private():
+    plan, issued = description(PLAN, PrivacyBudget(2.0, 1e-5)), certificate()
+    assert list(issued.to_dict()) == [*plan.to_dict(), "private"]
+    assert {**plan.to_dict(), "private": True} == issued.to_dict()
+    assert issued.to_dict()["events"][0] == event_to_dict(PLAN["pca"])

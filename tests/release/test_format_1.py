@@ -1,5 +1,7 @@
 """Releases of format 1, written on 2026-11-21 and 2026-11-22, load and sample for ever: of either sampler of tables."""
 
+import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,17 @@ def test_its_certificate_can_still_be_recomputed(path):
     assert not certificate.private, "it was made with a seed"
     assert certificate.recompute() == pytest.approx(certificate.epsilon, abs=1e-6)
     certificate.verify()
+
+
+@BOTH
+def test_it_is_written_again_byte_for_byte(path, tmp_path):
+    release = sfumato.load(path)
+    release.save(tmp_path / "again.sfm")
+    with zipfile.ZipFile(path) as before, zipfile.ZipFile(tmp_path / "again.sfm") as after:
+        assert before.namelist() == after.namelist()
+        assert all(before.read(name) == after.read(name) for name in before.namelist())
+        stated = json.loads(before.read("manifest.json"))["certificate"]
+    assert json.dumps(release.certificate.to_dict()) == json.dumps(stated)
 
 
 @BOTH

@@ -397,6 +397,29 @@ def test_the_worst_of_sets_is_first():
     assert not any(b.real for f in empty["columns"] if f.kind == "items" for b in f.bins)
 
 
+def test_the_command_line_says_the_same(release, tmp_path, monkeypatch, call):
+    """Of one release: every figure and sentence about its cost is on the page and on the screen."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")
+    release.save("r")
+    write_report(release, tmp_path / "p.html")
+    page, screen = Page((tmp_path / "p.html").read_text(encoding="utf-8")).text, call("certificate", "r").out
+    same = [words.cost(release.certificate), words.replaced(release.certificate), *release.certificate.assumptions]
+    for stage in words.stages(release.certificate):
+        same += [stage.name, stage.noise_multiplier, stage.epsilon_alone]
+        assert stage.event in page
+        assert stage.brief in screen
+    for said in same:
+        assert said.replace("`", "") in page, said
+        assert said in screen, said
+    seeded = dataclasses.replace(release, certificate=dataclasses.replace(release.certificate, private=False))
+    seeded.save("s")
+    write_report("s", tmp_path / "q.html")
+    warning = words.meaning(seeded.certificate)[0]
+    assert f"NOT PRIVATE. {warning}" in Page((tmp_path / "q.html").read_text(encoding="utf-8")).text
+    assert f"NOT PRIVATE. {warning}" in call("certificate", "s").out
+
+
 def test_a_stranger_cannot_turn_the_direction_of_a_sentence(release):
     unit = Protected(name="\u202egro.live" + "U" * 200, max_rows=2)
     certificate = dataclasses.replace(release.certificate, unit=unit)

@@ -128,7 +128,8 @@ def optional(inner: Reader[T]) -> Reader[T | None]:
 
 def many(inner: Reader[T], most: int = _LARGEST_COUNT) -> Reader[tuple[T, ...]]:
     """Read a list of at most `most` values."""
-    parts: Reader[list[object]] = _form(list, f"a list of at most {most} values", lambda held: len(held) <= most)
+    expected = "a list" if most == _LARGEST_COUNT else f"a list of at most {most} values"
+    parts: Reader[list[object]] = _form(list, expected, lambda held: len(held) <= most)
     return lambda value, place: tuple(
         inner(part, place._replace(path=f"{place.path}[{i}]")) for i, part in enumerate(parts(value, place))
     )
