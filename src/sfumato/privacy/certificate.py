@@ -34,7 +34,7 @@ from sfumato.privacy.certificate_form import (
     StageCost,
 )
 from sfumato.privacy.plan import Neighbours, Plan, Stage
-from sfumato.privacy.reading import document, entry, plain, record, truth, whole
+from sfumato.privacy.reading import document, entry, plain, reader, whole
 
 _VERIFY_TOLERANCE = 1e-6
 _DETAIL_TOLERANCE = 1e-3  # of what the guarantee does not rest on: other versions may choose another grid
@@ -103,7 +103,7 @@ class Certificate(Description):
     """
 
     n_public: int = entry(whole(1))
-    private: bool = entry(truth)
+    private: bool = entry(bool)
     further: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -113,7 +113,7 @@ class Certificate(Description):
         Raises:
             ReleaseError: an entry is missing or of another form, or they contradict each other.
         """
-        found = record(cls)(content, PLACE)
+        found = reader(cls)(content, PLACE)
         problem = found.contradiction()
         if problem is None and found.private and found.epsilon is None:
             problem = "states that it is private, and no epsilon"

@@ -17,8 +17,7 @@ from sfumato.privacy.reading import (
     one_of,
     optional,
     plain,
-    record,
-    text,
+    reader,
     whole,
 )
 from sfumato.privacy.repetitions import LARGEST_MEAN, Repetitions
@@ -37,7 +36,7 @@ _delta = number(0, 1, inside=True)
 class Protected:
     """Whom the guarantee protects: "row", or the name of the unit's column; and how many of its rows were used."""
 
-    name: str = entry(text)
+    name: str = entry(str)
     max_rows: int = entry(whole(1))
 
 
@@ -61,7 +60,7 @@ class Point:
 class StageCost:
     """What a stage costs: ε of it alone, and its share of the squared budget."""
 
-    name: str = entry(text)
+    name: str = entry(str)
     epsilon_alone: float = entry(_epsilon)
     share: float = entry(number(0, 1.001))
 
@@ -70,15 +69,15 @@ class StageCost:
 class PlannedStage(StageCost):
     """What a stage would cost, what it measures, and what its noise would mean; of a plan only."""
 
-    measures: str = entry(text)
-    forecast: str = entry(text)
+    measures: str = entry(str)
+    forecast: str = entry(str)
 
 
 @document
 class Searched:
     """What a search tried: settings of every candidate, the place of the best, and its noisy distance."""
 
-    candidates: tuple[str, ...] = entry(many(text))
+    candidates: tuple[str, ...] = entry(many(str))
     chosen: int = entry(whole(0))
     squared_distance: float = entry(number(-1e300, 1e300))
 
@@ -87,7 +86,7 @@ class Searched:
 class _Event:
     """One entry of `events`. What is only there at times has a default."""
 
-    stage: str = entry(text)
+    stage: str = entry(str)
     type: str = entry(one_of("gaussian", "poisson_sampled_gaussian", "subset_gaussian"))
     noise_multiplier: float = entry(number(0, 1e300, inside=True))
     sampling_probability: float | None = entry(optional(number(0, 1)))
@@ -103,17 +102,12 @@ def event_to_dict(stage: Stage) -> dict[str, Any]:
     """Return a stage's event as plain values: one entry of a certificate's `events`."""
     law, subset = stage.repetitions, stage.subset
     event = _Event(
-        stage=stage.name,
-        type=stage.type,
-        noise_multiplier=stage.noise_multiplier,
-        sampling_probability=stage.sampling_probability,
-        count=stage.count,
-        replace_distance=stage.replace_distance,
-        extra_delta=stage.extra_delta,
-        subset_size=None if subset is None else subset.size,
+        stage=stage.name, type=stage.type, noise_multiplier=stage.noise_multiplier,
+        sampling_probability=stage.sampling_probability, count=stage.count, replace_distance=stage.replace_distance,
+        extra_delta=stage.extra_delta, subset_size=None if subset is None else subset.size,
         source_size=None if subset is None else subset.source_size,
         repetitions=None if law is None else {"mean": law.mean, "shape": law.shape},
-    )
+    )  # fmt: skip
     return plain(event)
 
 
@@ -123,18 +117,14 @@ def stage_from_dict(event: object, place: Place = PLACE) -> Stage:
     Raises:
         ReleaseError: the entry is malformed.
     """
-    said, stage, problem = record(_Event)(event, place), None, "has a type that does not fit it"
+    said, stage, problem = reader(_Event)(event, place), None, "has a type that does not fit it"
     try:
         stage = Stage(
-            name=said.stage,
-            noise_multiplier=said.noise_multiplier,
-            sampling_probability=said.sampling_probability,
+            name=said.stage, noise_multiplier=said.noise_multiplier, sampling_probability=said.sampling_probability,
             subset=None if said.subset_size is None else Subset(said.subset_size, said.source_size or 0),
-            count=said.count,
-            extra_delta=said.extra_delta,
-            replace_distance=said.replace_distance,
+            count=said.count, extra_delta=said.extra_delta, replace_distance=said.replace_distance,
             repetitions=None if said.repetitions is None else Repetitions(**said.repetitions),
-        )
+        )  # fmt: skip
     except (TypeError, ConfigError) as error:
         problem = f"is impossible. {error}"
     return stage if stage is not None and stage.type == said.type else place.refuse(problem)
@@ -170,23 +160,23 @@ class Description:
     """
 
     format_version: int = entry(one_of(FORMAT_VERSION))
-    method: str = entry(text)
-    versions: Mapping[str, str] = entry(mapping(text))
+    method: str = entry(str)
+    versions: Mapping[str, str] = entry(mapping(str))
     epsilon: float | None = entry(optional(_epsilon))
     delta: float | None = entry(optional(_delta))
     neighbours: Neighbours = entry(one_of(*Neighbours))
-    replace_one: Point | None = entry(optional(record(Point)))
-    accountant: Accountant | None = entry(optional(record(Accountant)))
-    curve: tuple[Point, ...] = entry(many(record(Point)), write=_curve)
+    replace_one: Point | None = entry(optional(Point))
+    accountant: Accountant | None = entry(optional(Accountant))
+    curve: tuple[Point, ...] = entry(many(Point), write=_curve)
     extra_delta: float = entry(number(0, 1))
     events: tuple[Stage, ...] = entry(many(_charged, _MOST_EVENTS), write=_events)
-    stages: tuple[StageCost, ...] = entry(many(record(StageCost), _MOST_EVENTS))
-    unit: Protected = entry(record(Protected))
+    stages: tuple[StageCost, ...] = entry(many(StageCost, _MOST_EVENTS))
+    unit: Protected = entry(Protected)
     n_public: int | None = entry(optional(whole(1)))
     n_public_source: str = entry(one_of("declared", "bought"))
-    sampling: str = entry(text)
-    assumptions: tuple[str, ...] = entry(many(text))
-    search: Searched | None = entry(record(Searched), default=None)
+    sampling: str = entry(str)
+    assumptions: tuple[str, ...] = entry(many(str))
+    search: Searched | None = entry(Searched, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""

@@ -42,17 +42,21 @@ class Place(NamedTuple):
 
 
 Reader: TypeAlias = Callable[[object, Place], T]
+Form: TypeAlias = type[T] | Reader[T]
+"""A reader, or in place of one `str`, `bool` or a document."""
 
 
 def entry(
-    read: Reader[T],
+    form: Form[T],
     *,
     write: Callable[[T], object] | None = None,
     default: Any = dataclasses.MISSING,  # noqa: ANN401 - of a type of its own
     factory: Any = dataclasses.MISSING,  # noqa: ANN401
 ) -> T:
     """Return a field of a document: how its value is read, and how written, if it is not plain."""
-    return dataclasses.field(default=default, default_factory=factory, metadata={_READ: read, _WRITE: write or plain})
+    return dataclasses.field(
+        default=default, default_factory=factory, metadata={_READ: reader(form), _WRITE: write or plain}
+    )
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(entry,))
@@ -73,23 +77,29 @@ def plain(value: object) -> Any:  # noqa: ANN401 - what JSON holds
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def record(kind: type[T]) -> Reader[T]:
-    """Read a document."""
-
-    def found(value: object, place: Place) -> T:
-        held = value if isinstance(value, Mapping) else place.refuse("is not a mapping")
-        said = {}
-        for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-            if _READ in field.metadata and field.name in held:
-                said[field.name] = field.metadata[_READ](held[field.name], place.at(field.name))
-            elif _READ in field.metadata and field.default is dataclasses.MISSING:
-                place.at(field.name).refuse("is missing")
-        return kind(**said)
-
-    return found
+def reader(form: Form[T]) -> Reader[T]:
+    """Return the reader of a form."""
+    if form is str:
+        return _checked(str, "text")
+    if form is bool:
+        return _checked(bool, "true or false")
+    if isinstance(form, type):
+        return lambda value, place: _read(form, value, place)  # type: ignore[return-value]
+    return form
 
 
-def _form(kind: Any, expected: str, fits: Callable[[Any], bool] = lambda _: True) -> Reader[Any]:  # noqa: ANN401
+def _read(kind: type[T], value: object, place: Place) -> T:
+    held = value if isinstance(value, Mapping) else place.refuse("is not a mapping")
+    said = {}
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if _READ in field.metadata and field.name in held:
+            said[field.name] = field.metadata[_READ](held[field.name], place.at(field.name))
+        elif _READ in field.metadata and field.default is dataclasses.MISSING:
+            place.at(field.name).refuse("is missing")
+    return kind(**said)
+
+
+def _checked(kind: Any, expected: str, fits: Callable[[Any], bool] = lambda _: True) -> Reader[Any]:  # noqa: ANN401
     """Read a value of a type; true and false are no numbers."""
 
     def found(value: object, place: Place) -> object:
@@ -99,43 +109,42 @@ def _form(kind: Any, expected: str, fits: Callable[[Any], bool] = lambda _: True
     return found
 
 
-text: Reader[str] = _form(str, "text")
-truth: Reader[bool] = _form(bool, "true or false")
-
-
 def number(lowest: float, highest: float, *, inside: bool = False) -> Reader[float]:
     """Read a finite number from `lowest` to `highest`; with `inside`, strictly between."""
     expected = f"a number {'inside' if inside else 'from'} {lowest:g} to {highest:g}"
-    return _form(int | float, expected, lambda x: lowest <= x <= highest and not (inside and x in (lowest, highest)))
+    return _checked(int | float, expected, lambda x: lowest <= x <= highest and not (inside and x in (lowest, highest)))
 
 
 def whole(lowest: int, highest: int = _LARGEST_COUNT) -> Reader[int]:
     """Read a whole number from `lowest` to `highest`."""
-    return _form(int, f"a whole number from {lowest} to {highest}", lambda x: lowest <= x <= highest)
+    return _checked(int, f"a whole number from {lowest} to {highest}", lambda x: lowest <= x <= highest)
 
 
 def one_of(*known: T) -> Reader[T]:
     """Read one of some values of one type; members of an enumeration by their values."""
     by_value = {found.value if isinstance(found, Enum) else found: found for found in known}
-    read = _form(type(next(iter(by_value))), f"one of {', '.join(map(repr, by_value))}", by_value.__contains__)
+    read = _checked(type(next(iter(by_value))), f"one of {', '.join(map(repr, by_value))}", by_value.__contains__)
     return lambda value, place: by_value[read(value, place)]
 
 
-def optional(inner: Reader[T]) -> Reader[T | None]:
-    """Read null as None, and what else there is by another reader."""
+def optional(form: Form[T]) -> Reader[T | None]:
+    """Read null as None, and what else there is in another form."""
+    inner = reader(form)
     return lambda value, place: None if value is None else inner(value, place)
 
 
-def many(inner: Reader[T], most: int = _LARGEST_COUNT) -> Reader[tuple[T, ...]]:
+def many(form: Form[T], most: int = _LARGEST_COUNT) -> Reader[tuple[T, ...]]:
     """Read a list of at most `most` values."""
+    inner = reader(form)
     expected = "a list" if most == _LARGEST_COUNT else f"a list of at most {most} values"
-    parts: Reader[list[object]] = _form(list, expected, lambda held: len(held) <= most)
+    parts: Reader[list[object]] = _checked(list, expected, lambda held: len(held) <= most)
     return lambda value, place: tuple(
         inner(part, place._replace(path=f"{place.path}[{i}]")) for i, part in enumerate(parts(value, place))
     )
 
 
-def mapping(inner: Reader[T] = lambda value, _: value) -> Reader[Mapping[str, T]]:
+def mapping(form: Form[T] = lambda value, _: value) -> Reader[Mapping[str, T]]:
     """Read a mapping of any names to values of one form; of any form, where they are read elsewhere."""
-    named: Reader[Mapping[str, object]] = _form(Mapping, "a mapping")
+    inner = reader(form)
+    named: Reader[Mapping[str, object]] = _checked(Mapping, "a mapping")
     return lambda value, place: {name: inner(part, place) for name, part in named(value, place).items()}

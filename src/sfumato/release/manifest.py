@@ -18,7 +18,7 @@ from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
 from sfumato.privacy.certificate import Certificate
-from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, record, text, truth
+from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
 from sfumato.schema.schema import Schema
 
 _LONGEST_DTYPE = 200
@@ -44,7 +44,7 @@ class Measurement:
 
 
 def _storage(value: object, place: Place) -> pa.DataType:
-    return read_type(text(value, place))
+    return read_type(reader(str)(value, place))
 
 
 def _stored(kinds: Mapping[str, pa.DataType]) -> dict[str, str]:
@@ -64,8 +64,8 @@ class SourceForm:
 
     container: Container = entry(one_of(*get_args(Container)))  # noqa: RUF009 - a field
     storage: Mapping[str, pa.DataType] = entry(mapping(_storage), write=_stored)
-    dtypes: Mapping[str, str] = entry(mapping(text), factory=dict)
-    keys: Mapping[str, str] = entry(mapping(text), factory=dict)
+    dtypes: Mapping[str, str] = entry(mapping(str), factory=dict)
+    keys: Mapping[str, str] = entry(mapping(str), factory=dict)
 
 
 class ReleaseContent(NamedTuple):
@@ -83,10 +83,10 @@ class ReleaseContent(NamedTuple):
 class _Measured:
     """What the manifest says of a measurement; its value is an array."""
 
-    name: str = entry(text)
-    array: str = entry(text)
+    name: str = entry(str)
+    array: str = entry(str)
     noise_std: float = entry(number(0, sys.float_info.max))
-    symmetric: bool = entry(truth)
+    symmetric: bool = entry(bool)
 
 
 @document
@@ -96,8 +96,8 @@ class _Manifest:
     schema: Schema = entry(lambda value, place: Schema.from_dict(value), write=Schema.to_dict)  # type: ignore[arg-type]
     sampler: Mapping[str, Any] = entry(mapping())
     certificate: Certificate = entry(lambda value, place: Certificate.from_dict(value), write=Certificate.to_dict)
-    measurements: tuple[_Measured, ...] = entry(many(record(_Measured)))
-    form: SourceForm = entry(record(SourceForm))
+    measurements: tuple[_Measured, ...] = entry(many(_Measured))
+    form: SourceForm = entry(SourceForm)
 
 
 def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -130,7 +130,7 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
     Raises:
         SfumatoError: an entry is not as it has to be. What else a hostile manifest provokes is the caller's to catch.
     """
-    said = record(_Manifest)(manifest, _PLACE)
+    said = reader(_Manifest)(manifest, _PLACE)
     if not all(m.array in arrays for m in said.measurements):
         _PLACE.at("measurements").refuse("names an array that is not there")
     return ReleaseContent(
