@@ -1,6 +1,8 @@
 """What every method has to do, run over all of them; a new method joins by its entry in METHODS."""
 
+import itertools
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 
 import numpy as np
@@ -25,7 +27,26 @@ models = pytest.mark.parametrize("method", VARIANTS)
 any_method = pytest.mark.parametrize("method", [*VARIANTS, *DATA_SETS])
 
 # what comes back in which type is the sampler's: once for each
-samplers = pytest.mark.parametrize("method", [name for name in METHODS if ", " not in name])
+SAMPLERS = [name for name in METHODS if ", " not in name]
+samplers = pytest.mark.parametrize("method", SAMPLERS)
+NETWORKS = ("p3gm", "dpgm", "dp-vae")
+
+
+def forms(*axes: Iterable, networks: list[tuple]) -> list:
+    """Every form of records with every sampler that has no network; of one with a network, the forms that are named.
+
+    Codes become cells of a type by columns alone, whichever sampler they are of: the rest goes with the slow tests.
+    """
+    slow = {False: (), True: pytest.mark.slow}
+    return [
+        pytest.param(
+            method, *form,
+            id="-".join(map(str, (method, *form))), marks=slow[method in NETWORKS and form not in networks],
+        )
+        for method in SAMPLERS
+        for form in itertools.product(*axes)
+    ]  # fmt: skip
+
 
 TARGETS = [None, "income", "grade", "age"]  # none, two classes, nullable, a number
 
@@ -412,16 +433,24 @@ ARROW = [
 ]
 
 
-@samplers
+ODD_TYPES = [
+    pa.null(), pa.duration("s"), pa.time64("us"), pa.list_(pa.int64()), pa.struct([("a", pa.int64())]),
+    pa.run_end_encoded(pa.int32(), pa.int64()), pa.decimal64(10, 1), pa.dictionary(pa.int8(), pa.int64()),
+    pa.month_day_nano_interval(), pa.binary(2), pa.uuid(), pa.bool8(), pa.json_(),
+]  # fmt: skip
+
+
 class TestFrames:
     """The same container comes back: columns, order and types."""
 
     schema = Schema(columns=KINDS, rows=60)
 
     @pytest.mark.filterwarnings("ignore:Storage types are published:sfumato.errors.PrivacyWarning")
-    @pytest.mark.parametrize("dtypes", PANDAS, ids=range(len(PANDAS)))
-    @pytest.mark.parametrize("target", [None, "c"])
-    def test_pandas(self, method, dtypes, target, tmp_path):
+    @pytest.mark.parametrize(
+        ("method", "form", "target"), forms(range(len(PANDAS)), [None, "c"], networks=[(1, "c"), (5, None)])
+    )
+    def test_pandas(self, method, form, target, tmp_path):
+        dtypes = PANDAS[form]
         frame = CELLS.astype({k: v for k, v in dtypes.items() if "," not in v})
         for name, dtype in dtypes.items():
             if "," in dtype:
@@ -438,9 +467,9 @@ class TestFrames:
                 else:
                     assert made[name].dtype == frame[name].dtype, name
 
-    @pytest.mark.parametrize("dtypes", POLARS, ids=range(len(POLARS)))
-    @pytest.mark.parametrize("target", [None, "c"])
-    def test_polars(self, method, dtypes, target, tmp_path):
+    @pytest.mark.parametrize(("method", "form", "target"), forms(range(len(POLARS)), [None, "c"], networks=[(1, "c")]))
+    def test_polars(self, method, form, target, tmp_path):
+        dtypes = POLARS[form]
         frame = pl.from_pandas(CELLS).with_columns(pl.col("d").cast(pl.Datetime("us")))
         for name, dtype in dtypes.items():
             zone = getattr(dtype, "time_zone", None)
@@ -452,9 +481,9 @@ class TestFrames:
             assert isinstance(made, pl.DataFrame)
             assert made.schema == frame.schema
 
-    @pytest.mark.parametrize("types", ARROW, ids=range(len(ARROW)))
-    @pytest.mark.parametrize("target", [None, "c"])
-    def test_arrow(self, method, types, target, tmp_path):
+    @pytest.mark.parametrize(("method", "form", "target"), forms(range(len(ARROW)), [None, "c"], networks=[(1, "c")]))
+    def test_arrow(self, method, form, target, tmp_path):
+        types = ARROW[form]
         table = pa.Table.from_pandas(
             CELLS.astype({"d": "datetime64[us]"}), preserve_index=False
         ).replace_schema_metadata()
@@ -469,15 +498,8 @@ class TestFrames:
             assert made.schema.types == table.schema.types
 
     @pytest.mark.parametrize(
-        "kind",
-        [
-            pa.null(), pa.duration("s"), pa.time64("us"), pa.list_(pa.int64()), pa.struct([("a", pa.int64())]),
-            pa.run_end_encoded(pa.int32(), pa.int64()), pa.decimal64(10, 1), pa.dictionary(pa.int8(), pa.int64()),
-            pa.month_day_nano_interval(), pa.binary(2), pa.uuid(), pa.bool8(), pa.json_(),
-        ],
-        ids=str,
-    )  # fmt: skip
-    @pytest.mark.parametrize("declared", list(KINDS))
+        ("method", "kind", "declared"), forms(ODD_TYPES, KINDS, networks=[(ODD_TYPES[6], "f"), (ODD_TYPES[1], "i")])
+    )
     def test_any_type_comes_back_or_is_refused_uncharged(self, method, kind, declared, tmp_path, monkeypatch):
         charged: list[str] = []
         monkeypatch.setattr(Ledger, "charge", _recorded(Ledger.charge, charged))
