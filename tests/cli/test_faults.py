@@ -23,13 +23,14 @@ from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
 import sfumato.evaluate, sfumato.release.files, sfumato.io.sinks, sfumato.report.write
 from sfumato.release import model
-from sfumato.methods.tables import recipe as table_model
 from fixtures import tables
 from fixtures.accounting import remember
+from fixtures.sampling import few_rows
 from sfumato import ConditionalGaussian, PrivacyBudget
 
 remember(setattr)
-table_model._SIMULATED, model.SAMPLE_BLOCK = 1000, 128
+few_rows(setattr)
+model.SAMPLE_BLOCK = 128
 for schema in (tables.schema(), tables.image_schema()):
     ConditionalGaussian(epsilon=1).describe_plan(schema)
     Ledger(ConditionalGaussian(epsilon=1).plan(schema), PrivacyBudget(1, 1e-5))

@@ -35,13 +35,14 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.release import Release, files, load, model
 from sfumato.fitting import synthesizer as base
 from sfumato.fitting import data_ledger
-from sfumato.methods.tables import recipe as table_model
 from sfumato import ConditionalGaussian, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember
+from fixtures.sampling import few_rows
 
 remember(setattr)
-table_model._SIMULATED, model.SAMPLE_BLOCK = 1000, 128
+few_rows(setattr)
+model.SAMPLE_BLOCK = 128
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 plan = ConditionalGaussian(epsilon=1, delta=1e-5).plan(tables.schema())
 Ledger(plan, PrivacyBudget(1, 1e-5))

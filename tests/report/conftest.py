@@ -2,5 +2,6 @@
 
 from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
+from fixtures.sampling import small_simulations
 
-__all__ = ["call", "remembered_accounts"]
+__all__ = ["call", "remembered_accounts", "small_simulations"]
