@@ -25,11 +25,11 @@ import sfumato.evaluate, sfumato.release.files, sfumato.io.sinks, sfumato.report
 from sfumato.release import model
 from fixtures import tables
 from fixtures.accounting import remember
-from fixtures.sampling import few_rows
+from fixtures.sampling import little_effort
 from sfumato import ConditionalGaussian, PrivacyBudget
 
 remember(setattr)
-few_rows(setattr)
+little_effort(setattr)
 model.SAMPLE_BLOCK = 128
 for schema in (tables.schema(), tables.image_schema()):
     ConditionalGaussian(epsilon=1).describe_plan(schema)

@@ -38,10 +38,10 @@ from sfumato.fitting import data_ledger
 from sfumato import ConditionalGaussian, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember
-from fixtures.sampling import few_rows
+from fixtures.sampling import little_effort
 
 remember(setattr)
-few_rows(setattr)
+little_effort(setattr)
 model.SAMPLE_BLOCK = 128
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 plan = ConditionalGaussian(epsilon=1, delta=1e-5).plan(tables.schema())

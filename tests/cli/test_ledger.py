@@ -22,13 +22,13 @@ from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import files
 from sfumato.fitting import data_ledger
-from sfumato.methods.tables import recipe as table_model
 from fixtures import tables
 from fixtures.accounting import remember
+from fixtures.sampling import little_effort
 from sfumato import ConditionalGaussian
 
 remember(setattr)
-table_model._SIMULATED = 1_000
+little_effort(setattr)
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 
 PLACES = {

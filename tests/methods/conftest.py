@@ -1,5 +1,16 @@
 """Fixtures of this folder."""
 
+import pytest
+
 from fixtures.accounting import remembered_accounts
+from sfumato.release import model
 
 __all__ = ["remembered_accounts"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def smaller_blocks():
+    """Sample in blocks of 2,048 rows, not 16,384: a few rows are drawn sooner."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "SAMPLE_BLOCK", 2_048)
+        yield

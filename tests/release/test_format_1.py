@@ -72,6 +72,7 @@ def test_its_measurements_carry_their_noise(path):
 
 
 @BOTH
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     "given",
     [

@@ -16,6 +16,7 @@ from sfumato.release.files import ARRAYS, MANIFEST
 __all__ = ["saved", "survives"]
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_arrays_of_other_values_types_and_shapes(saved, survives, tmp_path):
     manifest, arrays = saved
     wrong = []
@@ -36,6 +37,7 @@ def test_arrays_of_other_values_types_and_shapes(saved, survives, tmp_path):
     assert sum(loaded) < len(loaded) / 3
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("scale", [-1.0, 0.0, 1e-320, 1e-9, 1e9, 1e150, 1e290])
 def test_arrays_of_absurd_size(saved, survives, tmp_path, scale):
     manifest, arrays = saved
