@@ -85,10 +85,11 @@ def check_norm_property(case: StatisticCase) -> None:
 def check_locality(case: StatisticCase, rng: np.random.Generator) -> None:
     """Adding a record changes the sum by exactly its own contribution, whatever else is there and however chunked."""
     base = join([case.pool[i] for i in rng.integers(0, len(case.pool), 40)])
+    without = case.statistic.zero()
+    case.statistic.add(without, base)
     for record in case.pool[:50]:
         alone = contribution(case.statistic, record)
-        without, together, apart = (case.statistic.zero() for _ in range(3))
-        case.statistic.add(without, base)
+        together, apart = (case.statistic.zero() for _ in range(2))
         case.statistic.add(together, join([base, record]))
         case.statistic.add(apart, record)
         case.statistic.add(apart, base)

@@ -175,7 +175,7 @@ class TestForecast:
     def test_it_is_about_what_the_noise_does(self):
         # the standard error of a 1-way share at n_public, against fits to one and the same table
         frame, schema = two_columns()
-        synthesizer = ConditionalGaussian(epsilon=1.0)
+        synthesizer = ConditionalGaussian(epsilon=1.0, calibration_rows=100)  # what follows the noise is not looked at
         said = synthesizer.describe_plan(schema)["stages"][0]["forecast"]
         forecast = float(said.rpartition("±")[2])
         counts = np.array(

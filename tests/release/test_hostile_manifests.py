@@ -131,6 +131,7 @@ def test_settings_that_ask_for_too_much(saved, survives, tmp_path):
         survives(write(tmp_path / "r", put(manifest, path, value), arrays))
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("field", ["dtypes", "storage", "keys"])
 def test_forms_of_another_make(saved, survives, tmp_path, field):
     manifest, arrays = saved

@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 import sfumato
 from fixtures import tables
 from fixtures.methods import MIXED
+from fixtures.sampling import few_simulations
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.io.sources import open_source
 from sfumato.methods.dpgm.profiles import Profiles, denoised
@@ -21,6 +22,8 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.records.private import PrivateData
 from sfumato.release.samplers import build_sampler
 from sfumato.schema.schema import Schema
+
+__all__ = ["few_simulations"]
 
 RNG = np.random.default_rng(0)
 N, M = 3000, 8

@@ -106,9 +106,9 @@ def test_variances_are_those_of_the_noise():
     cells[:, 3] %= 3
     entries = entries_of(features, 3)
     x = records(features, cells)
-    errors = []
+    sums, errors = (x.T @ x)[None], []
     for seed in range(200):
-        noisy = Noisy((x.T @ x)[None] + symmetric(x.shape[1], 50.0, seed), 50.0, symmetric=True)
+        noisy = Noisy(sums + symmetric(x.shape[1], 50.0, seed), 50.0, symmetric=True)
         made = cross_moments(noisy, np.ones(1), entries, np.array([float(N)]), 0.0, low_rank=False)
         errors.append(made.noisy)
     seen = off_diagonal(np.var(errors, axis=0), entries) / off_diagonal(made.variances, entries)
