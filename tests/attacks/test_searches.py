@@ -24,6 +24,7 @@ from sfumato.fitting.synthesizer import Fitted, Synthesizer
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.event import GaussianEvent, Noised
 from sfumato.privacy.ledger import SearchLedger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
@@ -49,7 +50,7 @@ class OneCount(Synthesizer):
 
     def run(self, fit):
         (stage,) = fit.ledger.plan.stages
-        fit.ledger.charge(stage.name, noise_multiplier=stage.noise_multiplier, replace_distance=1.0)
+        fit.ledger.charge(stage.name, GaussianEvent((Noised(stage.noise_multiplier, 1.0, 1.0),)))
         u, v = fit.noise.uniform(2)
         normal = math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
         x = (fit.data.rows - fit.n_public - 0.5) / stage.noise_multiplier + normal

@@ -24,6 +24,7 @@ QUERIES = "mechanisms/queries.py"
 DRAW = "value = noise.rounded_gaussian(whole.shape, noise_std, grid)\n"
 DRAW_OF_FLOATS = "value = noise.gaussian(exact.open_in_mechanism().shape, noise_std)\n"
 ON_GRID = "on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise)"
+EVENTS_OF_PLAN = "tests/mechanisms/test_events.py -k of_its_plan"
 GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
 RECIPES = "tests/attacks/test_recipes.py"
@@ -123,15 +124,15 @@ BUGS = [
     PlantedBug(
         "mixtures of more records than charged",
         "mechanisms/mixing.py",
-        "yield noise.poisson_samples(n, stage.sampling_probability, block)",
-        "yield noise.poisson_samples(n, min(1.0, 2 * stage.sampling_probability), block)",
+        "yield noise.poisson_samples(n, event.sampling_probability, block)",
+        "yield noise.poisson_samples(n, min(1.0, 2 * event.sampling_probability), block)",
         "tests/attacks/test_distinguishers.py -k poisson_mixtures",
     ),
     PlantedBug(
         "mixtures divided by how many are in them",
         "mechanisms/mixing.py",
-        "step / settings.degree, 0.0",
-        "step / np.maximum(np.diff(members.indptr), 1)[:, None], 0.0",
+        "step / settings.degree, noise_std",
+        "step / np.maximum(np.diff(members.indptr), 1)[:, None], noise_std",
         "tests/mechanisms/test_mixing.py -k divisor",
     ),
     PlantedBug(
@@ -327,9 +328,72 @@ BUGS = [
     PlantedBug(
         "charge missing",
         QUERIES,
-        "    ledger.charge(stage, noise_multiplier=multiplier, replace_distance=exact.replace_distance)\n",
+        "    ledger.charge(stage, event)\n",
         "",
         "tests/mechanisms/test_queries.py -k charge",
+    ),
+    PlantedBug(
+        "the noise that is charged × 2/3",
+        QUERIES,
+        "ledger.plan[stage].noise_multiplier * exact.norm_bound\n",
+        "ledger.plan[stage].noise_multiplier * exact.norm_bound * 2 / 3\n",
+        EVENTS_OF_PLAN,
+    ),
+    PlantedBug(
+        "noise by the bound of one record, of units of several",
+        QUERIES,
+        "ledger.plan[stage].noise_multiplier * exact.norm_bound\n",
+        "ledger.plan[stage].noise_multiplier * min(exact.norm_bound, 1.0)\n",
+        EVENTS_OF_PLAN,
+    ),
+    PlantedBug(
+        "the noise of another stage",
+        QUERIES,
+        "ledger.plan[stage].noise_multiplier * exact.norm_bound\n",
+        "ledger.plan.stages[0].noise_multiplier * exact.norm_bound\n",
+        EVENTS_OF_PLAN,
+    ),
+    PlantedBug(
+        "a sample's statistic charged as one of all records",
+        "methods/nets/sgd.py",
+        "replace_distance=2.0, sampling_probability=probability",
+        "replace_distance=2.0",
+        "tests/methods/nets/test_sgd.py",
+    ),
+    PlantedBug(
+        "mixtures: noise of labels by the share of features",
+        "mechanisms/mixing.py",
+        "label_norm / math.sqrt(self.label_share)",
+        "label_norm / math.sqrt(1 - self.label_share)",
+        EVENTS_OF_PLAN,
+    ),
+    PlantedBug(
+        "mixtures: a unit of fixed degree in one of them",
+        "mechanisms/mixing.py",
+        "return stage.noise_multiplier * math.sqrt(self.repeats)",
+        "return stage.noise_multiplier",
+        EVENTS_OF_PLAN,
+    ),
+    PlantedBug(
+        "the threshold of words by another part of delta than the plan's",
+        "mechanisms/words.py",
+        "extra_delta=extra_delta)",
+        "extra_delta=2 * extra_delta)",
+        EVENTS_OF_PLAN,
+    ),
+    PlantedBug(
+        "the ledger takes any noise",
+        "privacy/ledger.py",
+        "if not abs(event.noise_multiplier - stage.noise_multiplier) <= _ROUNDING * stage.noise_multiplier:",
+        "if stage.noise_multiplier != self._plan[name].noise_multiplier:",
+        "tests/mechanisms/test_events.py -k refused",
+    ),
+    PlantedBug(
+        "the ledger takes statistics of all records for samples",
+        "privacy/ledger.py",
+        "if (event.sampling_probability, event.subset) != (stage.sampling_probability, stage.subset):",
+        "if event.subset != stage.subset:",
+        "tests/mechanisms/test_events.py -k sample",
     ),
     PlantedBug(
         "one charge for many steps",

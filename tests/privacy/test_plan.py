@@ -10,6 +10,7 @@ from sfumato.errors import BudgetExceededError, ConfigError, LedgerError, Privac
 from sfumato.privacy.accounting import account, interval_for, least_delta
 from sfumato.privacy.budget import PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
+from sfumato.privacy.event import GaussianEvent, Noised
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, Subset, multiplier_for_share
 
@@ -99,7 +100,7 @@ def ledger(*stages, budget=None):
 
 
 def charge(book, name, multiplier=2.0, distance=2.0):
-    return book.charge(name, noise_multiplier=multiplier, replace_distance=distance)
+    book.charge(name, GaussianEvent((Noised(3 * multiplier, 3.0, 3 * distance),)))
 
 
 def test_ledger_takes_the_plan_in_order_and_closes():

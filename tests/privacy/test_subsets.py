@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.certificate_form import Protected
+from sfumato.privacy.event import GaussianEvent, Noised
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 from sfumato.privacy.pld import subset_delta, subset_distribution
@@ -207,12 +209,12 @@ def test_many_events_are_charged_at_once_and_no_more_than_planned():
     plan = Plan([drawn(10, 1000, 1.0, 100)])
     shown: list[str] = []
     ledger = Ledger(plan, None, shown.append)
-    arguments = {"noise_multiplier": 1.0, "replace_distance": 1.0}
+    event = GaussianEvent((Noised(1.0, 1.0, 1.0),), subset=Subset(10, 1000))
     with pytest.raises(LedgerError, match="so many"):
-        ledger.charge("mixtures", **arguments, count=101)
-    ledger.charge("mixtures", **arguments, count=60)
+        ledger.charge("mixtures", replace(event, count=101))
+    ledger.charge("mixtures", replace(event, count=60))
     with pytest.raises(LedgerError, match="so many"):
-        ledger.charge("mixtures", **arguments, count=41)
-    ledger.charge("mixtures", **arguments, count=40)
+        ledger.charge("mixtures", replace(event, count=41))
+    ledger.charge("mixtures", replace(event, count=40))
     ledger.close()
     assert shown == ["mixtures"] * 2

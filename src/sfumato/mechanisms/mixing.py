@@ -21,6 +21,7 @@ from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import on_grid
+from sfumato.privacy.event import GaussianEvent, Noised
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Stage, Subset
 
@@ -104,12 +105,16 @@ class MixtureSettings:
     n_public: int
     label_share: float
 
+    @property
+    def repeats(self) -> int:
+        """In how many mixtures of one event a unit is: r of fixed degree, else 1."""
+        if not isinstance(self.mixing, FixedDegreeMixing):
+            return 1
+        return self.mixing.repeats(degree=self.degree, n_mixtures=self.n_mixtures, n_public=self.n_public)
+
     def multiplier(self, stage: Stage) -> float:
         """Return z, the noise multiplier of one mixture."""
-        if not isinstance(self.mixing, FixedDegreeMixing):
-            return stage.noise_multiplier
-        facts = {"degree": self.degree, "n_mixtures": self.n_mixtures, "n_public": self.n_public}
-        return stage.noise_multiplier * math.sqrt(self.mixing.repeats(**facts))
+        return stage.noise_multiplier * math.sqrt(self.repeats)
 
     def noise_stds(self, stage: Stage, feature_norm: float, label_norm: float) -> tuple[float, float]:
         """Return (σ_X, σ_Y): what a mixture's noise is, in the units of features and labels."""
@@ -117,6 +122,18 @@ class MixtureSettings:
         x = each * feature_norm / math.sqrt(1 - self.label_share) if self.label_share < 1 else 0.0
         y = each * label_norm / math.sqrt(self.label_share) if self.label_share > 0 else 0.0
         return x, y
+
+    def event(self, stds: tuple[float, float], records: MixableRecords) -> GaussianEvent:
+        """Return what mixing these records with noise of (σ_X, σ_Y) is: contributions √r C/ℓ, without negative entries.
+
+        Raises:
+            LedgerError: features, or labels where there are some, without noise.
+        """
+        own = self.mixing.stage("", degree=self.degree, n_mixtures=self.n_mixtures, n_public=self.n_public)
+        factor = math.sqrt(self.repeats) / self.degree
+        blocks = zip(stds, (records.feature_norm, records.label_norm), (True, records.n_labels > 0), strict=True)
+        parts = (Noised(s, factor * c, NON_NEGATIVE_DISTANCE * factor * c) for s, c, released in blocks if released)
+        return GaussianEvent(tuple(parts), own.sampling_probability, own.subset, own.count)
 
 
 @final
@@ -225,19 +242,12 @@ def noisy_mixtures(
         An iterator of blocks, T mixtures in all.
 
     Raises:
-        ConfigError: the settings are not those of the stage; or, for subsets, the number of units, which is public
-            under replace-one, is not `n_public`. Nothing was charged.
-        LedgerError: the plan has another stage next. Nothing was released.
+        ConfigError: labels without a share, or a share without labels; or, for subsets, the number of units, which is
+            public under replace-one, is not `n_public`. Nothing was charged.
+        LedgerError: the plan has another stage next, or the settings are not those of the stage. Nothing was released.
     Reference: Lee, Kim, Lee, Suh and Ramchandran 2019 (DPMix), with the divisor and the accounts of the proof.
     """
     planned = ledger.plan[stage]
-    own = settings.mixing.stage(
-        stage, degree=settings.degree, n_mixtures=settings.n_mixtures, n_public=settings.n_public
-    )
-    if (own.sampling_probability, own.subset, own.count) != (
-        planned.sampling_probability, planned.subset, planned.count,
-    ):  # fmt: skip
-        raise ConfigError(f"Expected the settings of the planned stage {stage!r}, got others.")
     if (settings.label_share > 0) != (records.n_labels > 0):
         raise ConfigError("Expected a label_share above 0 where there are labels, and 0 where there are none.")
     rows = records.open_in_mechanism()
@@ -246,26 +256,22 @@ def noisy_mixtures(
             "Expected as many units as declared: under replace-one their number is public, and subsets without "
             "replacement need the true one. Declare it, or use PoissonMixing()."
         )
-    ledger.charge(
-        stage,
-        noise_multiplier=planned.noise_multiplier,
-        replace_distance=own.replace_distance,
-        count=planned.count,
-    )
-    return _draw(rows, records, settings, planned, noise)
+    event = settings.event(settings.noise_stds(planned, records.feature_norm, records.label_norm), records)
+    ledger.charge(stage, event)
+    return _draw(rows, records, settings, event, noise)
 
 
 def _draw(
-    rows: np.ndarray, records: MixableRecords, settings: MixtureSettings, stage: Stage, noise: NoiseSource
+    rows: np.ndarray, records: MixableRecords, settings: MixtureSettings, event: GaussianEvent, noise: NoiseSource
 ) -> Iterator[MixtureBlock]:
     d = records.n_features
-    stds = settings.noise_stds(stage, records.feature_norm, records.label_norm)
+    stds = [0.0 if noise.silent else part.noise_std for part in event.parts] + [0.0] * (len(event.parts) < 2)
     # blocks by public sizes: members and numbers of a block both stay small
     size = max(1, _BLOCK_NUMBERS // max(rows.shape[1], 4 * settings.degree))
-    for members in _members(len(rows), settings, stage, noise, size):
+    for members in _members(len(rows), settings, event, noise, size):
         sums = _member_sums(members, rows)
         blocks = [
-            on_grid(block.astype(np.int64), step / settings.degree, 0.0 if noise.silent else noise_std, noise)
+            on_grid(block.astype(np.int64), step / settings.degree, noise_std, noise)
             for block, step, noise_std in zip((sums[:, :d], sums[:, d:]), records.steps, stds, strict=True)
         ]
         yield MixtureBlock(blocks[0], blocks[1])
@@ -281,20 +287,19 @@ def _member_sums(members: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
 
 
 def _members(
-    n: int, settings: MixtureSettings, stage: Stage, noise: NoiseSource, size: int
+    n: int, settings: MixtureSettings, event: GaussianEvent, noise: NoiseSource, size: int
 ) -> Iterator[sparse.csr_array]:
     """Yield who is in which mixture, a block of mixtures at a time, shape (block, n)."""
     total = settings.n_mixtures
     if isinstance(settings.mixing, FixedDegreeMixing):
-        facts = {"degree": settings.degree, "n_mixtures": total, "n_public": settings.n_public}
-        whole = noise.subsets(total, settings.mixing.repeats(**facts), n).T.tocsr()  # not in constant memory
+        whole = noise.subsets(total, settings.repeats, n).T.tocsr()  # not in constant memory
         for start in range(0, total, size):
             yield whole[start : start + size]
         return
     for start in range(0, total, size):
         block = min(size, total - start)
-        if stage.sampling_probability is not None:
-            yield noise.poisson_samples(n, stage.sampling_probability, block)
+        if event.sampling_probability is not None:
+            yield noise.poisson_samples(n, event.sampling_probability, block)
         else:
             yield noise.subsets(n, settings.degree, block)
 

@@ -34,7 +34,14 @@ def joint_weights(share: float) -> tuple[float, float]:
 
 
 def noisy_norms_and_sum(
-    counts: np.ndarray, sums: np.ndarray, *, share: float, stage: str, ledger: Ledger, noise: NoiseSource
+    counts: np.ndarray,
+    sums: np.ndarray,
+    *,
+    share: float,
+    stage: str,
+    ledger: Ledger,
+    noise: NoiseSource,
+    sampling_probability: float | None = None,
 ) -> tuple[Noisy, Noisy]:
     """Release how many norms lie in each bin, and the sum of clipped vectors, of the same records.
 
@@ -53,6 +60,7 @@ def noisy_norms_and_sum(
         stage: name of the stage to charge.
         ledger: charged once, before noise is drawn.
         noise: the door of randomness.
+        sampling_probability: of the Poisson sample that both are of; None for all records.
 
     Returns:
         Noisy counts and noisy sums, the weights taken off.
@@ -65,18 +73,20 @@ def noisy_norms_and_sum(
     w0, w1 = joint_weights(share)
     if sums.ndim != 1:
         raise ConfigError(f"Expected the sums as one vector, got {sums.ndim} axes.")
-    exact = joint_exact(counts, sums, share)
+    exact = joint_exact(counts, sums, share, sampling_probability)
     noisy = noisy_sum(exact, stage=stage, ledger=ledger, noise=noise)
     first = noisy.value[: counts.size].reshape(counts.shape) / w0
     return Noisy(first, noisy.noise_std / w0), Noisy(noisy.value[counts.size :] / w1, noisy.noise_std / w1)
 
 
-def joint_exact(counts: np.ndarray, sums: np.ndarray, share: float) -> Exact:
-    """Return (w₀ counts, w₁ sums) as one exact statistic of norm bound 1."""
+def joint_exact(counts: np.ndarray, sums: np.ndarray, share: float, sampling_probability: float | None = None) -> Exact:
+    """Return (w₀ counts, w₁ sums) as one exact statistic, of the bounds that its weights say: norm √(w₀² + w₁²) = 1."""
     w0, w1 = joint_weights(share)
+    norm_bound = float(np.hypot(w0, w1))
     return Exact(
         np.concatenate([w0 * counts.ravel(), w1 * sums]),
         name="norms and clipped sum",
-        norm_bound=1.0,
-        replace_distance=float(np.sqrt(2 * w0**2 + 4 * w1**2)),
+        norm_bound=norm_bound,
+        replace_distance=float(np.sqrt(2 * w0**2 + 4 * w1**2)) / norm_bound,
+        sampling_probability=sampling_probability,
     )

@@ -1,10 +1,11 @@
 """Noisy sums: the ways out for an exact statistic.
 
 Each mechanism takes (exact, stage, ledger, noise): it charges the stage, draws noise, and returns noisy values only.
-The noise's standard deviation is the stage's noise multiplier times the norm bound that the statistic carries, so the
-event that was charged is the event that happens. A statistic is whole numbers, and so is what is added to it: normal
-noise, rounded. That is the Gaussian mechanism over the reals, and a rounding of its result; nothing is lost to floating
-point. Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md, docs/proofs/grid.md.
+The noise's standard deviation is the stage's noise multiplier times the norm bound that the statistic carries; the
+ledger is charged with the event that follows from that noise and these bounds, and the noise that was charged is drawn.
+A statistic is whole numbers, and so is what is added to it: normal noise, rounded. That is the Gaussian mechanism over
+the reals, and a rounding of its result; nothing is lost to floating point. Proofs: docs/proofs/gaussian_sum.md,
+docs/proofs/second_moment.md, docs/proofs/grid.md.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource, Step
 from sfumato.mechanisms.rounded import LARGEST_SCALE
+from sfumato.privacy.event import GaussianEvent
 from sfumato.privacy.ledger import Ledger
 from sfumato.records.engine import Exact, Sealed
 
@@ -41,18 +43,26 @@ class Noisy:
 
 
 def charge_stage(exact: Sealed[Any], stage: str, ledger: Ledger, noise: NoiseSource) -> float:
-    """Charge the stage and return the noise_std to use (0 with `NoNoise`).
+    """Charge the stage and return the noise_std that was charged (0 with `NoNoise`): see `charge_event`."""
+    event = charge_event(exact, stage, ledger)
+    return 0.0 if noise.silent else event.noise_std
+
+
+def charge_event(exact: Sealed[Any], stage: str, ledger: Ledger, *, extra_delta: float = 0.0) -> GaussianEvent:
+    """Charge the stage with the event of its noise on a statistic, and return it: noise is drawn by what it says.
 
     Raises:
         ConfigError: so much noise that its grid would not fit into 64 bits. Nothing was charged.
+        LedgerError: the event is not the stage's. Nothing was charged.
     """
-    multiplier = ledger.plan[stage].noise_multiplier
-    if exact.step is not None and multiplier * exact.norm_bound > LARGEST_SCALE / 2 * np.min(exact.step):
+    noise_std = ledger.plan[stage].noise_multiplier * exact.norm_bound
+    if exact.step is not None and noise_std > LARGEST_SCALE / 2 * np.min(exact.step):
         raise ConfigError(
             f"Expected less noise for stage {stage!r} than 2^19 times the bound. Ask for a larger epsilon."
         )
-    ledger.charge(stage, noise_multiplier=multiplier, replace_distance=exact.replace_distance)
-    return 0.0 if noise.silent else multiplier * exact.norm_bound
+    event = GaussianEvent.of(exact, noise_std, extra_delta=extra_delta)
+    ledger.charge(stage, event)
+    return event
 
 
 def noisy_sum(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -> Noisy:

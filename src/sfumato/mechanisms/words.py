@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, charge_stage, grid_step, on_grid
+from sfumato.mechanisms.queries import Noisy, charge_event, grid_step, on_grid
 from sfumato.privacy.ledger import Ledger
 from sfumato.records.engine import Sealed
 
@@ -93,19 +93,17 @@ def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: Nois
         differential-privacy library, "Delta for thresholding" (2020).
     """
     tally = exact.whole_in_mechanism()
-    planned = ledger.plan[stage]
-    if tally.words and planned.extra_delta <= 0:
+    extra_delta = ledger.plan[stage].extra_delta
+    if tally.words and extra_delta <= 0:
         raise ConfigError(f"Expected an additive part of delta for stage {stage!r}, got none.")
-    noise_std = charge_stage(exact, stage, ledger, noise)
+    event = charge_event(exact, stage, ledger, extra_delta=extra_delta)
+    noise_std = 0.0 if noise.silent else event.noise_std
     listed = Noisy(on_grid(tally.listed.astype(np.int64), 1.0, noise_std, noise), noise_std)
     threshold = 0.0
     shown: dict[str, dict[str, float]] = {}
     if tally.words:
         threshold = threshold_of(
-            planned.extra_delta,
-            noise_std=planned.noise_multiplier * exact.norm_bound,
-            columns=len(tally.words),
-            unit_rows=tally.unit_rows,
+            event.extra_delta, noise_std=event.noise_std, columns=len(tally.words), unit_rows=tally.unit_rows
         )
     for name, counts in tally.words.items():
         values = on_grid(np.array(list(counts.values()), dtype=np.int64), 1.0, noise_std, noise)

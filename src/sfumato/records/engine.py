@@ -125,9 +125,10 @@ class Sealed(Generic[Value]):
         norm_bound: largest ℓ2 norm of what one *unit* contributes to it.
         replace_distance: largest ℓ2 distance between two units' contributions ÷ norm_bound.
         step: what 1 is worth, if it is whole numbers; None if it is 64-bit floats, as sums of gradients are.
+        sampling_probability: of the Poisson sample that it is of; None if it is of all records.
     """
 
-    __slots__ = ("__value", "name", "norm_bound", "replace_distance", "step")
+    __slots__ = ("__value", "name", "norm_bound", "replace_distance", "sampling_probability", "step")
 
     def __init__(
         self,
@@ -137,9 +138,10 @@ class Sealed(Generic[Value]):
         norm_bound: float,
         replace_distance: float,
         step: float | np.ndarray | None = None,
+        sampling_probability: float | None = None,
     ) -> None:
         self.__value = value
-        self.step = step
+        self.step, self.sampling_probability = step, sampling_probability
         self.name = name
         self.norm_bound = require_positive(norm_bound=norm_bound)
         self.replace_distance = require_positive(replace_distance=replace_distance)

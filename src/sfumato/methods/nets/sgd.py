@@ -21,6 +21,7 @@ from sfumato.fitting.journal import Progress
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import noisy_sum
+from sfumato.mechanisms.sampling import sampling_probability
 from sfumato.methods.nets.batches import VectorEncoder, poisson_batches
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms
 from sfumato.methods.nets.clipped import clip_factors
@@ -86,9 +87,9 @@ def descend(
         ConfigError: units of several records, or a network whose gradients cannot be clipped one by one.
     Reference: Abadi et al. 2016, arXiv:1607.00133.
     """
-    planned = ledger.plan[stage]
-    n_steps = require_integer(at_least=1, n_steps=planned.count)
-    divisor = max(float(planned.sampling_probability or 1.0) * n_public, 1e-12)
+    n_steps = require_integer(at_least=1, n_steps=ledger.plan[stage].count)
+    probability = sampling_probability(stage, ledger)
+    divisor = max(probability * n_public, 1e-12)
     gradients: Gradients = TaskGradients(task) if isinstance(task, Task) else task
     gradients.network.to(settings.device)
     state = _State(gradients, settings)
@@ -103,11 +104,15 @@ def descend(
     for step, batch in enumerate(batches, start=first):
         total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)
         if state.clip.following is None:
-            exact = Exact(total, name=stage, norm_bound=state.clip.fixed, replace_distance=2.0)
+            exact = Exact(
+                total, name=stage, norm_bound=state.clip.fixed, replace_distance=2.0, sampling_probability=probability
+            )
             gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=noise).value
         else:
-            share = state.clip.following.share
-            norms, noisy = noisy_norms_and_sum(counts, total, share=share, stage=stage, ledger=ledger, noise=noise)
+            norms, noisy = noisy_norms_and_sum(
+                counts, total, share=state.clip.following.share, stage=stage, ledger=ledger, noise=noise,
+                sampling_probability=probability,
+            )  # fmt: skip
             gradient = state.clip.scaled(noisy.value, gradients.parameters())
             state.clip.norms.update(norms.value, norms.noise_std)
         state.step(gradient, divisor)
