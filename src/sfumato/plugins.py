@@ -6,7 +6,8 @@ A package joins by entry points of the groups `sfumato.methods`, `sfumato.sample
 """
 
 from sfumato.errors import ConfigError, DataError, ReleaseError, SchemaError
-from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
 from sfumato.io.formats import Format
 from sfumato.maths.gaussian import project_to_simplex

@@ -19,8 +19,9 @@ from fixtures import tables
 from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import ConditionalGaussian, tune
-from sfumato.fitting import arguments, tuning
-from sfumato.fitting.synthesizer import Fitted, Synthesizer
+from sfumato.fitting import tuning
+from sfumato.fitting.driver import Fitted
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.budget import PrivacyBudget
@@ -87,7 +88,10 @@ def planned(candidates, law, score_noise, fit_noise) -> tuning.Search:
 
 
 def searched(search, data, noise):
-    return search.run(data, SearchLedger(search.plans, search.budget), noise)
+    ledger = SearchLedger(search.plans, search.budget)
+    best = search.run(data, ledger, noise)
+    ledger.close()
+    return best
 
 
 def delta_of(plan: Plan):
@@ -143,9 +147,7 @@ def test_neighbours_release_the_same(monkeypatch):
     monkeypatch.setattr(tuning.Search, "_sampled", lambda self, fitted, layout: np.ones(layout.starts[-1]))
 
     def fit(data):
-        with monkeypatch.context() as patch:
-            patch.setattr(tuning, "SeededNoise", arguments.SeededNoise)  # the coins of `coupled`
-            release = tune(data, candidates, schema=tables.schema(), target="income", n_public=60, seed=1)
+        release = tune(data, candidates, schema=tables.schema(), target="income", n_public=60, seed=1)
         found = {f"parameter {name}": array for name, array in release.parameters.items()}
         found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
         return found | {"certificate": release.certificate.content, "sampler": release.sampler}

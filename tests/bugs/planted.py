@@ -29,6 +29,7 @@ GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
 RECIPES = "tests/attacks/test_recipes.py"
 TUNING = "fitting/tuning.py"
+DRIVER = "fitting/driver.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
 SCORED = "distance = squared_distance(counts, self._sampled(fitted, layout), layout)\n"
@@ -495,16 +496,16 @@ BUGS = [
     ),
     PlantedBug(
         "the ledger charges after the fit",
-        "fitting/synthesizer.py",
-        "        charged = self._charge(ledger, plan, schema, journal, private=noise.private)\n",
-        "        charged = None\n",
+        DRIVER,
+        "charged = charge_data(path, self.plan, method=self.method, unit=unit, resumes=resumes, private=private)\n",
+        "charged = None\n",
         "tests/fitting/test_data_ledger.py -k before",
     ),
     PlantedBug(
         "a finished fit is made again from an old checkpoint",
-        "fitting/synthesizer.py",
-        "            noise = NoMoreNoise(noise)\n",
-        "            pass\n",
+        DRIVER,
+        " if charged is None or not charged.complete else NoMoreNoise(self.noise)",
+        "",
         "tests/fitting/test_journal.py -k finished",
     ),
     PlantedBug(
@@ -672,8 +673,8 @@ BUGS = [
     PlantedBug(
         "search: the data's ledger is charged one fit",
         TUNING,
-        "charge(ledger, search.plans[0], method",
-        "charge(ledger, Plan(replace(s, repetitions=None) for s in search.plans[0].stages), method",
+        "plan=search.plans[0],",
+        "plan=Plan(replace(s, repetitions=None) for s in search.plans[0].stages),",
         "tests/fitting/test_tuning.py -k before_the_first",
     ),
     PlantedBug(
@@ -728,6 +729,7 @@ HELPERS = {
     "    counts = counting.split(exact.open_in_mechanism())[0][0].sum(axis=1)\n"
     "    return {'class_shares': np.maximum(counts, 1) / np.maximum(counts, 1).sum()}\n",
     "Poisson samples charged, records shuffled and dealt out": "\n\nimport itertools\n_DEALT = itertools.count()\n",
+    "search: every fit draws the same noise": "\n\nfrom sfumato.mechanisms.noise import SeededNoise\n",
     "search: a score without noise": "\n\nfrom sfumato.mechanisms.noise import NoNoise\n",
     "search: the best by an un-noised score": "\n\nfrom sfumato.records.engine import reduce\n",
     "search: a score bought by each fit, charged once": "\n\nfrom sfumato.privacy.ledger import Ledger\n",

@@ -22,7 +22,6 @@ import numpy as np
 from scipy import sparse
 
 import sfumato
-import sfumato.estimators.base
 import sfumato.fitting.arguments
 from fixtures.methods import every_module
 from sfumato.mechanisms import mixing, queries
@@ -176,8 +175,7 @@ def coupled(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, mor
                 for module in list(sys.modules.values()):  # plugins too
                     if vars(module).get(name) is original:
                         patch.setattr(module, name, watching)
-            for door in (sfumato.fitting.arguments, sfumato.estimators.base):
-                patch.setattr(door, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))
+            patch.setattr(sfumato.fitting.arguments, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))
             results.append(fit(data))
     assert len(tape.played) == len(tape.releases), "one of two neighbours releases less often"
     return results[0], results[1], tape

@@ -17,7 +17,8 @@ from sfumato.audit.tape import Draw, Enough, Tape, log_ratios
 from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
-from sfumato.fitting.synthesizer import Fit, Synthesizer
+from sfumato.fitting.driver import Fit
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan

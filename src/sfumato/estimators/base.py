@@ -21,13 +21,14 @@ from sfumato.columns.kinds import Continuous
 from sfumato.errors import DataError, require_integer
 from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
 from sfumato.fitting.account import Account
-from sfumato.fitting.data_ledger import charge_data, settled
+from sfumato.fitting.arguments import noise_door, nominal_budget
+from sfumato.fitting.driver import Accounted, Driver, described
+from sfumato.fitting.journal import Journal
 from sfumato.maths.streams import fresh_seed, public_stream
-from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Description, Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
@@ -41,11 +42,10 @@ _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "Input X contains",
 )
 _UNIT = Protected(name="row", max_rows=1)
-_NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
 @dataclass(frozen=True)
-class Session:
+class Session(Accounted):
     """What a fit gets: the records, the account, the doors of randomness, and public facts.
 
     Attributes:
@@ -66,16 +66,6 @@ class Session:
     def dimension(self) -> int:
         """Return q."""
         return self.records.dimension
-
-    @property
-    def ledger(self) -> Ledger:
-        """For mechanisms that charge by themselves."""
-        return self.account.ledger
-
-    @property
-    def noise(self) -> NoiseSource:
-        """The door of randomness, for mechanisms that draw by themselves."""
-        return self.account.noise
 
 
 class PrivateEstimator(BaseEstimator, ABC):
@@ -156,20 +146,27 @@ class PrivateEstimator(BaseEstimator, ABC):
             self.bounds if bounds is None else bounds, self.clip_norm, records.dimension, isotropic=self._isotropic
         )
         stages = self._stages(records.dimension)
-        plan = _calibrated(Plan(stages), budget or PrivacyBudget(_NOMINAL_EPSILON, default_delta(n_public)))
-        noise = self._noise(budget)
-        account = Account(Ledger(plan, budget), noise)
+        plan = _calibrated(Plan(stages), budget or nominal_budget(n_public))
+        driver = Driver(
+            plan=plan,
+            ledger=Ledger(plan, budget),
+            noise=noise_door(budget, self.seed),
+            method=self.method,
+            methods=(type(self),),
+            unit=_UNIT,
+            journal=Journal(None, {}),
+        )
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
-        with settled(charge_data(ledger, plan, method=self.method, unit=_UNIT.name, private=noise.private)):
+        with driver.charged(ledger) as noise:
             # only now does a fitted estimator change: one whose records cannot be read stays as it was
+            account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
-            account.ledger.close()
+            self.certificate_ = driver.certificate(_described(type(self), plan, budget, n_public))
         self.n_features_in_ = records.dimension
         if records.names is not None:
             self.feature_names_in_ = np.array(records.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.certificate_ = issue(_described(self.method, plan, budget, n_public), private=noise.private)
         return self
 
     @property
@@ -213,13 +210,6 @@ class PrivateEstimator(BaseEstimator, ABC):
         budget.warn_if_delta_is_large(n_public)
         return budget
 
-    def _noise(self, budget: PrivacyBudget | None) -> NoiseSource:
-        if self.seed is not None:
-            require_integer(at_least=0, seed=self.seed)
-        if budget is None:
-            return NoNoise()
-        return SecureNoise() if self.seed is None else SeededNoise(self.seed)
-
     def _points(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the caller's own rows, checked as scikit-learn checks them, as vectors of the ball."""
         check_is_fitted(self)
@@ -252,12 +242,5 @@ def _calibrated(plan: Plan, budget: PrivacyBudget) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def _described(method: str, plan: Plan, budget: PrivacyBudget | None, n_public: int) -> Description:
-    return describe(
-        plan=plan,
-        budget=budget,
-        method=method,
-        unit=_UNIT,
-        n_public=n_public,
-        n_public_source="declared",
-    )
+def _described(method: type[PrivateEstimator], plan: Plan, budget: PrivacyBudget | None, n_public: int) -> Description:
+    return described(plan, budget, methods=(), method=method.method, unit=_UNIT, n_public=n_public)

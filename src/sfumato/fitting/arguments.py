@@ -58,8 +58,17 @@ def nominal_budget(rows: int | None) -> PrivacyBudget:
     return PrivacyBudget(_NOMINAL_EPSILON, default_delta(rows or 100_000))
 
 
+def check_progress(progress: object) -> None:
+    """Refuse what cannot be told the name of a stage."""
+    if progress is not None and not callable(progress):
+        # its type only: what was passed by mistake may be records
+        raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")
+
+
 def noise_door(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
     """Return the door of randomness: secret, of a seed, or without noise."""
+    if seed is not None:
+        require_integer(at_least=0, seed=seed)
     if budget is None:
         return NoNoise(seed)
     return SecureNoise() if seed is None else SeededNoise(seed)

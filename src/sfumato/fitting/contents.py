@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sfumato.io.arrow import write_type
+from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.records.private import PrivateData
 from sfumato.release import Measurement, SourceForm
+from sfumato.schema.schema import Schema
 
 
-def source_form(records: PrivateData) -> SourceForm:
-    """Return the form of the records, which samples come back in: metadata, before anything is charged."""
-    source, released = records.source, records.schema.released
+def open_records(data: object, schema: Schema) -> tuple[PrivateData, SourceForm]:
+    """Open the records of a source, and return their form, which samples come back in. Reads metadata alone."""
+    source, released = open_source(data), schema.released
+    records = PrivateData(source, schema)
     for kind in records.storage.values():
         write_type(kind)  # refuses a type that could not be saved, before anything is charged
-    return SourceForm(
+    form = SourceForm(
         container=source.container,
         storage=records.storage,
         dtypes={name: source.dtypes[name] for name in released if name in source.dtypes},
         keys={name: source.keys[name] for name in released if name in source.keys},
     )
+    return records, form
 
 
 def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:

@@ -4,81 +4,47 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, final
-
-import numpy as np
 
 from sfumato.columns.kinds import Image
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import RowCount, check_target, noise_door, nominal_budget, open_schema, row_count
-from sfumato.fitting.contents import measurements_of, source_form
-from sfumato.fitting.data_ledger import Charge, charge_data, settled
+from sfumato.fitting.arguments import (
+    RowCount,
+    check_progress,
+    check_target,
+    noise_door,
+    nominal_budget,
+    open_schema,
+    row_count,
+)
+from sfumato.fitting.contents import open_records
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
-from sfumato.fitting.journal import Journal, NoMoreNoise, written_out
-from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
+from sfumato.fitting.driver import Driver, Fit, Fitted, described
+from sfumato.fitting.journal import Journal, written_out
+from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
-from sfumato.io.sources import Source, open_source
-from sfumato.mechanisms.noise import NoiseSource
+from sfumato.io.sources import Source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import describe, installed_versions, issue
+from sfumato.privacy.certificate import installed_versions
 from sfumato.privacy.certificate_form import Description, PlannedStage, Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.reading import plain
-from sfumato.records.engine import Records, Statistic
+from sfumato.records.engine import Records
 from sfumato.records.open_data import OpenData
-from sfumato.records.private import CodedRecords, PrivateData
+from sfumato.records.private import PrivateData
 from sfumato.release import Release
-from sfumato.release.samplers import with_package
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """What a recipe hands back: its sampler, the sampler's arrays, and the statistics they came from."""
-
-    sampler: Mapping[str, Any]
-    parameters: Mapping[str, np.ndarray]
-    measurements: tuple[tuple[str, Noisy], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """What a recipe gets: the records, the account, and public facts."""
-
-    data: CodedRecords
-    account: Account
-    n_public: int
-    target: str | None
-
-    def measure(self, stage: str, statistic: Statistic, records: Records | None = None) -> Noisy:
-        """Release a statistic of the records, by default as they come: see `Account.measure`."""
-        return self.account.measure(stage, statistic, self.data if records is None else records)
-
-    @property
-    def plan(self) -> Plan:
-        """The calibrated plan."""
-        return self.account.plan
-
-    @property
-    def ledger(self) -> Ledger:
-        """For mechanisms that charge by themselves."""
-        return self.account.ledger
-
-    @property
-    def noise(self) -> NoiseSource:
-        """The door of randomness, for mechanisms that draw by themselves."""
-        return self.account.noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,8 +258,8 @@ class Synthesizer(ABC):
         checkpoint: str | os.PathLike[str] | None,
         ledger: str | os.PathLike[str] | None,
     ) -> Release:
-        """Check, plan, open the ledger, let `run` charge it, and issue the certificate."""
-        _check_progress(progress)
+        """Check and plan, then charge, let `run` draw, and certify."""
+        check_progress(progress)
         opened = open_schema(schema)
         rows = row_count(schema := opened.nominal, n_public)
         if rows is None:
@@ -301,50 +267,28 @@ class Synthesizer(ABC):
             opened = replace(opened, nominal=schema)
         budget = self._budget(rows)
         noise = noise_door(budget, seed)
-        source = open_source(data)
-        records = PrivateData(source, schema)
-        form = source_form(records)
+        records, form = open_records(data, schema)
         allowed = budget or nominal_budget(rows)
         plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
-        journal = self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed)
-        opened_ledger = Ledger(plan, budget, progress)
-        charged = self._charge(ledger, plan, schema, journal, private=noise.private)
-        if charged is not None and charged.complete:
-            noise = NoMoreNoise(noise)
-        account = Account(opened_ledger, noise, journal)
-        with settled(charged):
-            measured: list[tuple[str, Noisy]] = []
+        driver = Driver(
+            plan=plan,
+            journal=self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed),
+            ledger=Ledger(plan, budget, progress),
+            noise=noise,
+            method=self.method,
+            methods=(type(self),),
+            unit=Protected(**schema.protects),
+        )
+        with driver.charged(ledger) as noise:
+            account = Account(driver.ledger, noise, driver.journal)
+            source, measured = records.source, []
             n = rows or _bought_rows(OpenData(source, opened) if opened.open else records, account, measured)
             if opened.open:
                 schema = discover(source, opened, n=n, account=account, measured=measured)
                 records = PrivateData(source, schema)
-            fit = Fit(records, account, n, target)
-            fitted = silenced(lambda: run(fit), [type(self)], private=noise.private)
-            account.ledger.close()
-            described = self._describe(plan, budget, schema, n, rows is not None, opened.open, type(source))
-            return Release(
-                schema=schema,
-                certificate=issue(described, private=noise.private),
-                sampler=with_package(fitted.sampler),
-                parameters=fitted.parameters,
-                measurements=measurements_of((*measured, *fitted.measurements)),
-                form=form,
-            )
-
-    def _charge(
-        self, path: str | os.PathLike[str] | None, plan: Plan, schema: Schema, journal: Journal, *, private: bool
-    ) -> Charge | None:
-        """Charge the account of the data set, if there is one."""
-        if path is None and journal.charge is not None:
-            raise ConfigError(
-                "Expected the ledger under which the checkpoint began, got none: it has to know when the fit ends, or "
-                "an older copy of the checkpoint could be gone on with unpaid. Name it, or another checkpoint."
-            )
-        unit = schema.protects["name"]
-        charged = charge_data(path, plan, method=self.method, unit=unit, resumes=journal.charge, private=private)
-        if charged is not None:
-            journal.charge = charged.id
-        return charged
+            fitted = driver.silenced(lambda: run(Fit(records, account, n, target)))
+            told = self._described(plan, budget, schema, n, rows is not None, opened.open, type(source))
+            return fitted.release(driver.certificate(told), schema, form, measured)
 
     def _journal(
         self,
@@ -398,7 +342,7 @@ class Synthesizer(ABC):
         schema = opened.nominal
         rows = row_count(schema, n_public)
         plan = self.plan(opened, target=target, n_public=n_public)
-        found = self._describe(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
+        found = self._described(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
         # how large errors are depends on sizes that discovery finds
         forecast = {} if rows is None or opened.open else self.forecast(plan, schema, target=target, n_public=rows)
         planned = [
@@ -407,7 +351,7 @@ class Synthesizer(ABC):
         ]
         return replace(found, stages=tuple(planned))
 
-    def _describe(
+    def _described(
         self,
         plan: Plan,
         budget: PrivacyBudget | None,
@@ -417,24 +361,10 @@ class Synthesizer(ABC):
         discovered: Iterable[str],
         source: type = Source,
     ) -> Description:
-        return describe(
-            plan=plan,
-            budget=budget,
-            method=self.method,
-            unit=Protected(**schema.protects),
-            n_public=n,
-            n_public_source="declared" if declared else "bought",
-            sampling=self.sampling(plan),
-            discovered=list(discovered),
-            versions=versions_of([type(self), source]),
-            assumed=assumptions_of([type(self)], source),
-        )
-
-
-def _check_progress(progress: object) -> None:
-    if progress is not None and not callable(progress):
-        # its type only: what was passed by mistake may be records
-        raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")
+        return described(
+            plan, budget, methods=(type(self),), source=source, declared=declared, method=self.method,
+            unit=Protected(**schema.protects), n_public=n, sampling=self.sampling(plan), discovered=list(discovered),
+        )  # fmt: skip
 
 
 def _bought_rows(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:

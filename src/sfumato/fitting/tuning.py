@@ -19,22 +19,20 @@ from sfumato.columns.kinds import Image
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
 from sfumato.fitting.account import Account
-from sfumato.fitting.contents import measurements_of, source_form
-from sfumato.fitting.data_ledger import charge, settled
-from sfumato.fitting.journal import written_out
+from sfumato.fitting.arguments import noise_door
+from sfumato.fitting.contents import open_records
+from sfumato.fitting.driver import Driver, Fit, Fitted, described
+from sfumato.fitting.journal import Journal, written_out
 from sfumato.fitting.pair_counts import PairCounts, PairLayout, squared_distance
-from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
-from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
-from sfumato.io.sources import open_source
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
+from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import describe, issue
 from sfumato.privacy.certificate_form import Description, Protected, Searched
 from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
@@ -101,25 +99,21 @@ def tune(
     search = Search.of(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape), score_share=score_share
     )
-    noise = SecureNoise() if seed is None else SeededNoise(seed)
-    if ledger is not None and not noise.private:
-        raise ConfigError("Expected noise that nobody can predict with a ledger, got a seed. Leave one of them out.")
-    source = open_source(data)
-    records = PrivateData(source, schema)
-    form = source_form(records)
-    account = SearchLedger(search.plans, search.budget)
-    unit = schema.protects["name"]
-    charged = None if ledger is None else charge(ledger, search.plans[0], method=METHOD, unit=unit)
-    with settled(charged):
-        best = silenced(lambda: search.run(records, account, noise), map(type, candidates), private=noise.private)
-        return Release(
-            schema=schema,
-            certificate=issue(search.description(best, type(source)), private=noise.private),
-            sampler=with_package(best.fitted.sampler),
-            parameters=best.fitted.parameters,
-            measurements=measurements_of([(PairCounts.name, best.counts), *best.fitted.measurements]),
-            form=form,
-        )
+    noise = noise_door(search.budget, seed)
+    records, form = open_records(data, schema)
+    driver = Driver(
+        plan=search.plans[0],
+        ledger=SearchLedger(search.plans, search.budget),
+        noise=noise,
+        method=METHOD,
+        methods=tuple(map(type, search.candidates)),
+        unit=Protected(**schema.protects),
+        journal=Journal(None, {}),
+    )
+    with driver.charged(ledger) as noise:
+        best = driver.silenced(lambda: search.run(records, driver.ledger, noise))
+        certificate = driver.certificate(search.description(best, type(records.source)))
+        return best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +188,6 @@ class Search:
             distance = squared_distance(counts, self._sampled(fitted, layout), layout)
             if best is None or distance < best.distance:
                 best = Best(j, distance, fitted, counts)
-        account.close()
         if best is None:
             raise ConfigError("Expected at least one repetition, got none. This is a bug: please report it.")
         return best
@@ -212,21 +205,20 @@ class Search:
     def description(self, best: Best, source: type) -> Description:
         """Return all of the certificate but `private`, for records read by a class of sources."""
         chosen = self.candidates[best.candidate]
-        return describe(
-            plan=self.plans[best.candidate],
-            budget=self.budget,
+        return described(
+            self.plans[best.candidate],
+            self.budget,
+            methods=tuple(map(type, self.candidates)),
+            source=source,
             method=chosen.method,
             unit=Protected(**self.schema.protects),
             n_public=self.rows,
-            n_public_source="declared",
             sampling=chosen.sampling(self.plans[best.candidate]),
             search=Searched(
                 candidates=tuple(map(_settings, self.candidates)),
                 chosen=best.candidate,
                 squared_distance=best.distance,
             ),
-            versions=versions_of([*map(type, self.candidates), source]),
-            assumed=assumptions_of(map(type, self.candidates), source),
         )
 
 

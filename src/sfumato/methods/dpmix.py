@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, OutputError, require_integer, require_positive
-from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.sinks import write_table
 from sfumato.mechanisms.mixing import (

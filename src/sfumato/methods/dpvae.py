@@ -14,7 +14,8 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.errors import require_integer, require_positive
-from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.decoding import (
     is_table,

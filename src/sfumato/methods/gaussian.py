@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
-from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.methods.images.recipe import (
     POSES,
     Fidelity,

@@ -19,7 +19,8 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.errors import ConfigError
-from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.statistics import Counts
 from sfumato.models.sets import IndependentItems as IndependentItemsSampler
 from sfumato.models.sets import SetEncoder

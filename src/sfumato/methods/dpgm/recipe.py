@@ -22,7 +22,8 @@ import numpy as np
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.fitting.account import arrays_of, noisy_of
-from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.fourier import FourierFeatures
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy

@@ -20,7 +20,7 @@ from typing import Literal, final, get_args
 import numpy as np
 
 from sfumato.errors import ConfigError, require_open_unit
-from sfumato.fitting.synthesizer import Fit, Fitted
+from sfumato.fitting.driver import Fit, Fitted
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy

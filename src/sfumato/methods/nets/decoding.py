@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.errors import ConfigError
-from sfumato.fitting.synthesizer import Fit
+from sfumato.fitting.driver import Fit
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals

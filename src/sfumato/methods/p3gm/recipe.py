@@ -23,7 +23,8 @@ import numpy as np
 from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.fitting.account import arrays_of, noisy_of
-from sfumato.fitting.synthesizer import Fit, Fitted, Synthesizer
+from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import em_stage

@@ -20,7 +20,7 @@ from scipy import special
 from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
-from sfumato.fitting.synthesizer import Fit, Fitted
+from sfumato.fitting.driver import Fit, Fitted
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout

@@ -1,0 +1,175 @@
+"""The one driver of `fit`, of estimators and of `tune`: charge the account of the data, run, close, certify.
+
+All checks of arguments, the plan and its calibration come before a `Driver` is made; no record is read before it has
+charged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, final
+
+import numpy as np
+
+from sfumato.errors import ConfigError
+from sfumato.fitting.account import Account
+from sfumato.fitting.contents import measurements_of
+from sfumato.fitting.data_ledger import charge_data, settled
+from sfumato.fitting.journal import Journal, NoMoreNoise
+from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
+from sfumato.io.sources import Source
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.certificate_form import Description, Protected
+from sfumato.privacy.ledger import Ledger, SearchLedger
+from sfumato.privacy.plan import Plan
+from sfumato.records.engine import Records, Statistic
+from sfumato.records.private import CodedRecords
+from sfumato.release import Release, SourceForm
+from sfumato.release.samplers import with_package
+from sfumato.schema.schema import Schema
+
+Held = TypeVar("Held", Ledger, SearchLedger)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a recipe hands back: its sampler, the sampler's arrays, and the statistics they came from."""
+
+    sampler: Mapping[str, Any]
+    parameters: Mapping[str, np.ndarray]
+    measurements: tuple[tuple[str, Noisy], ...]
+
+    def release(
+        self, certificate: Certificate, schema: Schema, form: SourceForm, measured: Iterable[tuple[str, Noisy]]
+    ) -> Release:
+        """Return the release of this; `measured` came before it."""
+        return Release(
+            schema=schema,
+            certificate=certificate,
+            sampler=with_package(self.sampler),
+            parameters=self.parameters,
+            measurements=measurements_of((*measured, *self.measurements)),
+            form=form,
+        )
+
+
+class Accounted:
+    """What runs under an account."""
+
+    account: Account
+
+    @property
+    def plan(self) -> Plan:
+        """The calibrated plan."""
+        return self.account.plan
+
+    @property
+    def ledger(self) -> Ledger:
+        """For mechanisms that charge by themselves."""
+        return self.account.ledger
+
+    @property
+    def noise(self) -> NoiseSource:
+        """The door of randomness, for mechanisms that draw by themselves."""
+        return self.account.noise
+
+
+@dataclass(frozen=True)
+class Fit(Accounted):
+    """What a recipe gets: the records, the account, and public facts."""
+
+    data: CodedRecords
+    account: Account
+    n_public: int
+    target: str | None
+
+    def measure(self, stage: str, statistic: Statistic, records: Records | None = None) -> Noisy:
+        """Release a statistic of the records, by default as they come: see `Account.measure`."""
+        return self.account.measure(stage, statistic, self.data if records is None else records)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver(Generic[Held]):
+    """A fit, or a search, that is planned and checked.
+
+    Attributes:
+        plan: what the account of the data is charged, all of it.
+        ledger: holds the fit to its plan.
+        noise: the door of randomness.
+        method: its name.
+        methods: the classes whose code runs.
+        unit: whom it protects, as a certificate says it.
+        journal: what is kept of the fit; it says under which charge the fit began.
+    """
+
+    plan: Plan
+    ledger: Held
+    noise: NoiseSource
+    method: str
+    methods: tuple[type, ...]
+    unit: Protected
+    journal: Journal
+
+    @contextmanager
+    def charged(self, path: str | os.PathLike[str] | None) -> Iterator[NoiseSource]:
+        """Charge the account of the data, if there is one; in the block, records may be read, with this door.
+
+        How the block ends is noted in the account.
+
+        Raises:
+            BudgetExceededError: the account cannot pay. Nothing was charged.
+            ConfigError: as `charge_data`; or a checkpoint that began under an account goes on without it.
+        """
+        resumes = self.journal.charge
+        if path is None and resumes is not None:
+            raise ConfigError(
+                "Expected the ledger under which the checkpoint began, got none: it has to know when the fit ends, or "
+                "an older copy of the checkpoint could be gone on with unpaid. Name it, or another checkpoint."
+            )
+        unit, private = self.unit.name, self.noise.private
+        charged = charge_data(path, self.plan, method=self.method, unit=unit, resumes=resumes, private=private)
+        if charged is not None:
+            self.journal.charge = charged.id
+        with settled(charged):
+            yield self.noise if charged is None or not charged.complete else NoMoreNoise(self.noise)
+
+    def silenced(self, run: Callable[[], T]) -> T:
+        """Return `run()`, the methods' own code: see `strangers.silenced`."""
+        return silenced(run, self.methods, private=self.noise.private)
+
+    def certificate(self, description: Description) -> Certificate:
+        """Close the ledger, and issue the certificate of what was charged.
+
+        Raises:
+            LedgerError: not all of the plan was charged.
+        """
+        self.ledger.close()
+        return issue(description, private=self.noise.private)
+
+
+def described(
+    plan: Plan,
+    budget: PrivacyBudget | None,
+    *,
+    methods: tuple[type, ...],
+    source: type = Source,
+    declared: bool = True,
+    **known: Any,  # noqa: ANN401 - arguments of `describe`
+) -> Description:
+    """Return all of a certificate but `private`: `describe`, and what it says of other packages' code."""
+    return describe(
+        plan=plan,
+        budget=budget,
+        n_public_source="declared" if declared else "bought",
+        versions=versions_of([*methods, source]),
+        assumed=assumptions_of(methods, source),
+        **known,
+    )
