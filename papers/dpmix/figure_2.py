@@ -21,6 +21,7 @@ from jobs import Results
 
 from sfumato import AutoDegree, DPMix, Schema
 from sfumato.columns.kinds import Categorical, Image
+from sfumato.fitting.facts import Facts
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -69,7 +70,7 @@ def auto_degree(n: int, epsilon: float) -> int:
     kinds = {"x": Image(shape=(28, 28)), "y": Categorical(categories=tuple(map(str, range(CLASSES))))}
     assert FEATURES == 28 * 28
     made = DPMix(epsilon=epsilon, delta=delta_of(n, epsilon), mixture_degree=AutoDegree())
-    (stage,) = made.stages(Schema(columns=kinds, rows=n), target=None, n_public=n)
+    (stage,) = made.stages(Facts(Schema(columns=kinds, rows=n), None, n))
     assert stage.inclusion is not None
     return round(stage.inclusion * n)
 

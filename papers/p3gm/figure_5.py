@@ -18,6 +18,7 @@ import pictures
 from cells import DELTA, parser, read
 from jobs import Cell, Limits, Results, run_cells
 
+from sfumato.fitting.facts import Facts
 from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan
@@ -30,7 +31,7 @@ def synthesizer(axes: int, images: pictures.Pictures) -> P3GM:
     published = P3GM.as_released("mnist", n_public=len(images.y), delta=DELTA)
     noise = replace(published.noise, decoder=1.1, moment=10.0)
     method = replace(published, latent_dim=axes, epochs=3.0, noise=noise)
-    plan = Plan(method.stages(images.schema, target=None, n_public=len(images.y)))
+    plan = Plan(method.stages(Facts(images.schema, None, len(images.y))))
     return replace(method, epsilon=account(plan, DELTA).epsilon)
 
 

@@ -21,6 +21,7 @@ from jobs import Cell, Limits, Results, run_cells
 
 import sfumato
 from sfumato.evaluate.utility import classifier_scores
+from sfumato.fitting.facts import Facts
 from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.methods.p3gm.settings import Random
 from sfumato.privacy.accounting import account
@@ -48,7 +49,7 @@ def synthesizer(method: str, data: str, epochs: int, schema: sfumato.Schema, tar
     published = P3GM.as_released(data, n_public=rows, delta=DELTA)
     made = replace(published, noise=replace(published.noise, decoder=step, moment=10.0), **shared)
     made = replace(made, variance=method == "P3GM", start=published.start if data == "mnist" else Random())
-    plan = Plan(made.stages(schema, target=target, n_public=rows))
+    plan = Plan(made.stages(Facts(schema, target, rows)))
     return replace(made, epsilon=account(plan, DELTA).epsilon)
 
 

@@ -2,11 +2,12 @@
 
 A package joins by entry points of the groups `sfumato.methods`, `sfumato.samplers` and `sfumato.formats`.
 
->>> from sfumato.plugins import Fit, Fitted, Stage, Synthesizer, noisy_histogram, reduce
+>>> from sfumato.plugins import Facts, Fit, Fitted, Stage, Synthesizer, noisy_histogram, reduce
 """
 
 from sfumato.errors import ConfigError, DataError, ReleaseError, SchemaError
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
 from sfumato.io.formats import Format
@@ -31,6 +32,7 @@ __all__ = [
     "Counts",
     "DataError",
     "Exact",
+    "Facts",
     "Fit",
     "Fitted",
     "Format",

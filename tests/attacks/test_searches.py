@@ -21,6 +21,7 @@ from harness.privacy import FakeRecords, compare_samples
 from sfumato import ConditionalGaussian, tune
 from sfumato.fitting import tuning
 from sfumato.fitting.driver import Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import fresh_accountant
@@ -46,7 +47,7 @@ class OneCount(Synthesizer):
     share: float | None = None
     far: float = 1.5
 
-    def stages(self, schema, *, target, n_public):
+    def stages(self, facts):
         return [Stage(name="count", noise_multiplier=1.0, replace_distance=1.0)]
 
     def run(self, fit):
@@ -84,7 +85,7 @@ def planned(candidates, law, score_noise, fit_noise) -> tuning.Search:
     once = Stage(name=tuning.SCORE_STAGE, noise_multiplier=score_noise, replace_distance=float(np.sqrt(2)))
     fit = Stage(name="count", noise_multiplier=fit_noise, replace_distance=1.0, repetitions=law)
     plans = tuple(Plan([once, fit]) for _ in candidates)
-    return tuning.Search(tuple(candidates), plans, PrivacyBudget(100.0, 0.5), SCHEMA, None, ROWS)
+    return tuning.Search(tuple(candidates), plans, PrivacyBudget(100.0, 0.5), Facts(SCHEMA, None, ROWS))
 
 
 def searched(search, data, noise):

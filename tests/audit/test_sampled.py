@@ -10,6 +10,7 @@ from sfumato.audit.bounds import epsilon_above, plan_epsilon
 from sfumato.audit.shadow import Attacker, Shadow, corners
 from sfumato.audit.tape import Tape, log_ratios
 from sfumato.errors import ConfigError
+from sfumato.fitting.facts import Facts
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import account, account_curve, interval_for
 from sfumato.privacy.plan import Plan, Stage
@@ -65,8 +66,8 @@ class Everybody(Other):
 
 def attacker_of(method, target=None):
     """An attacker of a plan that is not calibrated: what the plan costs does not matter here."""
-    plan = Plan(method.stages(PAIR, target=target, n_public=100))
-    shadow = Shadow(method, plan, PAIR, target, 100).counted(corners(PAIR)[0])
+    plan = Plan(method.stages(Facts(PAIR, target, 100)))
+    shadow = Shadow(method, plan, Facts(PAIR, target, 100)).counted(corners(PAIR)[0])
     return shadow, Attacker.of(shadow, *corners(PAIR)[::-1])
 
 
@@ -161,7 +162,7 @@ def test_a_fit_of_which_a_later_step_left_without_noise_is_refused(seen):
         if step < seen:
             noise = tape.gaussian(2, 2.0)
             noise += np.ones(2)
-    shadow = Shadow(dpmix(4.0), plan, PAIR, "b", 100)
+    shadow = Shadow(dpmix(4.0), plan, Facts(PAIR, "b", 100))
     if seen == 3:
         shadow._check(tape)
     else:

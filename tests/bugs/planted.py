@@ -625,8 +625,8 @@ BUGS = [
     PlantedBug(
         "search: every fit draws the same noise",
         TUNING,
-        "fit = Fit(records, Account(ledger, noise), self.rows,",
-        "fit = Fit(records, Account(ledger, SeededNoise(7)), self.rows,",
+        "fit = Fit(records, Account(ledger, noise), self.facts)",
+        "fit = Fit(records, Account(ledger, SeededNoise(7)), self.facts)",
         f"{SEARCHES} -k law",
     ),
     PlantedBug(

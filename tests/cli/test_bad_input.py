@@ -28,9 +28,9 @@ def charged(monkeypatch) -> list[str]:
     names: list[str] = []
     charge = Ledger.charge
 
-    def recording(self, name, **options):
+    def recording(self, name, event):
         names.append(name)
-        return charge(self, name, **options)
+        return charge(self, name, event)
 
     monkeypatch.setattr(Ledger, "charge", recording)
     return names

@@ -7,6 +7,7 @@ import pytest
 from fixtures import tables
 from sfumato import BuyCount, ConditionalGaussian
 from sfumato.errors import ConfigError
+from sfumato.fitting.facts import Facts
 
 METHOD = ConditionalGaussian(epsilon=1.0)
 
@@ -14,7 +15,7 @@ METHOD = ConditionalGaussian(epsilon=1.0)
 def forecast(schema, epsilon, target, rows):
     method = ConditionalGaussian(epsilon=epsilon)
     plan = method.plan(schema, target=target, n_public=rows)
-    return method.one_way_error(plan, schema, target=target, n_public=rows)
+    return method.one_way_error(plan, Facts(schema, target, rows))
 
 
 def test_the_schema_may_be_a_path(tmp_path):

@@ -14,6 +14,7 @@ from fixtures import tables
 from sfumato import BuyCount, NonPrivate, Schema, load
 from sfumato.columns.kinds import Boolean, Categorical
 from sfumato.errors import ConfigError, OutputError, UnsupportedEventError
+from sfumato.fitting.facts import Facts
 from sfumato.mechanisms import mixing as mechanism
 from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMixing, product_error
 from sfumato.methods import dpmix as recipe
@@ -343,7 +344,7 @@ def test_auto_degree_is_a_public_formula_that_follows_the_budget():
 def chosen_degree(epsilon, schema, **settings):
     start = time.process_time()
     synthesizer = DPMix(epsilon=epsilon, delta=1 / 60_001, mixture_degree=AutoDegree(), **settings)
-    stage = synthesizer.stages(schema, target=None, n_public=schema.rows)[0]
+    stage = synthesizer.stages(Facts(schema, None, schema.rows))[0]
     assert time.process_time() - start < 0.5
     if stage.inclusion is None:
         return None

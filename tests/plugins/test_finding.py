@@ -31,7 +31,7 @@ class Other(Synthesizer):
 
     method = "other"
 
-    def stages(self, schema, *, target, n_public):
+    def stages(self, facts):
         return [Stage(name="nothing", noise_multiplier=1.0)]
 
     def run(self, fit):

@@ -17,6 +17,7 @@ from sfumato.audit.bounds import (
 )
 from sfumato.audit.shadow import Attacker, Shadow, corners
 from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise
 from sfumato.privacy.plan import Neighbours, Plan
@@ -122,8 +123,7 @@ def _shadow(synthesizer: Synthesizer, schema: Schema, target: str | None, n_publ
         )
     if schema.unit is not None:
         raise ConfigError("Expected a schema whose unit is the row to audit, got one with a unit column. Leave it out.")
-    rows = schema.rows if n_public is None else n_public
-    shadow = Shadow(synthesizer, plan, schema, target, int(rows or 0))
+    shadow = Shadow(synthesizer, plan, Facts(schema, target, schema.rows if n_public is None else n_public))
     return shadow.counted(corners(schema)[0])
 
 

@@ -18,6 +18,7 @@ from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
 from sfumato.fitting.driver import Fit
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.privacy.ledger import Ledger
@@ -51,17 +52,13 @@ class Shadow:
     Attributes:
         synthesizer: the method.
         plan: its calibrated plan.
-        schema: the columns.
-        target: as of a fit.
-        n_public: as of a fit.
+        facts: as of a fit.
         draws: how many draws of noise a fit takes; None if that is not known yet.
     """
 
     synthesizer: Synthesizer
     plan: Plan
-    schema: Schema
-    target: str | None
-    n_public: int
+    facts: Facts
     draws: int | None = None
 
     @property
@@ -83,11 +80,11 @@ class Shadow:
         return self._played(rows, Tape(None, released, most=len(released)))
 
     def _played(self, rows: Rows, tape: Tape) -> list[Draw]:
-        records = Planted(self.schema, rows)
+        records = Planted(self.facts.schema, rows)
         # the plan was calibrated to the budget once
         ledger = Ledger(self.plan, None, lambda stage: tape.charged(stage, ledger.charged[-1][1]))
         with suppress(Enough):
-            self.synthesizer.run(Fit(records, Account(ledger, tape), self.n_public, self.target))
+            self.synthesizer.run(Fit(records, Account(ledger, tape), self.facts))
         ledger.close()
         self._check(tape)
         return tape.draws
@@ -131,7 +128,7 @@ class Attacker:
     @classmethod
     def of(cls, shadow: Shadow, canary: Rows, other: Rows) -> Attacker:
         """The attacker of a canary among as many rows like `other` as are public, at most 1,000, or among none."""
-        n = 0 if shadow.rates else min(shadow.n_public, _MOST_ROWS)
+        n = 0 if shadow.rates else min(shadow.facts.rows, _MOST_ROWS)
         absent = {name: np.repeat(column, n, axis=0) for name, column in other.items()}
         present = {name: np.concatenate([absent[name], column]) for name, column in canary.items()}
         return cls(shadow, present, absent)

@@ -18,6 +18,7 @@ from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
 from sfumato.fitting.contents import measurements_of
 from sfumato.fitting.data_ledger import charge_data, settled
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, NoMoreNoise
 from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
 from sfumato.io.sources import Source
@@ -87,8 +88,17 @@ class Fit(Accounted):
 
     data: CodedRecords
     account: Account
-    n_public: int
-    target: str | None
+    facts: Facts
+
+    @property
+    def n_public(self) -> int:
+        """The public number of rows, declared or bought."""
+        return self.facts.rows
+
+    @property
+    def target(self) -> str | None:
+        """The column whose classes are modelled apart."""
+        return self.facts.target
 
     def measure(self, stage: str, statistic: Statistic, records: Records | None = None) -> Noisy:
         """Release a statistic of the records, by default as they come: see `Account.measure`."""

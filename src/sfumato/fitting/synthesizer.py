@@ -24,6 +24,7 @@ from sfumato.fitting.arguments import (
 from sfumato.fitting.contents import open_records
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, written_out
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
@@ -66,17 +67,17 @@ class Synthesizer(ABC):
     delta: float | None = field(default=None)
 
     @abstractmethod
-    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+    def stages(self, facts: Facts) -> list[Stage]:
         """Return the stages of this method with relative noise multipliers, from public facts alone."""
 
-    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
-        """Say in words, per stage, what its noise means at `n_public` rows. Uses public facts alone."""
+    def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
+        """Say in words, per stage, what its noise means at the public number of rows."""
         return {}
 
-    def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
+    def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """Return the forecast standard error of a 1-way share; of images, of a class share.
 
-        It grows in proportion to the plan's noise. Uses public facts alone.
+        It grows in proportion to the plan's noise.
 
         Raises:
             ConfigError: the method has no such forecast.
@@ -150,7 +151,7 @@ class Synthesizer(ABC):
         delta = default_delta(rows) if self.delta is None else self.delta
         plan = self.uncalibrated(open_schema(schema), target, rows, delta)
 
-        error = self.one_way_error(plan, schema, target=target, n_public=rows)
+        error = self.one_way_error(plan, Facts(schema, target, rows))
         return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
 
     @final
@@ -177,7 +178,7 @@ class Synthesizer(ABC):
                 f"Expected a declared number of rows for the method {self.method}, got one to be bought: the rate at "
                 "which rows are sampled has to be public. Declare a round number."
             )
-        stages = [*discovery_stages(opened, delta), *self.stages(schema, target=target, n_public=rows)]
+        stages = [*discovery_stages(opened, delta), *self.stages(Facts(schema, target, rows))]
         if rows is None:
             count = Stage(
                 name=COUNT_STAGE,
@@ -286,7 +287,7 @@ class Synthesizer(ABC):
             if opened.open:
                 schema = discover(source, opened, n=n, account=account, measured=measured)
                 records = PrivateData(source, schema)
-            fitted = driver.silenced(lambda: run(Fit(records, account, n, target)))
+            fitted = driver.silenced(lambda: run(Fit(records, account, Facts(schema, target, n))))
             told = self._described(plan, budget, schema, n, rows is not None, opened.open, type(source))
             return fitted.release(driver.certificate(told), schema, form, measured)
 
@@ -344,7 +345,7 @@ class Synthesizer(ABC):
         plan = self.plan(opened, target=target, n_public=n_public)
         found = self._described(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
         # how large errors are depends on sizes that discovery finds
-        forecast = {} if rows is None or opened.open else self.forecast(plan, schema, target=target, n_public=rows)
+        forecast = {} if rows is None or opened.open else self.forecast(plan, Facts(schema, target, rows))
         planned = [
             PlannedStage(**plain(s), measures=plan[s.name].measures, forecast=forecast.get(s.name, ""))
             for s in found.stages

@@ -22,6 +22,7 @@ from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door
 from sfumato.fitting.contents import open_records
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, written_out
 from sfumato.fitting.pair_counts import PairCounts, PairLayout, squared_distance
 from sfumato.fitting.synthesizer import Synthesizer
@@ -134,14 +135,13 @@ class Search:
         candidates: what is tried.
         plans: of every candidate, the calibrated plan of the whole search as if each repetition fitted it.
         budget: what the search costs.
+        facts: of every fit.
     """
 
     candidates: tuple[Synthesizer, ...]
     plans: tuple[Plan, ...]
     budget: PrivacyBudget
-    schema: Schema
-    target: str | None
-    rows: int
+    facts: Facts
 
     @classmethod
     def of(
@@ -168,11 +168,11 @@ class Search:
         budget.warn_if_delta_is_large(rows)
         opened = OpenSchema(schema)
         relative = [candidate.uncalibrated(opened, target, rows, budget.delta) for candidate in candidates]
-        return cls(candidates, _calibrated(relative, budget, law, score_share), budget, schema, target, rows)
+        return cls(candidates, _calibrated(relative, budget, law, score_share), budget, Facts(schema, target, rows))
 
     def run(self, records: PrivateData, account: SearchLedger, noise: NoiseSource) -> Best:
         """Charge all, then fit as often as drawn, and keep the best."""
-        layout = PairLayout.of(self.schema, self.target)
+        layout = PairLayout.of(self.facts.schema, self.facts.target)
         repetitions = drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)
         account.charge(repetitions)
         once = account.once()
@@ -182,7 +182,7 @@ class Search:
         for _ in range(repetitions):
             j = drawn_candidate(len(self.candidates), noise)
             ledger = account.repetition(j)
-            fit = Fit(records, Account(ledger, noise), self.rows, self.target)
+            fit = Fit(records, Account(ledger, noise), self.facts)
             fitted = self.candidates[j].run(fit)
             ledger.close()
             distance = squared_distance(counts, self._sampled(fitted, layout), layout)
@@ -194,7 +194,7 @@ class Search:
 
     def _sampled(self, fitted: Fitted, layout: PairLayout) -> np.ndarray:
         """Return counts of samples of one fit: of its own release, at no cost."""
-        sampler = build_sampler(self.schema, with_package(fitted.sampler), fitted.parameters)
+        sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
         if isinstance(sampler, MixtureSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
         counts = np.zeros(layout.starts[-1])
@@ -211,8 +211,8 @@ class Search:
             methods=tuple(map(type, self.candidates)),
             source=source,
             method=chosen.method,
-            unit=Protected(**self.schema.protects),
-            n_public=self.rows,
+            unit=Protected(**self.facts.schema.protects),
+            n_public=self.facts.rows,
             sampling=chosen.sampling(self.plans[best.candidate]),
             search=Searched(
                 candidates=tuple(map(_settings, self.candidates)),

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from sfumato.errors import ConfigError, OutputError, require_integer, require_positive
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.sinks import write_table
@@ -104,16 +105,16 @@ class DPMix(Synthesizer):
         if not isinstance(self.mixing, PoissonMixing | SubsetMixing | FixedDegreeMixing):
             raise ConfigError(f"Expected mixing to be PoissonMixing() or another mixing, got mixing={self.mixing!r}.")
 
-    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+    def stages(self, facts: Facts) -> list[Stage]:
         """One stage of T mixtures."""
-        assert n_public is not None  # see needs_declared_rows
-        if schema.unit is not None and schema.unit.max_rows > 1:
+        unit = facts.schema.unit
+        if unit is not None and unit.max_rows > 1:
             raise ConfigError(
-                f"Expected a unit of one row for dpmix, got unit {schema.unit.column!r} of up to "
-                f"{schema.unit.max_rows} rows. Declare max_rows: 1, or use another method."
+                f"Expected a unit of one row for dpmix, got unit {unit.column!r} of up to "
+                f"{unit.max_rows} rows. Declare max_rows: 1, or use another method."
             )
-        shape = _Shape.of(schema, target, self.clip_norm)
-        return [self._stage(self._degree(shape, n_public), n_public)]
+        degree = self._degree(_Shape.of(facts, self.clip_norm), facts.rows)
+        return [self._stage(degree, facts.rows)]
 
     def sampling(self, plan: Plan) -> str:
         """Say who joins a mixture."""
@@ -159,21 +160,20 @@ class DPMix(Synthesizer):
             label_share=share,
         )
 
-    def settings(self, stage: Stage, schema: Schema, *, target: str | None, n_public: int) -> MixtureSettings:
+    def settings(self, stage: Stage, facts: Facts) -> MixtureSettings:
         """Return the public settings of a planned stage's mixtures."""
-        shape = _Shape.of(schema, target, self.clip_norm)
-        degree = self._degree(shape, n_public)
+        shape = _Shape.of(facts, self.clip_norm)
+        degree = self._degree(shape, facts.rows)
         if stage.inclusion is not None:
-            degree = round(stage.inclusion * n_public)
-        plain = self._settings(degree, n_public, 0.0)
+            degree = round(stage.inclusion * facts.rows)
+        plain = self._settings(degree, facts.rows, 0.0)
         z = plain.multiplier(stage)
         share = label_share(multiplier=z, degree=degree, n_features=shape.n_features, n_labels=shape.n_labels)
         return replace(plain, label_share=share)
 
-    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
+    def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say ℓ, and the noise of a mixture's entries."""
-        shape = _Shape.of(schema, target, self.clip_norm)
-        settings = self.settings(plan[MIXTURES], schema, target=target, n_public=n_public)
+        shape, settings = _Shape.of(facts, self.clip_norm), self.settings(plan[MIXTURES], facts)
         x, y = settings.noise_stds(plan[MIXTURES], shape.feature_norm, shape.label_norm)
         labels = f", ±{y:.2g} on a label" if shape.n_labels else ""
         return {MIXTURES: f"{settings.degree} records in each on average, noise ±{x:.2g} on a feature{labels}"}
@@ -257,8 +257,7 @@ class DPMix(Synthesizer):
 
     def _mix(self, fit: Fit) -> tuple[_Shape, MixtureSettings, Iterator[MixtureBlock]]:
         """Read the records, and charge: the blocks come as they are asked for."""
-        shape = _Shape.of(fit.data.schema, fit.target, self.clip_norm)
-        settings = self.settings(fit.plan[MIXTURES], fit.data.schema, target=fit.target, n_public=fit.n_public)
+        shape, settings = _Shape.of(fit.facts, self.clip_norm), self.settings(fit.plan[MIXTURES], fit.facts)
         records = shape.read(fit)
         if isinstance(self.mixing, SubsetMixing) and not fit.data.counts_entries:
             records = records.settled(fit.n_public)
@@ -306,8 +305,9 @@ class _Shape:
     images: ImageLayout | None = None
 
     @classmethod
-    def of(cls, schema: Schema, target: str | None, clip_norm: float | None) -> _Shape:
+    def of(cls, facts: Facts, clip_norm: float | None) -> _Shape:
         """Read it off a schema; of images, the label column is the target."""
+        schema, target = facts.schema, facts.target
         if schema.images:
             layout = ImageLayout.of(schema)
             norm = math.sqrt(layout.dimension) / 3 if clip_norm is None else clip_norm

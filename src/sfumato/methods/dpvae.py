@@ -15,6 +15,7 @@ import numpy as np
 
 from sfumato.errors import require_integer, require_positive
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.decoding import (
@@ -31,7 +32,6 @@ from sfumato.methods.nets.decoding import (
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.plan import Stage, one_shot, sampled
-from sfumato.schema.schema import Schema
 
 AUTOENCODER = "autoencoder"
 MARGINALS_SHARE = 0.1
@@ -76,16 +76,15 @@ class DPVAE(Synthesizer):
         require_heads(self.heads)
         require_device(self.device)
 
-    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+    def stages(self, facts: Facts) -> list[Stage]:
         """Return the one stage."""
         require_networks(self.device)
-        require_single_records(1 if schema.unit is None else schema.unit.max_rows)
-        assert n_public is not None  # needs_declared_rows
-        probability, n_steps = schedule(n_public, self.batch_size, self.epochs)
-        budget = nominal_budget(self.epsilon, self.delta, n_public)
-        share = MARGINALS_SHARE if is_table(schema) else 0.0
+        require_single_records(facts.unit_rows)
+        probability, n_steps = schedule(facts.rows, self.batch_size, self.epochs)
+        budget = nominal_budget(self.epsilon, self.delta, facts.rows)
+        share = MARGINALS_SHARE if is_table(facts.schema) else 0.0
         return [
-            *marginal_stages(schema, one_shot(MARGINALS_SHARE, budget)),
+            *marginal_stages(facts.schema, one_shot(MARGINALS_SHARE, budget)),
             Stage(
                 name=AUTOENCODER,
                 noise_multiplier=sampled(1 - share, budget, probability=probability, count=n_steps),

@@ -13,6 +13,7 @@ from typing import ClassVar, final
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.methods.images.recipe import (
     POSES,
@@ -27,7 +28,6 @@ from sfumato.methods.images.recipe import (
 )
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.schema.schema import Schema
 
 
 @final
@@ -71,28 +71,23 @@ class ConditionalGaussian(Synthesizer):
         if self.pose not in POSES:
             raise ConfigError(f"Expected pose to be one of {', '.join(map(repr, POSES))}, got pose={self.pose!r}.")
 
-    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+    def stages(self, facts: Facts) -> list[Stage]:
         """For tables two releases, for images four; see the module's docstring."""
-        if schema.images:
-            return image_stages(schema, self.purpose)
-        return table_stages(schema, target, marginal_share=self.marginal_share, level_groups=self.level_groups)
+        if facts.schema.images:
+            return image_stages(facts.schema, self.purpose)
+        return table_stages(facts, marginal_share=self.marginal_share, level_groups=self.level_groups)
 
-    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
+    def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
-        if schema.images:
-            return image_forecast(plan, schema, n_public)
-        return table_forecast(plan, schema, target, n_public)
+        return (image_forecast if facts.schema.images else table_forecast)(plan, facts)
 
-    def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
+    def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of a label's share, of all classes together; of images, that of a class count."""
-        if schema.images:
-            return class_share_error(plan, schema, n_public)
-        return one_way_error(plan, schema, target, n_public)
+        return (class_share_error if facts.schema.images else one_way_error)(plan, facts)
 
     def run(self, fit: Fit) -> Fitted:
         """Fit the marginals, the moments and the chain; or the moments of images."""
-        schema = fit.data.schema
-        if schema.images:
+        if fit.data.schema.images:
             return run_images(fit, self.pose, self.purpose)
         return run_table(
             fit, level_groups=self.level_groups, clip_slack=self.clip_slack, simulated=self.calibration_rows

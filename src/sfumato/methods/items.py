@@ -20,13 +20,13 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.statistics import Counts
 from sfumato.models.sets import IndependentItems as IndependentItemsSampler
 from sfumato.models.sets import SetEncoder
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.engine import Rows
-from sfumato.schema.schema import Schema
 
 _SQRT2 = float(np.sqrt(2))
 
@@ -71,11 +71,13 @@ class IndependentItems(Synthesizer):
     method: ClassVar[str] = "independent-items"
     resumable: ClassVar[bool] = True
 
-    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+    def stages(self, facts: Facts) -> list[Stage]:
         """One release."""
-        SetEncoder.of(schema)
-        if target is not None:
-            raise ConfigError(f"Expected no target for the method {self.method}, got {target=}. Leave it out.")
+        SetEncoder.of(facts.schema)
+        if facts.target is not None:
+            raise ConfigError(
+                f"Expected no target for the method {self.method}, got target={facts.target!r}. Leave it out."
+            )
         return [
             Stage(
                 name=COUNTS,
@@ -85,15 +87,14 @@ class IndependentItems(Synthesizer):
             )
         ]
 
-    def forecast(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> dict[str, str]:
+    def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise means at `n_public`."""
-        error = self.one_way_error(plan, schema, target=target, n_public=n_public)
-        return {COUNTS: f"standard error of an item's share ±{error:.2g}"}
+        return {COUNTS: f"standard error of an item's share ±{self.one_way_error(plan, facts):.2g}"}
 
-    def one_way_error(self, plan: Plan, schema: Schema, *, target: str | None, n_public: int) -> float:
+    def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of an item's share of the sets."""
-        unit_rows = 1 if schema.unit is None else schema.unit.max_rows
-        return plan[COUNTS].noise_multiplier * SetEncoder.of(schema).norm_bound * unit_rows / n_public
+        norm_bound = SetEncoder.of(facts.schema).norm_bound * facts.unit_rows
+        return plan[COUNTS].noise_multiplier * norm_bound / facts.rows
 
     def run(self, fit: Fit) -> Fitted:
         """Buy the counts."""

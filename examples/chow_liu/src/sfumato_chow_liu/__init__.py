@@ -50,13 +50,13 @@ class ChowLiu(plugins.Synthesizer):
     def counts(self, schema):
         return PairCounts(Grid.of(schema, numeric_cells=self.numeric_cells))
 
-    def stages(self, schema, *, target, n_public):
-        self.counts(schema)  # refuses what it cannot fit, before anything is charged
+    def stages(self, facts):
+        self.counts(facts.schema)  # refuses what it cannot fit, before anything is charged
         return [Stage(name=PAIRS, noise_multiplier=1.0, replace_distance=2**0.5, measures="tables of all pairs")]
 
-    def one_way_error(self, plan, schema, *, target, n_public):
-        norm = self.counts(schema).norm_bound * (1 if schema.unit is None else schema.unit.max_rows)
-        return plan[PAIRS].noise_multiplier * norm / n_public
+    def one_way_error(self, plan, facts):
+        norm = self.counts(facts.schema).norm_bound * facts.unit_rows
+        return plan[PAIRS].noise_multiplier * norm / facts.rows
 
     def run(self, fit):
         statistic, names = self.counts(fit.data.schema), fit.data.schema.released

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.fitting.account import arrays_of, noisy_of
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.fourier import FourierFeatures
 from sfumato.maths.streams import public_stream
@@ -49,7 +49,6 @@ from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetV
 from sfumato.models.sets import SetEncoder
 from sfumato.privacy.plan import Stage, one_shot, sampled
 from sfumato.records.engine import InParts, Records
-from sfumato.schema.schema import Schema
 
 LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "networks"
 _SQRT2 = float(np.sqrt(2))
@@ -134,23 +133,22 @@ class DPGM(Synthesizer):
         if self.centres is not None and np.ndim(self.centres) != 2:
             raise ConfigError(f"Expected centres of shape (k, m), got {np.ndim(self.centres)} axes.")
 
-    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+    def stages(self, facts: Facts) -> list[Stage]:
         """Return the stages; see the module's docstring."""
         require_networks(self.device)
-        require_single_records(1 if schema.unit is None else schema.unit.max_rows)
-        assert n_public is not None  # needs_declared_rows
-        sets = _holds_sets(schema)
+        require_single_records(facts.unit_rows)
+        schema, sets = facts.schema, bool(facts.sets)
         tables = not sets and is_table(schema)
         if sets:
-            _check_sets(schema, target)
+            _check_sets(facts)
         dimension = SetEncoder.of(schema).dimension if sets else flat_dimension(schema)
         if self.centres is not None and np.shape(self.centres) != (self.n_clusters, dimension):
             expected = (self.n_clusters, dimension)
             raise ConfigError(f"Expected centres of shape {expected}, got {np.shape(self.centres)}.")
         epochs = (_EPOCHS_OF_SETS if sets else _EPOCHS) if self.epochs is None else self.epochs
-        probability, n_steps = schedule(n_public, self.batch_size, epochs)
-        budget = nominal_budget(self.epsilon, self.delta, n_public)
-        shares = self._shares(schema)
+        probability, n_steps = schedule(facts.rows, self.batch_size, epochs)
+        budget = nominal_budget(self.epsilon, self.delta, facts.rows)
+        shares = self._shares(facts)
         left = 1 - shares.profiles
         stages = marginal_stages(schema, one_shot(shares.marginals, budget)) if tables else []
         left -= shares.marginals if tables else 0
@@ -189,10 +187,10 @@ class DPGM(Synthesizer):
         )
         return [*stages, networks]
 
-    def _shares(self, schema: Schema) -> MixtureShares:
+    def _shares(self, facts: Facts) -> MixtureShares:
         if self.shares is not None:
             return self.shares
-        return MixtureShares.for_sets() if _holds_sets(schema) else MixtureShares()
+        return MixtureShares.for_sets() if facts.sets else MixtureShares()
 
     @property
     def _needs_width(self) -> bool:
@@ -204,7 +202,7 @@ class DPGM(Synthesizer):
         records = InParts(fit.data, vectors.dimension + self.n_features)
         assign, clustered = self._clusters(fit, records, vectors)
         norm = self._record_norm(vectors)
-        statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self._shares(fit.data.schema).whole)
+        statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self._shares(fit.facts).whole)
         bought = fit.measure(PROFILES, statistic, records)
         profiles = statistic.read(bought)
         networks, own = self._networks(fit, records, vectors, assign, profiles)
@@ -225,7 +223,7 @@ class DPGM(Synthesizer):
         self, fit: Fit
     ) -> tuple[AnyVectors, Mapping[str, Any], dict[str, np.ndarray], tuple[tuple[str, Noisy], ...]]:
         """Return the map between records and vectors, the sampler's settings and arrays for it, and what was bought."""
-        if not _holds_sets(fit.data.schema):
+        if not fit.facts.sets:
             mapped = map_records(fit)
             return mapped.vectors, mapped.settings, dict(mapped.arrays), mapped.measured
         encoder = SetEncoder.of(fit.data.schema)
@@ -339,14 +337,10 @@ def _entries_of_classes(fit: Fit, vectors: AnyVectors) -> slice | None:
     return None
 
 
-def _holds_sets(schema: Schema) -> bool:
-    return any(isinstance(schema.columns[name], ItemSet) for name in schema.released)
-
-
-def _check_sets(schema: Schema, target: str | None) -> None:
-    encoder = SetEncoder.of(schema)
-    if target is not None:
-        raise ConfigError(f"Expected no target for sets, got {target=}. Leave it out.")
+def _check_sets(facts: Facts) -> None:
+    encoder = SetEncoder.of(facts.schema)
+    if facts.target is not None:
+        raise ConfigError(f"Expected no target for sets, got target={facts.target!r}. Leave it out.")
     if encoder.dimension > _MOST_ENTRIES:
         raise ConfigError(
             f"Expected at most {_MOST_ENTRIES} items for the method dpgm, got {encoder.dimension}. Declare the items "

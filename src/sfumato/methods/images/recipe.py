@@ -21,6 +21,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError, require_open_unit
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
@@ -135,17 +136,16 @@ def image_stages(schema: Schema, purpose: Purpose) -> list[Stage]:
     return moments + teacher
 
 
-def class_share_error(plan: Plan, schema: Schema, n_public: float) -> float:
+def class_share_error(plan: Plan, facts: Facts) -> float:
     """Return the forecast standard error of a class share."""
-    unit_rows = 1 if schema.unit is None else schema.unit.max_rows
-    return plan[SUMS].noise_multiplier * _COUNT_ERROR * unit_rows / n_public
+    return plan[SUMS].noise_multiplier * _COUNT_ERROR * facts.unit_rows / facts.rows
 
 
-def image_forecast(plan: Plan, schema: Schema, n_public: float) -> dict[str, str]:
+def image_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
     """Say what the noise means for classes of equal size, images a fifth lit, and means that explain 60 % of them."""
-    layout = ImageLayout.of(schema)
-    error = class_share_error(plan, schema, n_public)
-    n_public /= 1 if schema.unit is None else schema.unit.max_rows  # noise grows with the rows of a unit
+    layout = ImageLayout.of(facts.schema)
+    error = class_share_error(plan, facts)
+    n_public = facts.rows / facts.unit_rows  # noise grows with the rows of a unit
     area = _LIT * layout.dimension
     each = n_public / layout.n_classes
     residual = (1 - _EXPLAINED) * area

@@ -24,6 +24,7 @@ from sfumato.columns.kinds import LevelKind, n_levels
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.fitting.account import arrays_of, noisy_of
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.mechanisms.queries import Noisy
@@ -190,20 +191,19 @@ class P3GM(Synthesizer):
             **settings,  # type: ignore[arg-type]
         )
 
-    def stages(self, schema: Schema, *, target: str | None, n_public: int | None) -> list[Stage]:
+    def stages(self, facts: Facts) -> list[Stage]:
         """Return the four stages; see the module's docstring."""
         require_networks(self.device)
-        require_single_records(1 if schema.unit is None else schema.unit.max_rows)
-        assert n_public is not None  # needs_declared_rows
-        probability, n_steps = schedule(n_public, self.batch_size, self.epochs)
+        require_single_records(facts.unit_rows)
+        probability, n_steps = schedule(facts.rows, self.batch_size, self.epochs)
         noise = self.noise.multipliers(
-            nominal_budget(self.epsilon, self.delta, n_public),
+            nominal_budget(self.epsilon, self.delta, facts.rows),
             probability=probability,
             n_steps=n_steps,
             iterations=self.prior.iterations,
         )
         return [
-            *marginal_stages(schema, noise.marginals),
+            *marginal_stages(facts.schema, noise.marginals),
             Stage(name=CENTRE, noise_multiplier=noise.centre, replace_distance=_SQRT2, measures="the mean record"),
             Stage(
                 name=MOMENT,
@@ -214,8 +214,8 @@ class P3GM(Synthesizer):
             em_stage(
                 MIXTURE,
                 form=FullCovariance() if isinstance(self.prior, ByClass) else self.prior.form,
-                n_components=self._n_components(schema, target),
-                dimension=self._dimension(schema),
+                n_components=self._n_components(facts),
+                dimension=min(self.latent_dim, flat_dimension(facts.schema)),
                 iterations=self.prior.iterations,
                 noise_multiplier=noise.mixture,
             ),
@@ -232,14 +232,11 @@ class P3GM(Synthesizer):
     def _varies(self, schema: Schema) -> bool:
         return bool(schema.images) if self.variance is None else self.variance
 
-    def _dimension(self, schema: Schema) -> int:
-        return min(self.latent_dim, flat_dimension(schema))
-
-    def _n_components(self, schema: Schema, target: str | None) -> int:
+    def _n_components(self, facts: Facts) -> int:
         if isinstance(self.prior, Mixture):
             return self.prior.n_components
-        column = _class_column(schema, target)
-        return 1 if column is None else n_levels(schema.columns[column])  # type: ignore[arg-type]
+        column = _class_column(facts)
+        return 1 if column is None else n_levels(facts.schema.columns[column])  # type: ignore[arg-type]
 
     def run(self, fit: Fit) -> Fitted:
         """Fit axes, mixture and decoder; of a table, marginals first."""
@@ -254,7 +251,7 @@ class P3GM(Synthesizer):
             decoder,
             heads=self.heads,
             draw=self.draw,
-            class_column=_class_column(fit.data.schema, fit.target) if by_class else None,
+            class_column=_class_column(fit.facts) if by_class else None,
         )
         return Fitted(settings, arrays, (*mapped.measured, *measured, (MIXTURE, iterations)))
 
@@ -280,8 +277,8 @@ class P3GM(Synthesizer):
             reader = axes.reader(vectors)
             shared = {"dimension": axes.latent_dim, "stage": MIXTURE, "ledger": fit.ledger, "noise": fit.noise}
             if isinstance(self.prior, ByClass):
-                k = self._n_components(fit.data.schema, fit.target)
-                column = _class_column(fit.data.schema, fit.target)
+                k = self._n_components(fit.facts)
+                column = _class_column(fit.facts)
                 mixture, noisy = fit_class_prior(fit.data, reader, _classes(column), n_classes=k, **shared)
             else:
                 mixture, noisy = fit_mixture_prior(
@@ -328,11 +325,12 @@ class P3GM(Synthesizer):
         return network.layers()
 
 
-def _class_column(schema: Schema, target: str | None) -> str | None:
+def _class_column(facts: Facts) -> str | None:
     """Return the column whose levels are classes: the label of images; the target of a table, if it has levels."""
-    if schema.images:
-        return ImageLayout.of(schema).label
-    return target if target is not None and isinstance(schema.columns[target], LevelKind) else None
+    if facts.schema.images:
+        return ImageLayout.of(facts.schema).label
+    target = facts.target
+    return target if target is not None and isinstance(facts.schema.columns[target], LevelKind) else None
 
 
 def _classes(column: str | None) -> Callable[[Rows], np.ndarray]:

@@ -18,9 +18,9 @@ import numpy as np
 from scipy import special
 
 from sfumato.columns.kinds import LevelKind, n_levels
-from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
@@ -33,7 +33,6 @@ from sfumato.methods.tables.shares import Resolution, column_shares, released_co
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.grid import Grid
-from sfumato.schema.schema import Schema
 
 MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
 
@@ -105,18 +104,18 @@ class TableFacts:
     n_levels: int = 0
 
     @classmethod
-    def of(cls, schema: Schema, target: str | None, level_groups: int | None = None) -> TableFacts:
-        """Read them off a schema; levels beyond `level_groups` share a cell.
+    def of(cls, facts: Facts, level_groups: int | None = None) -> TableFacts:
+        """Read them off a schema and its target; levels beyond `level_groups` share a cell.
 
         Raises:
             SchemaError: the target has no classes, or too many, or a column holds sets.
         """
+        schema, target = facts.schema, facts.target
         released = schema.released
-        sets = [name for name in released if isinstance(schema.columns[name], ItemSet)]
-        if sets:
+        if facts.sets:
             raise SchemaError(
                 f"Expected columns of labels, numbers or dates for the method gaussian, got sets of items in column "
-                f"{sets[0]!r}. Use the method independent-items for a column of sets alone, or declare it as "
+                f"{facts.sets[0]!r}. Use the method independent-items for a column of sets alone, or declare it as "
                 "identifier to leave it out."
             )
         n_classes = 1
@@ -136,8 +135,7 @@ class TableFacts:
         levels = [n_levels(kind) for kind in features if isinstance(kind, LevelKind)]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
         entries = sum(1 + getattr(kind, "nullable", False) for kind in features if not isinstance(kind, LevelKind))
-        unit_rows = 1 if schema.unit is None else schema.unit.max_rows
-        return cls(n_classes, len(features), cells, unit_rows, entries, sum(levels))
+        return cls(n_classes, len(features), cells, facts.unit_rows, entries, sum(levels))
 
     def dimension(self, orders: int) -> int:
         """Return about how many entries a record's vector has: features, and an indicator for each class."""
@@ -145,11 +143,11 @@ class TableFacts:
         return self.n_level_cells + numbers + self.n_classes
 
 
-def table_stages(schema: Schema, target: str | None, *, marginal_share: float, level_groups: int) -> list[Stage]:
+def table_stages(facts: Facts, *, marginal_share: float, level_groups: int) -> list[Stage]:
     """Return the two stages, after what cannot be fitted has been refused."""
-    facts = TableFacts.of(schema, target, level_groups)
-    counted = facts.n_levels + _COUNTED_CELLS * facts.n_number_entries
-    require_fits(facts.n_classes, facts.dimension(1), counted, facts.n_features)
+    sizes = TableFacts.of(facts, level_groups)
+    counted = sizes.n_levels + _COUNTED_CELLS * sizes.n_number_entries
+    require_fits(sizes.n_classes, sizes.dimension(1), counted, sizes.n_features)
     ratio = float(np.sqrt(2))
     return [
         Stage(
@@ -167,23 +165,22 @@ def table_stages(schema: Schema, target: str | None, *, marginal_share: float, l
     ]
 
 
-def table_forecast(plan: Plan, schema: Schema, target: str | None, n_public: int) -> dict[str, str]:
+def table_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
     """Say what the noise of each stage means at `n_public`, from public facts alone."""
-    facts = TableFacts.of(schema, target)
-    share = one_way_error(plan, schema, target, n_public)
-    joint = entry_noise(plan[MOMENTS].noise_multiplier, facts, n_public)
+    share = one_way_error(plan, facts)
+    joint = entry_noise(plan[MOMENTS].noise_multiplier, TableFacts.of(facts), facts.rows)
     return {
         MARGINALS: f"standard error of a 1-way share ±{share:.2g}",
         MOMENTS: f"standard error of a correlation ±{joint:.2g}",
     }
 
 
-def one_way_error(plan: Plan, schema: Schema, target: str | None, n_public: int) -> float:
+def one_way_error(plan: Plan, facts: Facts) -> float:
     """Return the noise of a label's share, from both counts of it."""
-    facts = TableFacts.of(schema, target)
-    noise_std = plan[MARGINALS].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES)
-    precision = RUN_STEP**2 / facts.n_classes + CELL_STEP**2
-    return float(noise_std / np.sqrt(precision) / n_public)
+    sizes = TableFacts.of(facts)
+    noise_std = plan[MARGINALS].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
+    precision = RUN_STEP**2 / sizes.n_classes + CELL_STEP**2
+    return float(noise_std / np.sqrt(precision) / facts.rows)
 
 
 def entry_noise(noise_multiplier: float, facts: TableFacts, n_public: int) -> float:
@@ -255,7 +252,7 @@ def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Reso
 def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> Fitted:
     """Buy both releases and fit the chain."""
     schema = fit.data.schema
-    facts = TableFacts.of(schema, fit.target, level_groups)
+    facts = TableFacts.of(fit.facts, level_groups)
     plan = fit.plan
     settings = Settings.of(fit, facts, level_groups, simulated)
     grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, ends=settings.ends)

@@ -1,0 +1,48 @@
+"""What is public of a fit beside the method's own settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from sfumato.columns.set_kind import ItemSet
+from sfumato.schema.schema import Schema
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a plan may depend on: the data's description, and nothing that was read off the records.
+
+    Attributes:
+        schema: columns and unit.
+        target: column whose classes are modelled apart; None for one class.
+        n_public: the public number of rows; None where it is going to be bought.
+
+    Example:
+        >>> from sfumato import Schema
+        >>> from sfumato.columns import Boolean
+        >>> from sfumato.plugins import Facts
+        >>> Facts(Schema(columns={"member": Boolean()}), None, 1000).rows
+        1000
+    """
+
+    schema: Schema
+    target: str | None
+    n_public: int | None
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows, where a plan cannot do without: for methods of `needs_declared_rows`."""
+        assert self.n_public is not None
+        return self.n_public
+
+    @property
+    def unit_rows(self) -> int:
+        """Most rows of a unit: how many times a record's contribution a unit's may be."""
+        return 1 if self.schema.unit is None else self.schema.unit.max_rows
+
+    @property
+    def sets(self) -> list[str]:
+        """Released columns of sets."""
+        return [name for name in self.schema.released if isinstance(self.schema.columns[name], ItemSet)]
