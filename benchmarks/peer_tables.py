@@ -22,8 +22,7 @@ import tables
 from adult import COMPLETE_ROWS, POSITIVE, SCHEMA, TARGET
 
 import sfumato
-from sfumato.columns.coding import code_column
-from sfumato.columns.kinds import Boolean, ColumnKind, Continuous, Integer, LevelKind, level_labels
+from sfumato.columns.kinds import Boolean, ColumnKind, Continuous, Integer, LevelKind
 from sfumato.evaluate.fidelity import BINS, bin_codes, read_bins
 from sfumato.io.sources import open_source
 from sfumato.schema.importers import from_nist_dictionary
@@ -130,13 +129,13 @@ def _unwarp(kind: Integer | Continuous, codes: np.ndarray, rng: np.random.Genera
 
 
 def _size(kind: ColumnKind) -> int:
-    levels = len(level_labels(kind)) if isinstance(kind, LevelKind) else BINS
+    levels = len(kind.labels) if isinstance(kind, LevelKind) else BINS
     return levels + bool(getattr(kind, "nullable", False))
 
 
 def _values(kind: ColumnKind, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if isinstance(kind, LevelKind):
-        return np.array([*level_labels(kind), None], dtype=object)[codes]
+        return np.array([*kind.labels, None], dtype=object)[codes]
     if isinstance(kind, Integer):
         values = _whole_values(kind, codes, rng)
     elif isinstance(kind, Continuous):
@@ -149,7 +148,7 @@ def _values(kind: ColumnKind, codes: np.ndarray, rng: np.random.Generator) -> np
 def _whole_values(kind: Integer, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return a uniform one of the whole numbers in each bin; a bin without any gives the next one below it."""
     every = np.arange(kind.lower, kind.upper + 1)
-    bins = bin_codes(kind, code_column(kind, pa.array(every), missing=()))
+    bins = bin_codes(kind, kind.code(pa.array(every), missing=()))
     first, end = np.searchsorted(bins, codes, "left"), np.searchsorted(bins, codes, "right")
     chosen = first + np.floor(rng.random(len(codes)) * (end - first)).astype(int)
     return every[np.where(first < end, chosen, np.clip(first - 1, 0, None))]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from suite import Case
 
-from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.columns.kinds import LevelKind
 from sfumato.evaluate import correlation_differences, total_variation
 from sfumato.evaluate.fidelity import MOST_COLUMNS, read_bins
 from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
@@ -107,7 +107,7 @@ def random_conjunction(real: CodedTable, schema: Schema, rng: np.random.Generato
     for name in rng.choice(names, count, replace=False):
         kind = schema.columns[name]
         if isinstance(kind, LevelKind):
-            levels = n_levels(kind)
+            levels = kind.n_levels
             chosen = rng.choice(levels, int(rng.integers(1, max(2, levels))), replace=False)
             predicates.append((name, chosen, None))
         else:

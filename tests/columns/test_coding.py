@@ -11,13 +11,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sfumato.columns.coding import (
-    check_storage,
-    code_column,
-    decode_column,
-    level_labels,
-    n_levels,
-)
 from sfumato.columns.kinds import (
     Boolean,
     Categorical,
@@ -58,14 +51,14 @@ TEXTS = [
 
 
 def _code(kind, cells, missing=MISSING_TOKENS):
-    return code_column(kind, cells, missing=missing)
+    return kind.code(cells, missing=missing)
 
 
 def assert_in_domain(kind, codes, n):
     assert codes.shape == (n,)
     if isinstance(kind, LevelKind):
         assert codes.dtype == np.int32
-        assert ((codes >= 0) & (codes < n_levels(kind))).all()
+        assert ((codes >= 0) & (codes < kind.n_levels)).all()
     else:
         assert codes.dtype == np.float64
         known = codes[~np.isnan(codes)]
@@ -178,16 +171,14 @@ def test_invalid_utf8_inside_a_string_column_is_read_as_windows_1252():
 
 
 def test_an_exception_inside_arrow_costs_one_cell_and_shows_nothing(monkeypatch):
-    from sfumato.columns import coding
-
-    honest = coding.code_integer
+    honest = Integer.read
 
     def fragile(kind, cells, missing):
         if "SECRET" in cells.to_pylist():
             raise pa.ArrowInvalid("cannot parse SECRET")
         return honest(kind, cells, missing)
 
-    monkeypatch.setattr(coding, "code_integer", fragile)
+    monkeypatch.setattr(Integer, "read", fragile)
     cells = pa.array(["1", "2", "SECRET", "4", "5"])
     codes = _code(Integer(lower=0, upper=10, nullable=True), cells)
     np.testing.assert_array_equal(codes, [0.1, 0.2, np.nan, 0.4, 0.5])
@@ -345,7 +336,7 @@ def test_missing_numbers_of_a_column_that_is_not_nullable_become_the_midpoint():
 )
 def test_dates_in_text(text, iso):
     kind = DateTime(lower="1900-01-01", upper="2030-01-01", resolution="microsecond", nullable=True)
-    back = decode_column(kind, _code(kind, pa.array([text])), pa.timestamp("us"))
+    back = kind.decode(_code(kind, pa.array([text])), pa.timestamp("us"))
     assert back.to_pylist() == [None if iso is None else dt.datetime.fromisoformat(iso)]
 
 
@@ -361,15 +352,15 @@ def test_a_day_is_the_day_of_the_columns_own_zone():
     kind = DateTime(lower="2020-07-01", upper="2020-07-11")
     codes = _code(kind, midnight)
     assert codes.tolist() == [0]
-    assert decode_column(kind, codes, zone) == midnight
+    assert kind.decode(codes, zone) == midnight
 
 
 # --- round trips ---
 
 
 def assert_round_trip(kind, values, storage):
-    check_storage("column", kind, storage)
-    back = decode_column(kind, _code(kind, values), storage)
+    kind.check_storage("column", storage)
+    back = kind.decode(_code(kind, values), storage)
     back.validate(full=True)
     assert back.type == storage
     assert back.to_pylist() == values.to_pylist()
@@ -509,11 +500,11 @@ def test_continuous_values_round_trip_at_their_resolution(resolution, steps):
 def test_continuous_values_without_resolution_come_back_to_float64_precision(values):
     """To 1e-9 of bounds of 1e6; what is within 2^-50 of their span comes back as exactly 0."""
     kind = Continuous(lower=-1e6, upper=1e6)
-    back = decode_column(kind, _code(kind, pa.array(values)), pa.float64())
+    back = kind.decode(_code(kind, pa.array(values)), pa.float64())
     found, near_0 = back.to_numpy(), np.abs(values) <= 2e6 * 2.0**-50 + 1e-9
     assert (np.abs(found - values)[~near_0] <= 1e-9).all()
     assert all(there == 0 or abs(there - value) <= 1e-9 for there, value in zip(found, values, strict=True))
-    again = decode_column(kind, _code(kind, back), pa.string())
+    again = kind.decode(_code(kind, back), pa.string())
     np.testing.assert_allclose([float(word) for word in again.to_pylist()], found, atol=1e-9)
 
 
@@ -581,7 +572,7 @@ def test_the_repeated_hour_comes_back_as_its_first():
     kind = DateTime(lower="2020-11-01", upper="2020-11-01", resolution="minute")
     codes = _code(kind, cells)
     assert codes[0] == codes[1]
-    assert decode_column(kind, codes, zone).cast(pa.timestamp("s")).to_pylist() == hours[:1] * 2
+    assert kind.decode(codes, zone).cast(pa.timestamp("s")).to_pylist() == hours[:1] * 2
 
 
 @pytest.mark.parametrize("storage", [pa.timestamp("s"), pa.timestamp("ms", "Europe/Paris")])
@@ -595,12 +586,12 @@ def test_coarse_timestamps_round_trip(storage):
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_codes_outside_the_domain_are_clamped_on_the_way_back(kind):
     if isinstance(kind, LevelKind):
-        codes, last = np.array([-5, 10**6]), n_levels(kind) - 1
-        back = decode_column(kind, codes, pa.string())
-        assert back == decode_column(kind, np.array([0, last]), pa.string())
+        codes, last = np.array([-5, 10**6]), kind.n_levels - 1
+        back = kind.decode(codes, pa.string())
+        assert back == kind.decode(np.array([0, last]), pa.string())
         return
     codes = np.array([-np.inf, -1, 0, 1, 2, np.inf, np.nan])
-    back = decode_column(kind, codes, pa.string()).to_pylist()
+    back = kind.decode(codes, pa.string()).to_pylist()
     assert back[0] == back[1] == back[2]
     assert back[3] == back[4] == back[5]
     assert (back[6] is None) == kind.nullable
@@ -608,7 +599,7 @@ def test_codes_outside_the_domain_are_clamped_on_the_way_back(kind):
 
 def test_text_forms():
     def text(kind, codes):
-        return decode_column(kind, np.array(codes), pa.string()).to_pylist()
+        return kind.decode(np.array(codes), pa.string()).to_pylist()
 
     assert text(Integer(lower=0, upper=17), [1.0]) == ["17"]
     assert text(Continuous(lower=0, upper=1, resolution=0.05), [0.5, 0]) == ["0.50", "0.00"]
@@ -649,35 +640,39 @@ def test_text_forms():
 )
 def test_a_storage_that_cannot_hold_the_values_is_refused(kind, storage, words):
     with pytest.raises(SchemaError) as caught:
-        check_storage("some column", kind, storage)
+        kind.check_storage("some column", storage)
     assert words in str(caught.value)
     assert "'some column'" in str(caught.value)
     assert caught.value.__context__ is None
 
 
 def test_what_is_not_coded_needs_no_storage():
-    check_storage("x", Identifier(), pa.string())
-    check_storage("x", Image(shape=(2, 2)), pa.list_(pa.uint8()))
+    Identifier().check_storage("x", pa.string())
+
+
+def test_images_are_stored_as_tensors():
+    with pytest.raises(SchemaError, match="'x': Expected the column to hold images"):
+        Image(shape=(2, 2)).check_storage("x", pa.list_(pa.uint8()))
 
 
 @pytest.mark.parametrize("kind", [Identifier(), Image(shape=(2, 2))])
 def test_kinds_without_codes_are_refused(kind):
     with pytest.raises(ConfigError, match=type(kind).__name__):
-        code_column(kind, pa.array(["SECRET"]), missing=())
+        kind.code(pa.array(["SECRET"]), missing=())
     with pytest.raises(ConfigError, match=type(kind).__name__):
-        decode_column(kind, np.zeros(1), pa.string())
+        kind.decode(np.zeros(1), pa.string())
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(columns(), st.sampled_from(KINDS))
 def test_an_accepted_storage_takes_every_code(cells, kind):
     try:
-        check_storage("x", kind, cells.type)
+        kind.check_storage("x", cells.type)
     except SchemaError as error:
         assert "'x'" in str(error)  # noqa: PT017
         return
     codes = _code(kind, cells)
-    back = decode_column(kind, codes, cells.type)
+    back = kind.decode(codes, cells.type)
     assert back.type == cells.type
     back.validate(full=True)
     again = _code(kind, back)
@@ -696,7 +691,7 @@ def test_a_secret_in_the_cells_is_in_no_exception(cells, kind):
     for column in (planted, planted.cast(pa.binary()), planted.dictionary_encode(), cells):
         try:
             codes = _code(kind, column)
-            decode_column(kind, codes, column.type)
+            kind.decode(codes, column.type)
         except Exception:  # noqa: BLE001
             assert secret not in traceback.format_exc()
 
@@ -705,15 +700,15 @@ def test_level_kinds_are_level_kinds():
     for kind in KINDS:
         assert isinstance(kind, LevelKind) != isinstance(kind, NumericKind)
         if isinstance(kind, LevelKind):
-            assert n_levels(kind) == len(level_labels(kind)) + kind.nullable
+            assert kind.n_levels == len(kind.labels) + kind.nullable
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_zero_comes_back_as_zero(seed):
     rng = np.random.default_rng(seed)
     kind = Continuous(lower=-rng.exponential(100), upper=rng.exponential(100))
-    zero = code_column(kind, pa.array([0.0]), missing=())
-    assert decode_column(kind, zero, pa.float64()).to_pylist() == [0.0]
+    zero = kind.code(pa.array([0.0]), missing=())
+    assert kind.decode(zero, pa.float64()).to_pylist() == [0.0]
 
 
 def test_a_format_with_a_field_twice_is_a_schema_error():

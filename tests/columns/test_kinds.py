@@ -4,19 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.columns.kinds import (
-    Boolean,
-    Categorical,
-    Continuous,
-    DateTime,
-    Image,
-    Integer,
-    Ordinal,
-    level_labels,
-    n_levels,
-    tick_range,
-)
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Image, Integer, Ordinal
+from sfumato.columns.sets import ItemSet
 from sfumato.errors import SchemaError
 from sfumato.schema.schema import Schema, Unit
 
@@ -55,13 +44,13 @@ def test_numpy_scalars_are_facts_like_others():
 )
 def test_other_adds_a_label_only_if_new_and_missing_comes_last(other, nullable, labels, levels):
     kind = Ordinal(categories=("a", "b"), other=other, nullable=nullable)
-    assert level_labels(kind) == labels
-    assert n_levels(kind) == levels
+    assert kind.labels == labels
+    assert kind.n_levels == levels
 
 
 def test_boolean_levels():
-    assert level_labels(Boolean()) == ("false", "true")
-    assert n_levels(Boolean(nullable=True)) == 3
+    assert Boolean().labels == ("false", "true")
+    assert Boolean(nullable=True).n_levels == 3
 
 
 @pytest.mark.parametrize(
@@ -129,11 +118,11 @@ def test_kinds_are_values():
 
 def test_a_bare_upper_date_means_the_whole_day():
     kind = DateTime(lower="1970-01-01", upper="1970-01-02", resolution="hour")
-    assert tick_range(kind) == (0, 47)
+    assert kind.bounds == (0, 47)
     kind = DateTime(lower="1970-01-01", upper="1970-01-02 00:00", resolution="hour")
-    assert tick_range(kind) == (0, 24)
+    assert kind.bounds == (0, 24)
 
 
 def test_ticks_before_1970_are_floored():
     kind = DateTime(lower="1969-12-31T23:59:59.5", upper="1970-01-01", resolution="second")
-    assert tick_range(kind)[0] == -1
+    assert kind.bounds[0] == -1

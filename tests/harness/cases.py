@@ -8,8 +8,7 @@ import numpy as np
 
 from harness.privacy import MechanismCase, StatisticCase
 from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
-from sfumato.columns.set_codes import CodedSets
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.discovery import DomainCounts, KindCounts
 from sfumato.fitting.pair_counts import PairCounts, PairLayout

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from sfumato.columns.set_codes import CodedSets
+from sfumato.columns.sets import CodedSets
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.ledger import Ledger

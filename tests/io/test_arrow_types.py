@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.columns.coding import check_storage, decode_column, n_levels
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer, LevelKind
-from sfumato.columns.set_codes import CodedSets, code_sets, decode_sets
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.errors import ReleaseError, SchemaError
 from sfumato.io.arrow import read_type, write_type
 
@@ -71,15 +69,15 @@ def test_whatever_a_schema_accepts_can_be_released():
     for storage in [*PLAIN, *STRANGE, *DICTIONARIES]:
         for kind in KINDS:
             try:
-                check_storage("c", kind, storage)
+                kind.check_storage("c", storage)
             except SchemaError:
                 continue
             accepted += 1
             codes = np.array([0.0, 0.3, 1.0, np.nan if kind.nullable else 0.5])
             if isinstance(kind, LevelKind):
-                codes = np.arange(n_levels(kind), dtype=np.int32)
+                codes = np.arange(kind.n_levels, dtype=np.int32)
             assert read_type(write_type(storage)).equals(storage)
-            assert decode_column(kind, codes, storage).type == storage
+            assert kind.decode(codes, storage).type == storage
     assert accepted > 600
 
 
@@ -94,13 +92,13 @@ def test_whatever_a_schema_of_sets_accepts_can_be_released():
     for storage in [*PLAIN, *STRANGE, *LISTS]:
         for kind in SETS:
             try:
-                check_storage("c", kind, storage)
+                kind.check_storage("c", storage)
             except SchemaError:
                 continue
             accepted += 1
-            cells = decode_sets(kind, sets, storage)
+            cells = kind.decode(sets, storage)
             assert cells.type == storage
-            back = code_sets(kind, cells, missing=())
+            back = kind.code(cells, missing=())
             # of two items, a set of one keeps the first
             kept = sets.codes[[0, 2]] if kind.max_length == 1 else sets.codes
             np.testing.assert_array_equal(back.codes, kept)

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sfumato.columns.set_codes import CodedSets
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io import baskets as basket_sources
 from sfumato.io.sinks import write_table

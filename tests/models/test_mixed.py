@@ -8,17 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from sfumato.columns.kinds import (
-    Boolean,
-    Categorical,
-    Continuous,
-    DateTime,
-    Identifier,
-    Image,
-    Integer,
-    Ordinal,
-    n_levels,
-)
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Image, Integer, Ordinal
 from sfumato.errors import ConfigError
 from sfumato.models.mixed import TableEncoder
 from sfumato.schema.schema import Schema, Unit
@@ -52,7 +42,7 @@ def encoder_of(*kinds):
 def codes_of(kind, n):
     """Codes of the kind's domain."""
     if isinstance(kind, LEVEL_TYPES):
-        return npst.arrays(np.int32, n, elements=st.integers(0, n_levels(kind) - 1))
+        return npst.arrays(np.int32, n, elements=st.integers(0, kind.n_levels - 1))
     numbers = st.just(0.0) if kind in CONSTANTS or kind == ALL[-1] else st.floats(0, 1)
     return npst.arrays(np.float64, n, elements=(st.just(np.nan) | numbers) if kind.nullable else numbers)
 
@@ -123,7 +113,7 @@ def test_any_vectors_give_rows_of_the_domain(kinds, dtype, data):
         codes = rows[block.name]
         if isinstance(block.kind, LEVEL_TYPES):
             assert codes.dtype == np.int32
-            assert ((codes >= 0) & (codes < n_levels(block.kind))).all()
+            assert ((codes >= 0) & (codes < block.kind.n_levels)).all()
         else:
             assert codes.dtype == np.float64
             inside = codes[~np.isnan(codes)]

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from harness.cases import BASKETS, coded_sets, set_rows
 from harness.privacy import join
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import ItemSet
 from sfumato.errors import ConfigError
 from sfumato.models.sets import SetEncoder
 from sfumato.schema.schema import Schema

@@ -6,16 +6,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from sfumato.columns.kinds import (
-    Boolean,
-    Categorical,
-    Continuous,
-    DateTime,
-    Identifier,
-    Image,
-    Integer,
-)
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Image, Integer
+from sfumato.columns.sets import ItemSet
 from sfumato.errors import DataError
 from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema

@@ -5,7 +5,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sfumato.columns.coding import code_column
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer
 from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema
@@ -56,7 +55,7 @@ def test_cells_that_arrow_refuses_stand_alone():
     column = pa.array([["a"], None, ["b"]])
     kind = Categorical(categories=LABELS, nullable=True)
     marks = outside_marks(kind, column, missing=())
-    assert len(marks) == len(code_column(kind, column, missing=())) == 3
+    assert len(marks) == len(kind.code(column, missing=())) == 3
     assert marks[0] == marks[2] == NOWHERE
 
 

@@ -7,10 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.columns.kinds import Categorical, Continuous, Identifier, Image, Integer
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import ItemSet
 from sfumato.errors import DataError, PrivacyWarning, SchemaError
 from sfumato.fitting.arguments import RowCount
-from sfumato.io.arrays import images_of
 from sfumato.io.sources import open_source
 from sfumato.records.engine import reduce
 from sfumato.records.open_data import OpenData
@@ -107,7 +106,7 @@ def test_an_unforeseen_error_says_nothing_of_a_record(monkeypatch):
     def failing(*_, **__):
         raise RuntimeError("Smith")
 
-    monkeypatch.setattr("sfumato.records.private.code_column", failing)
+    monkeypatch.setattr("sfumato.columns.kind.total", failing)
     monkeypatch.setattr("sfumato.records.open_data.total", failing)
     source = open_source(people())
     for data in (PrivateData(source, schema()), OpenData(source, OpenSchema.of(source))):
@@ -255,7 +254,7 @@ class TestNullImages:
         images = [[6 * i + j for j in range(6)] for i in range(5)]
         images[3] = None
         column = self.table(images, permutation=[1, 0]).column("x").combine_chunks()
-        got = images_of(column.slice(2), 0.0)
+        got = Image(shape=(2, 2), lower=0).code(column.slice(2))
         assert got.shape == column.slice(2).slice(0, 1).to_numpy_ndarray().repeat(3, 0).shape
         np.testing.assert_array_equal(got[0], column.slice(2, 1).to_numpy_ndarray()[0])
         assert not got[1].any()

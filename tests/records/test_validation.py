@@ -1,17 +1,8 @@
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.kinds import (
-    Boolean,
-    Categorical,
-    Continuous,
-    DateTime,
-    Identifier,
-    Image,
-    Integer,
-    Ordinal,
-)
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Image, Integer, Ordinal
+from sfumato.columns.sets import ItemSet
 from sfumato.io.sources import open_source
 from sfumato.records.validation import validate
 from sfumato.schema.schema import Schema

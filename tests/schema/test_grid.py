@@ -6,17 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.columns.coding import code_column, decode_column
-from sfumato.columns.kinds import (
-    Boolean,
-    Categorical,
-    Continuous,
-    DateTime,
-    Identifier,
-    Image,
-    Integer,
-    Ordinal,
-)
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Image, Integer, Ordinal
 from sfumato.errors import ConfigError
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, ColumnGrid, Grid
 from sfumato.schema.schema import Schema
@@ -114,10 +104,10 @@ def test_at_most_the_cells_that_were_asked_for_and_those_of_zero_and_missing(kin
 def test_few_values_have_one_cell_each_and_come_back(kind, values):
     grid = column(kind, 16)
     stored = pa.array(list(values))
-    cells = grid.cells(code_column(kind, stored, missing=()))
+    cells = grid.cells(kind.code(stored, missing=()))
     np.testing.assert_array_equal(cells, np.arange(len(stored)))
     assert grid.n_cells == len(stored)
-    assert decode_column(kind, grid.codes(cells, rng()), stored.type).equals(stored)
+    assert kind.decode(grid.codes(cells, rng()), stored.type).equals(stored)
 
 
 @pytest.mark.parametrize("most", [2, 7, 16, 100])
@@ -136,14 +126,14 @@ def test_few_values_have_one_cell_each_and_come_back(kind, values):
 )
 def test_zero_has_a_cell_of_its_own_and_comes_back_as_zero(kind, most):
     grid = column(kind, most)
-    (code,) = code_column(kind, pa.array([0.0]), missing=())
+    (code,) = kind.code(pa.array([0.0]), missing=())
     cell = grid.cells(np.array([code]))
     cells = np.repeat(cell, 100)
-    values = decode_column(kind, grid.codes(cells, rng()), pa.float64()).to_numpy()
+    values = kind.decode(grid.codes(cells, rng()), pa.float64()).to_numpy()
     assert np.abs(values).max() <= 2**10 * isinstance(kind, Integer) * (kind.lower < -(2**53))
     near = (kind.upper - kind.lower) / 1000
     around = np.array([v for v in (-near, near) if kind.lower <= v <= kind.upper])
-    beside = grid.cells(code_column(kind, pa.array(around), missing=()))
+    beside = grid.cells(kind.code(pa.array(around), missing=()))
     assert not np.isin(cell, beside).any()
 
 

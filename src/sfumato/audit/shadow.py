@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from sfumato.audit.tape import Draw, Enough, Tape, log_ratios
-from sfumato.columns.kinds import Image, LevelKind, n_levels
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
 from sfumato.fitting.driver import Fit
@@ -154,16 +153,6 @@ def corners(schema: Schema) -> list[Rows]:
     """Records at two opposite corners of the domain: every column at its first value, or at its last."""
     picks = [[0.0] * len(schema.released), [1.0] * len(schema.released)]
     return [
-        {name: _cell(schema.columns[name], side) for name, side in zip(schema.released, corner, strict=True)}
+        {name: schema.columns[name].corner(side) for name, side in zip(schema.released, corner, strict=True)}
         for corner in picks
     ]
-
-
-def _cell(kind: Any, corner: float) -> np.ndarray:  # noqa: ANN401 - any kind
-    if isinstance(kind, LevelKind):
-        return np.array([round(corner * (n_levels(kind) - 1))], dtype=np.int32)
-    if isinstance(kind, Image):
-        return np.full((1, *kind.shape), kind.lower + corner * (kind.upper - kind.lower), dtype=kind.dtype)
-    if hasattr(kind, "resolution") or hasattr(kind, "lower"):
-        return np.array([float(corner)])
-    raise ConfigError("Expected columns of labels, numbers, dates or images to audit, got sets of items.")

@@ -10,7 +10,6 @@ import typer
 
 from sfumato.cli.ending import last_output
 from sfumato.cli.output import notes, print_json, print_table, say
-from sfumato.columns.kinds import kind_name
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
@@ -84,7 +83,7 @@ def check_command(
     rows = [
         (
             name,
-            f"{opened.open[name]}, to discover" if name in opened.open else kind_name(kind),
+            f"{opened.open[name]}, to discover" if name in opened.open else kind.name,
             "yes" if name in found.released else "no",
         )
         for name, kind in found.columns.items()

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from sfumato.columns.given import text_or_missing
 from sfumato.errors import ConfigError
 from sfumato.schema.schema import Schema
 
@@ -102,7 +101,7 @@ def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str |
         if name in found:
             raise ConfigError(f"Expected --given once per column, got {name!r} twice.")
         known = name in schema.released
-        found[name] = text_or_missing(schema.columns[name], value, schema.missing) if known else value
+        found[name] = schema.columns[name].text_or_missing(value, schema.missing) if known else value
     return found
 
 

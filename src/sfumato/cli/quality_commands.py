@@ -23,8 +23,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
 from sfumato.cli.settings import flat_settings, make_method
-from sfumato.columns.kinds import LevelKind
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import ItemSet, LevelKind
 from sfumato.errors import ConfigError, PrivacyError, require_integer
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
@@ -87,7 +86,7 @@ def _is_release(path: Path) -> bool:
 
 def _release_of_rows(path: Path) -> Release:
     release = load(path)
-    sets = any(isinstance(release.schema.columns[name], ItemSet) for name in release.schema.released)
+    sets = release.schema.of_kind(ItemSet)
     if sets or release.sampler["name"] == MixtureSet.name:
         raise ConfigError(
             f"Expected SYNTHETIC to be a release of rows or images, got one of {'sets' if sets else 'mixtures'}. "
@@ -105,10 +104,11 @@ def _count_rows(path: Path) -> int:
 def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:
     """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
     source, names = open_source(real), open_source(synthetic).names
-    columns = {name: kind for name, kind in draft_schema(source).schema.columns.items() if name in names}
+    drafted = draft_schema(source).schema
+    columns = {name: kind for name, kind in drafted.columns.items() if name in names}
     if target is not None and target not in columns:
         raise ConfigError(f"Expected --target to be a column of both tables, got {target!r}.")
-    if target is not None and not isinstance(columns[target], LevelKind):
+    if target is not None and target not in drafted.of_kind(LevelKind):
         raise ConfigError(
             f"Expected --target to be a column of categories, got {target!r}, which looks like numbers or dates. If it "
             "is one, say so in a schema and pass --schema."

@@ -8,9 +8,9 @@ from sfumato.columns.kinds import (
     Identifier,
     Image,
     Integer,
+    ItemSet,
     Ordinal,
 )
-from sfumato.columns.set_kind import ItemSet
 
 __all__ = [
     "Boolean",

@@ -1,4 +1,4 @@
-"""Cells of categorical, ordinal and boolean columns to level codes and back.
+"""Columns of labels: categorical, ordinal and boolean.
 
 A cell is first given its canonical text (`1` for the integer 1 and the float 1.0, `true` for a
 boolean), so one list of labels describes a column however it is stored.
@@ -11,117 +11,334 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import dictionary_indices, is_bytes, is_text, plain, read_text, valid_mask
-from sfumato.columns.dates import wall_clock_text
-from sfumato.columns.facts import canonical_number, shown
-from sfumato.columns.kinds import Boolean, LevelKind, Ordinal, level_labels, n_levels
+from sfumato.columns.facts import flag, label_text, labels_text, shown
+from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
 from sfumato.errors import SchemaError
 
 UNKNOWN, MISSING = -1, -2
-"""Marks of `find_levels` for a value that is no label, and for no value at all."""
+"""Marks of `LevelKind.find` for a value that is no label, and for no value at all."""
 
 _WHOLE = r"^(0|-?[1-9][0-9]*)\.0+$"
+_MOST_LABELS_SHOWN = 12
 
 _TRUE = ("true", "yes", "y", "t", "1")
 _FALSE = ("false", "no", "n", "f", "0")
 
 
-def missing_code(kind: LevelKind) -> int:
-    """Return the code of a missing cell: the missing level, else `other`, else the fallback."""
-    if kind.nullable:
-        return n_levels(kind) - 1
-    return _other_code(kind, _fallback_code(kind))
+class LevelKind(TabularKind):
+    """A kind whose cells are labels of a closed list; a code is a label's place in it, int32.
+
+    The missing level of a nullable kind comes after all labels.
+    """
+
+    __slots__ = ()
+
+    is_numeric: ClassVar[bool] = False
+
+    @property
+    def width(self) -> int:
+        """One entry per level."""
+        return self.n_levels
+
+    @property
+    def n_levels(self) -> int:
+        """The number of codes, the missing level included."""
+        return len(self.labels) + self.nullable
+
+    @property
+    def n_categories(self) -> int:
+        """The number of labels without a declared `other`."""
+        return len(self.labels)
+
+    @property
+    def missing_code(self) -> int:
+        """The code of a missing cell: the missing level, else `other`, else the fallback."""
+        if self.nullable:
+            return self.n_levels - 1
+        return self._fallback_code if self._other_code is None else self._other_code
+
+    @property
+    def unknown_code(self) -> int:
+        """The code of an undeclared value: `other`, else missing, else the fallback."""
+        return self.missing_code if self._other_code is None else self._other_code
+
+    @property
+    def goes_to_other(self) -> bool:
+        """Whether `other` is declared."""
+        return self._other_code is not None
+
+    @property
+    def _other_code(self) -> int | None:
+        return None
+
+    @property
+    def _fallback_code(self) -> int:
+        return 0
+
+    def texts(self, storage: pa.DataType) -> tuple[str, ...]:
+        """Return the labels as a storage type writes them."""
+        del storage
+        return self.labels
+
+    def names(self) -> tuple[Sequence[str], Sequence[int]]:
+        """Return the texts that name a level, and their codes."""
+        return self.labels, range(len(self.labels))
+
+    def folded(self, text: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Sequence[str]]:
+        """Return text cells and missing tokens as they are compared with the texts that name a level."""
+        return text, missing
+
+    def find(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+        """Return for each cell the int32 code of its label, or UNKNOWN, or MISSING."""
+        cells = plain(cells)
+        storage = cells.type
+        if types.is_dictionary(storage):
+            found = self.find(cells.dictionary, missing)
+            return np.append(found, np.int32(MISSING))[dictionary_indices(cells)]
+        if is_text(storage):
+            return _find_written(self, read_text(cells), missing)
+        if not has_canonical_text(storage):
+            return np.where(valid_mask(cells), UNKNOWN, MISSING).astype(np.int32)
+        coded = cells.dictionary_encode()
+        found = _find_text(self, canonical_text(coded.dictionary), ())
+        return np.append(found, np.int32(MISSING))[dictionary_indices(coded)]
+
+    def _code(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+        places = self.find(cells, missing)
+        places[places == UNKNOWN] = self.unknown_code
+        places[places == MISSING] = self.missing_code
+        return places
+
+    def _missing_codes(self, n: int) -> np.ndarray:
+        return np.full(n, self.missing_code, dtype=np.int32)
+
+    def decode(self, codes: np.ndarray, storage: pa.DataType) -> pa.Array:
+        """Return the labels of codes in exactly the storage type; the missing level is null."""
+        if types.is_string_view(storage) or types.is_binary_view(storage):
+            base = pa.string() if types.is_string_view(storage) else pa.binary()
+            return self.decode(codes, base).cast(storage)  # Arrow takes nothing from a view
+        labels = _stored_labels(self, storage.value_type if types.is_dictionary(storage) else storage)
+        whole = np.clip(np.asarray(codes).astype(np.int64), 0, self.n_levels - 1)
+        places = pa.array(whole, mask=whole >= len(labels))
+        if not types.is_dictionary(storage):
+            return labels.take(places)
+        indices = places.cast(storage.index_type)
+        return pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)
+
+    def storage_fault(self, storage: pa.DataType) -> str | None:
+        """Return why the labels cannot be stored in a type, or None if they can."""
+        values = storage
+        if types.is_dictionary(storage):
+            values = storage.value_type
+            index = storage.index_type
+            capacity = 2 ** (index.bit_width - types.is_signed_integer(index))
+            if len(self.labels) > capacity:
+                return (
+                    f"Expected at most {capacity} labels for type {storage}, "
+                    f"got {len(self.labels)}. Store the column as plain text."
+                )
+        unfit = _first_unfit(self, values)
+        if unfit is None:
+            return None
+        return (
+            f"Expected labels that type {storage} can hold, got {shown(unfit)}. "
+            "Declare a label of that type, or store the column as text."
+        )
+
+    def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
+        """Return which cells have no value, and which no label."""
+        found = self.find(cells, missing)
+        return {"missing": found == MISSING, "unknown": found == UNKNOWN}
+
+    def becomes(self, fault: Fault) -> str:
+        """Say what a fit makes of a cell with a fault."""
+        code = self.missing_code if fault == "missing" else self.unknown_code
+        return "missing" if code == len(self.labels) else f"the label {self.labels[code]!r}"
+
+    def text_or_missing(self, text: str, missing: Sequence[str]) -> str | None:
+        """Return text as it is, or None if it stands for no value and is no label."""
+        return None if text in missing and text not in self.labels else text
+
+    def _read_given(self, column: str, value: object, storage: pa.DataType, faults: list[str]) -> GivenValue:
+        text = label_text(column, value, faults)
+        code = -1 if faults else int(self.find(pa.array([text]), ())[0])
+        if code < 0:
+            labels = [repr(label) for label in self.labels[:_MOST_LABELS_SHOWN]]
+            more = ", …" if len(self.labels) > len(labels) else ""
+            faults[:] = [f"Expected one of {', '.join(labels)}{more} for {column!r}, got {shown(value)}."]
+        code = max(code, 0)
+        return GivenValue(float(code), self.decode(np.array([code]), storage))
+
+    def parts(self, n: int) -> list[str]:
+        """Return the labels."""
+        del n
+        return list(self.labels)
+
+    def corner(self, share: float) -> np.ndarray:
+        """Return the first level or the last."""
+        return np.array([round(share * (self.n_levels - 1))], dtype=np.int32)
 
 
-def unknown_code(kind: LevelKind) -> int:
-    """Return the code of an undeclared value: `other`, else missing, else the fallback."""
-    return _other_code(kind, missing_code(kind))
+class _Listed(LevelKind):
+    """What kinds with a list of labels share. A declared `other` that is not among the categories is the last label."""
+
+    __slots__ = ()
+
+    categories: tuple[str, ...]
+    other: str | None
+
+    def _check(self) -> None:
+        faults: list[str] = []
+        categories = labels_text("categories", "a category", self.categories, faults)
+        if not (categories or faults):
+            faults.append("Expected at least one category, got an empty list.")
+        other = None if self.other is None else label_text("other", self.other, faults)
+        nullable = flag(self.nullable, faults)
+        refuse(faults)
+        settle(self, categories=categories, other=other, nullable=nullable)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The categories, and `other` if it is not among them."""
+        if self.other is None or self.other in self.categories:
+            return self.categories
+        return (*self.categories, self.other)
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories."""
+        return len(self.categories)
+
+    @property
+    def _other_code(self) -> int | None:
+        return None if self.other is None else self.labels.index(self.other)
 
 
-def code_levels(kind: LevelKind, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return the int32 level code of each cell of a column stored in any type."""
-    places = find_levels(kind, cells, missing)
-    places[places == UNKNOWN] = unknown_code(kind)
-    places[places == MISSING] = missing_code(kind)
-    return places
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Categorical(_Listed):
+    """One of a closed list of labels.
+
+    Attributes:
+        categories: the labels, as canonical text (numbers and booleans are turned into it).
+        other: the label that takes every value outside the list; among `categories` or not.
+        nullable: whether a missing cell is a level of its own, rather than `other` or, without
+            it, the first category.
+
+    Example:
+        >>> Categorical(categories=("red", "blue"), other="another colour").categories
+        ('red', 'blue')
+        >>> Categorical(categories=(1, True)).categories  # as canonical text
+        ('1', 'true')
+    """
+
+    name: ClassVar[str] = "categorical"
+
+    categories: tuple[str, ...]
+    other: str | None = None
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        self._check()
 
 
-def find_levels(kind: LevelKind, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return for each cell the int32 code of its label, or UNKNOWN, or MISSING."""
-    cells = plain(cells)
-    storage = cells.type
-    if types.is_dictionary(storage):
-        found = find_levels(kind, cells.dictionary, missing)
-        return np.append(found, np.int32(MISSING))[dictionary_indices(cells)]
-    if is_text(storage):
-        return _find_written(kind, read_text(cells), missing)
-    if not has_canonical_text(storage):
-        return np.where(valid_mask(cells), UNKNOWN, MISSING).astype(np.int32)
-    coded = cells.dictionary_encode()
-    found = _find_text(kind, canonical_text(coded.dictionary), ())
-    return np.append(found, np.int32(MISSING))[dictionary_indices(coded)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordinal(_Listed):
+    """One of a closed list of labels whose order means something.
+
+    Attributes:
+        categories: the labels from lowest to highest, as canonical text.
+        other: the label that takes every value outside the list; comes last if not among them.
+        nullable: whether a missing cell is a level of its own, rather than `other` or, without
+            it, the middle category.
+
+    Example:
+        >>> Ordinal(categories=("low", "middle", "high"), nullable=True).labels
+        ('low', 'middle', 'high')
+    """
+
+    name: ClassVar[str] = "ordinal"
+
+    categories: tuple[str, ...]
+    other: str | None = None
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @property
+    def _fallback_code(self) -> int:
+        return (len(self.labels) - 1) // 2
 
 
-def decode_levels(kind: LevelKind, codes: np.ndarray, storage: pa.DataType) -> pa.Array:
-    """Return the labels of codes in exactly the storage type; the missing level is null."""
-    if types.is_string_view(storage) or types.is_binary_view(storage):
-        base = pa.string() if types.is_string_view(storage) else pa.binary()
-        return decode_levels(kind, codes, base).cast(storage)  # Arrow takes nothing from a view
-    labels = stored_labels(kind, storage.value_type if types.is_dictionary(storage) else storage)
-    whole = np.clip(np.asarray(codes).astype(np.int64), 0, n_levels(kind) - 1)
-    places = pa.array(whole, mask=whole >= len(labels))
-    if not types.is_dictionary(storage):
-        return labels.take(places)
-    indices = places.cast(storage.index_type)
-    return pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boolean(LevelKind):
+    """True or false.
+
+    Attributes:
+        nullable: whether a missing cell is a level of its own, rather than false.
+
+    Example:
+        >>> Boolean(nullable=True).n_levels  # false, true, missing
+        3
+    """
+
+    name: ClassVar[str] = "boolean"
+
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        faults: list[str] = []
+        nullable = flag(self.nullable, faults)
+        refuse(faults)
+        settle(self, nullable=nullable)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """False and true."""
+        return ("false", "true")
+
+    def texts(self, storage: pa.DataType) -> tuple[str, ...]:
+        """Return the labels, or 0 and 1 where numbers are stored."""
+        return self.labels if is_text(storage) or types.is_boolean(storage) else ("0", "1")
+
+    def names(self) -> tuple[Sequence[str], Sequence[int]]:
+        """Return the words for false and true, and their codes."""
+        return (*_FALSE, *_TRUE), [0] * len(_FALSE) + [1] * len(_TRUE)
+
+    def folded(self, text: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Sequence[str]]:
+        """Return both in small letters."""
+        return pc.utf8_lower(text), tuple(token.lower() for token in missing)
 
 
 @lru_cache(maxsize=256)
-def stored_labels(kind: LevelKind, storage: pa.DataType) -> pa.Array:
-    """Return the labels of a kind as values of a storage type that `storage_fault` accepts."""
-    stored = _stored(_label_texts(kind, storage), storage)
+def _stored_labels(kind: LevelKind, storage: pa.DataType) -> pa.Array:
+    """Return the labels of a kind as values of a storage type without a fault."""
+    stored = _stored(kind.texts(storage), storage)
     if stored is None:
-        raise SchemaError(storage_fault(kind, storage))
+        raise SchemaError(kind.storage_fault(storage))
     return stored
-
-
-def storage_fault(kind: LevelKind, storage: pa.DataType) -> str | None:
-    """Return why the labels of a kind cannot be stored in a type, or None if they can."""
-    values = storage
-    if types.is_dictionary(storage):
-        values = storage.value_type
-        index = storage.index_type
-        capacity = 2 ** (index.bit_width - types.is_signed_integer(index))
-        if len(level_labels(kind)) > capacity:
-            return (
-                f"Expected at most {capacity} labels for type {storage}, "
-                f"got {len(level_labels(kind))}. Store the column as plain text."
-            )
-    unfit = _first_unfit(kind, values)
-    if unfit is None:
-        return None
-    return (
-        f"Expected labels that type {storage} can hold, got {shown(unfit)}. "
-        "Declare a label of that type, or store the column as text."
-    )
 
 
 def _first_unfit(kind: LevelKind, storage: pa.DataType) -> str | None:
     """Return the first label that does not come back from a storage type as itself."""
-    labels, texts = level_labels(kind), _label_texts(kind, storage)
+    labels, texts = kind.labels, kind.texts(storage)
     stored = _stored(texts, storage)
     if stored is None:
         alone = (label for label, t in zip(labels, texts, strict=True) if not _stored((t,), storage))
         return next(alone, labels[0])
-    back = find_levels(kind, stored, ())
+    back = kind.find(stored, ())
     wrong = np.flatnonzero(back != np.arange(len(back)))
     return labels[int(wrong[0])] if wrong.size else None
 
@@ -137,17 +354,9 @@ def _stored(texts: Sequence[str], storage: pa.DataType) -> pa.Array | None:
     return None
 
 
-def _label_texts(kind: LevelKind, storage: pa.DataType) -> tuple[str, ...]:
-    if isinstance(kind, Boolean) and not (is_text(storage) or types.is_boolean(storage)):
-        return ("0", "1")
-    return level_labels(kind)
-
-
 def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.ndarray:
     """Return label codes of canonical text; a missing token that is a label counts as it."""
-    if isinstance(kind, Boolean):
-        text = pc.utf8_lower(text)
-    tokens = tuple(token.lower() for token in missing) if isinstance(kind, Boolean) else missing
+    text, tokens = kind.folded(text, missing)
     labels, codes = _label_table(kind)
     places = pc.index_in(text, value_set=labels.cast(text.type))
     found = codes[places.fill_null(len(labels)).to_numpy(zero_copy_only=False)]
@@ -171,71 +380,8 @@ def _find_written(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np
 @lru_cache(maxsize=256)
 def _label_table(kind: LevelKind) -> tuple[pa.Array, np.ndarray]:
     """Return the texts that name a level, and their codes with UNKNOWN after the last."""
-    if isinstance(kind, Boolean):
-        labels = pa.array((*_FALSE, *_TRUE), pa.string())
-        codes = [0] * len(_FALSE) + [1] * len(_TRUE)
-    else:
-        labels = pa.array(level_labels(kind), pa.string())
-        codes = range(len(labels))
-    return labels, np.array([*codes, UNKNOWN], dtype=np.int32)
-
-
-def _fallback_code(kind: LevelKind) -> int:
-    return (len(level_labels(kind)) - 1) // 2 if isinstance(kind, Ordinal) else 0
-
-
-def _other_code(kind: LevelKind, default: int) -> int:
-    if isinstance(kind, Boolean) or kind.other is None:
-        return default
-    if kind.other in kind.categories:
-        return kind.categories.index(kind.other)
-    return len(kind.categories)
-
-
-def has_canonical_text(storage: pa.DataType) -> bool:
-    """Whether values of a type can be categories."""
-    return (
-        is_text(storage)
-        or types.is_integer(storage)
-        or types.is_boolean(storage)
-        or types.is_floating(storage)
-        or types.is_decimal(storage)
-        or types.is_date(storage)
-        or types.is_timestamp(storage)
-    )
-
-
-def canonical_text(values: pa.Array) -> pa.Array:
-    """Return the canonical text of values of a type that has one; NaN has none.
-
-    Most types are turned into text value by value: pass distinct values.
-    """
-    storage = values.type
-    if is_text(storage):
-        return read_text(values)
-    if types.is_floating(storage):
-        return _float_text(values)
-    if types.is_decimal(storage):
-        return _each(values, lambda number: format(number.normalize() + 0, "f"))
-    if types.is_date64(storage) or types.is_timestamp(storage):
-        return wall_clock_text(values)
-    return values.cast(pa.string())
-
-
-def _each(values: pa.Array, text: Callable[..., str | None]) -> pa.Array:
-    listed = values.to_pylist()
-    return pa.array([None if value is None else text(value) for value in listed], pa.string())
-
-
-def _float_text(values: pa.Array) -> pa.Array:
-    """Return numbers as text by the digits of their own width: float32 0.1 is `0.1`."""
-    if types.is_float64(values.type):
-        return _each(values, lambda number: None if number != number else canonical_number(number))
-    width = np.float16 if types.is_float16(values.type) else np.float32
-    return _each(
-        values,
-        lambda number: None if number != number else canonical_number(float(str(width(number)))),
-    )
+    names, codes = kind.names()
+    return pa.array(names, pa.string()), np.array([*codes, UNKNOWN], dtype=np.int32)
 
 
 def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:

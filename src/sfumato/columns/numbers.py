@@ -1,157 +1,232 @@
-"""Numeric cells to codes in [0, 1] and back, for integers and continuous values.
-
-A code is (value − lower) / (upper − lower). It is NaN for a missing cell of a nullable column.
-"""
-
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+"""Columns of numbers: whole ones, and continuous values."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.cells import (
-    dictionary_indices,
-    is_text,
-    plain,
-    read_text,
-    valid_mask,
-    without_tokens,
-)
-from sfumato.columns.facts import as_fraction, decimals_of
-from sfumato.columns.kinds import Continuous, Integer
+from sfumato.columns.bounded import NumericKind, WholeKind
+from sfumato.columns.facts import as_fraction, check_order, decimals_of, flag, real_number, shown, whole_number
+from sfumato.columns.kind import refuse, settle
+from sfumato.columns.number_cells import read_floats, read_integers
+from sfumato.columns.steps import Steps
+from sfumato.columns.storage import store_float, store_integer
 
-_WHOLE = r"^-?[0-9]{1,18}$"  # 18 digits always fit int64
-_NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^-?(?i:inf|infinity)$"
+_WIDEST_INTEGER = 2**62  # a span and its codes then stay inside int64
+_FINEST_GRID = 2**53  # beyond it float64 no longer tells neighbouring multiples apart
 _ROUNDING = 2.0**-50
-_INT64_MAX = 2**63 - 1
-_LARGEST_FLOAT_IN_INT64 = float(2**63 - 1024)
+_GIVEN_ROUNDING = 1e-3  # of a resolution: float32 numbers are no exact multiples
+_INT64_MAX = np.uint64(2**63 - 1)
+_MOST_DIGITS = 17
+_LONGEST_NUMBER = 1e9  # larger ones are shown with an exponent
 
 
-def read_floats(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return cells of any type as float64; NaN where a cell is missing or not a number."""
-    cells = plain(cells)
-    storage = cells.type
-    if types.is_dictionary(storage):
-        values = np.append(read_floats(cells.dictionary, missing), np.nan)
-        return values[dictionary_indices(cells)]
-    if is_text(storage):
-        return _parse_floats(without_tokens(read_text(cells), missing))
-    if types.is_decimal(storage):
-        return _parse_floats(cells.cast(pa.string()))
-    if types.is_boolean(storage) or types.is_integer(storage) or types.is_floating(storage):
-        if types.is_boolean(storage):
-            cells = cells.cast(pa.int8())
-        floats = cells.cast(pa.float64(), safe=False)
-        return floats.fill_null(np.nan).to_numpy(zero_copy_only=False)
-    return np.full(len(cells), np.nan)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer(WholeKind):
+    """A whole number between two public bounds.
 
+    Attributes:
+        lower: smallest value; smaller ones are clamped to it.
+        upper: largest value; larger ones are clamped to it.
+        nullable: whether a missing cell stays missing, rather than becoming the midpoint.
 
-def read_integers(cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return cells of any type as int64, and a mask of the cells that are numbers."""
-    cells = plain(cells)
-    storage = cells.type
-    if types.is_dictionary(storage):
-        values, valid = read_integers(cells.dictionary, missing)
-        places = dictionary_indices(cells)
-        return np.append(values, 0)[places], np.append(valid, False)[places]
-    if is_text(storage):
-        return _parse_integers(without_tokens(read_text(cells), missing))
-    if types.is_decimal(storage):
-        return _parse_integers(cells.cast(pa.string()))
-    if types.is_boolean(storage) or types.is_integer(storage):
-        valid = valid_mask(cells)
-        if types.is_uint64(storage):
-            cells = pc.min_element_wise(cells, pa.scalar(_INT64_MAX, pa.uint64()))
-        whole = cells.cast(pa.int64()).fill_null(0)
-        return whole.to_numpy(zero_copy_only=False), valid
-    return rounded_to_int64(read_floats(cells, missing))
-
-
-def rounded_to_int64(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest int64 of each float, and a mask of those that are numbers."""
-    valid = ~np.isnan(values)
-    bounded = np.clip(values, -float(2**63), _LARGEST_FLOAT_IN_INT64)
-    return np.rint(np.where(valid, bounded, 0.0)).astype(np.int64), valid
-
-
-def code_whole(values: np.ndarray, valid: np.ndarray, *, lower: int, upper: int, nullable: bool) -> np.ndarray:
-    """Return codes of int64 values; the subtraction is exact before anything becomes a float."""
-    span = upper - lower
-    steps = np.clip(values, lower, upper) - lower
-    codes = steps / float(max(span, 1))
-    codes[~valid] = np.nan if nullable else (span // 2) / max(span, 1)
-    return codes
-
-
-def decode_whole(codes: np.ndarray, *, lower: int, upper: int, nullable: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return int64 values of codes, and a mask of the missing ones."""
-    span = upper - lower
-    absent = np.isnan(codes)
-    steps = np.rint(np.clip(np.where(absent, 0.0, codes), 0.0, 1.0) * float(span)).astype(np.int64)
-    steps[absent] = span // 2
-    values = np.minimum(steps, span) + lower
-    return values, absent if nullable else np.zeros(len(codes), dtype=bool)
-
-
-def code_integer(kind: Integer, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return codes of an integer column stored in any type."""
-    values, valid = read_integers(cells, missing)
-    bounds = {"lower": kind.lower, "upper": kind.upper}
-    return code_whole(values, valid, **bounds, nullable=kind.nullable)
-
-
-def code_continuous(kind: Continuous, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return codes of a continuous column stored in any type."""
-    values = read_floats(cells, missing)
-    absent = np.isnan(values)
-    if kind.lower == kind.upper:
-        codes = np.zeros(len(values))
-    else:
-        codes = (snapped(kind, values) - kind.lower) / (kind.upper - kind.lower)
-    codes[absent] = np.nan if kind.nullable else _midpoint_code(kind)
-    return codes
-
-
-def decode_continuous(kind: Continuous, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return float64 values of codes, and a mask of the missing ones."""
-    absent = np.isnan(codes)
-    shares = np.clip(np.where(absent, _midpoint_code(kind), codes), 0.0, 1.0)
-    span = kind.upper - kind.lower
-    values = kind.lower + shares * span
-    # the code of 0 comes back as the rounding error of its product: amounts are often exactly 0
-    values[np.abs(values) <= span * _ROUNDING] = 0.0
-    values = snapped(kind, values)
-    return values, absent if kind.nullable else np.zeros(len(codes), dtype=bool)
-
-
-def snapped(kind: Continuous, values: np.ndarray) -> np.ndarray:
-    """Return values clamped to the bounds and rounded to the resolution, as the nearest float64.
-
-    The resolution is taken as the decimal that was written, p / q, so 3 steps of 0.1 give 0.3
-    and not 0.30000000000000004.
+    Example:
+        >>> Integer(lower=0, upper=120)
+        Integer(lower=0, upper=120, nullable=False)
+        >>> Integer(lower=120, upper=0)
+        Traceback (most recent call last):
+            ...
+        sfumato.errors.SchemaError: Expected lower <= upper, got lower=120, upper=0. Swap them.
     """
-    clamped = np.clip(values, kind.lower, kind.upper)
-    if kind.resolution is None:
-        return clamped
-    first, last, numerator, denominator = _grid(kind)
-    steps = np.clip(np.rint(clamped / kind.resolution), first, last)
-    return steps * numerator / denominator + 0.0  # + 0.0 turns −0.0 into 0.0
+
+    name: ClassVar[str] = "integer"
+
+    lower: int
+    upper: int
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        faults: list[str] = []
+        lower = whole_number("lower", self.lower, faults)
+        upper = whole_number("upper", self.upper, faults)
+        nullable = flag(self.nullable, faults)
+        if not faults:
+            check_order(lower, upper, faults)
+        if not faults and upper - lower > _WIDEST_INTEGER:
+            faults.append("Expected upper - lower of at most 2^62. Narrow the bounds, or declare continuous.")
+        refuse(faults)
+        settle(self, lower=lower, upper=upper, nullable=nullable)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The bounds."""
+        return self.lower, self.upper
+
+    def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return cells as int64, and a mask of those that are numbers."""
+        return read_integers(cells, missing)
+
+    def beyond(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return masks of the cells outside the bounds, and of the cells that hold a number."""
+        values, valid = read_integers(cells, missing)
+        beyond = (values < self.lower) | (values > self.upper)
+        if types.is_uint64(cells.type):  # what int64 cannot hold is above any bound, and is read as its largest number
+            beyond |= cells.fill_null(0).to_numpy(zero_copy_only=False) > _INT64_MAX
+        return beyond, valid
+
+    def _store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+        """Return int64 values in a storage type."""
+        return store_integer(values, absent, storage)
+
+    def whole_of(self, column: str, value: object, faults: list[str]) -> int | None:
+        """Return a whole number, or the one that text reads as."""
+        return whole_number(column, _number(value), faults)
 
 
-def number_text(kind: Continuous, values: np.ndarray) -> list[str]:
-    """Return values as text: with the decimals of the resolution, else the shortest form."""
-    if kind.resolution is None:
-        return [repr(value) for value in values.tolist()]
-    decimals = decimals_of(kind.resolution)
-    return [f"{value:.{decimals}f}" for value in values.tolist()]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuous(NumericKind):
+    """A real number between two public bounds.
+
+    Attributes:
+        lower: smallest value; smaller ones are clamped to it.
+        upper: largest value; larger ones are clamped to it.
+        resolution: values are rounded to multiples of it; None keeps float64.
+        nullable: whether a missing cell stays missing, rather than becoming the midpoint.
+
+    Example:
+        >>> Continuous(lower=0, upper=1, resolution=0.25)  # samples are 0, 0.25, 0.5, 0.75 and 1
+        Continuous(lower=0.0, upper=1.0, resolution=0.25, nullable=False)
+    """
+
+    name: ClassVar[str] = "continuous"
+
+    lower: float
+    upper: float
+    resolution: float | None = None
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        faults: list[str] = []
+        lower = real_number("lower", self.lower, faults)
+        upper = real_number("upper", self.upper, faults)
+        resolution = None
+        if self.resolution is not None:
+            resolution = real_number("resolution", self.resolution, faults)
+        nullable = flag(self.nullable, faults)
+        if not faults:
+            check_order(lower, upper, faults)
+        if not faults and not math.isfinite(upper - lower):
+            faults.append("Expected a finite upper - lower. Narrow the bounds.")
+        if not faults and resolution is not None:
+            _check_grid(lower, upper, resolution, faults)
+        refuse(faults)
+        settle(self, lower=lower, upper=upper, resolution=resolution, nullable=nullable)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds."""
+        return self.lower, self.upper
+
+    @property
+    def steps(self) -> Steps:
+        """The multiples of the resolution."""
+        return Steps.between(self.lower, self.upper, self.resolution)
+
+    def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return cells as float64, NaN where a cell is no number, and a mask of those that are."""
+        values = read_floats(cells, missing)
+        return values, ~np.isnan(values)
+
+    def beyond(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return masks of the cells outside the bounds, as narrow floats store these, and of those with a number."""
+        values, valid = self.read(cells, missing)
+        narrow = {"halffloat": np.float16, "float": np.float32}.get(str(cells.type))
+        slack = 0.0 if narrow is None else float(np.finfo(narrow).eps) * max(abs(self.lower), abs(self.upper))
+        return (values < self.lower - slack) | (values > self.upper + slack), valid
+
+    def _code(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+        values, valid = self.read(cells, missing)
+        if self.is_constant:
+            codes = np.zeros(len(values))
+        else:
+            codes = (self.snapped(values) - self.lower) / (self.upper - self.lower)
+        codes[~valid] = np.nan if self.nullable else self._midpoint_code
+        return codes
+
+    def decoded(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return float64 values of codes, and a mask of the missing ones."""
+        absent = np.isnan(codes)
+        shares = np.clip(np.where(absent, self._midpoint_code, codes), 0.0, 1.0)
+        span = self.upper - self.lower
+        values = self.lower + shares * span
+        # the code of 0 comes back as the rounding error of its product: amounts are often exactly 0
+        values[np.abs(values) <= span * _ROUNDING] = 0.0
+        return self.snapped(values), absent if self.nullable else np.zeros(len(codes), dtype=bool)
+
+    def snapped(self, values: np.ndarray) -> np.ndarray:
+        """Return values clamped to the bounds and rounded to the resolution, as the nearest float64.
+
+        The resolution is taken as the decimal that was written, p / q, so 3 steps of 0.1 give 0.3
+        and not 0.30000000000000004.
+        """
+        clamped = np.clip(values, self.lower, self.upper)
+        if self.resolution is None:
+            return clamped
+        first, last, numerator, denominator = _grid(self)
+        steps = np.clip(np.rint(clamped / self.resolution), first, last)
+        return steps * numerator / denominator + 0.0  # + 0.0 turns −0.0 into 0.0
+
+    @property
+    def _midpoint_code(self) -> float:
+        if self.is_constant:
+            return 0.0
+        half = (self.upper - self.lower) / 2
+        middle = float(self.snapped(np.array([self.lower + half]))[0])
+        return (middle - self.lower) / (self.upper - self.lower)
+
+    def _store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+        """Return float64 values in a storage type; as text with the decimals of the resolution, else the fewest."""
+        if self.resolution is None:
+            return store_float(values, absent, storage, repr)
+        decimals = decimals_of(self.resolution)
+        return store_float(values, absent, storage, lambda value: f"{value:.{decimals}f}")
+
+    def _given_code(self, column: str, value: object, faults: list[str]) -> tuple[float, np.ndarray]:
+        number = real_number(column, value, faults)
+        if not faults and not self.lower <= number <= self.upper:
+            faults.append(self._outside(column, value))
+        nearest = 0.0 if faults else float(self.snapped(np.array([number]))[0])
+        if not faults and abs(nearest - number) > _GIVEN_ROUNDING * (self.resolution or 0.0):
+            faults.append(f"Expected {column} to be a multiple of {self.resolution!r}, got {column}={shown(value)}.")
+        span = self.upper - self.lower
+        return (nearest - self.lower) / span if span > 0 else 0.0, np.array([nearest])
+
+    def parts(self, n: int) -> list[str]:
+        """Return the bounds of each part, with as many digits as tell them apart."""
+        span = self.upper - self.lower
+        apart = max(1.0, max(abs(self.lower), abs(self.upper)) / span) if span > 0 else 1.0
+        digits = min(_MOST_DIGITS, 4 + math.ceil(math.log10(min(apart, 10.0**_MOST_DIGITS))))
+        shares = [i / n for i in range(n + 1)]
+        edges = [_edge(self.lower * (1 - share) + self.upper * share, digits) for share in shares]
+        return [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
+
+
+def _number(value: object) -> object:
+    """Return the number that text reads as, whole where it can be; anything else as it is."""
+    if isinstance(value, str):
+        for read in (int, float):
+            with contextlib.suppress(ValueError):
+                return read(value)
+    return value
 
 
 @lru_cache(maxsize=1024)
@@ -163,28 +238,22 @@ def _grid(kind: Continuous) -> tuple[float, float, float, float]:
     return float(first), float(last), float(step.numerator), float(step.denominator)
 
 
-def _midpoint_code(kind: Continuous) -> float:
-    if kind.lower == kind.upper:
-        return 0.0
-    half = (kind.upper - kind.lower) / 2
-    middle = float(snapped(kind, np.array([kind.lower + half]))[0])
-    return (middle - kind.lower) / (kind.upper - kind.lower)
+def _check_grid(lower: float, upper: float, resolution: float, faults: list[str]) -> None:
+    if not resolution > 0:
+        faults.append(f"Expected resolution above 0, got resolution={resolution!r}.")
+    elif max(abs(lower), abs(upper), 1e-200) / resolution > _FINEST_GRID:
+        faults.append(
+            "Expected at most 2^53 steps of resolution between 0 and a bound, "
+            f"got resolution={resolution!r}. Make it coarser, or leave it out."
+        )
+    else:
+        step = as_fraction(resolution)
+        if math.ceil(as_fraction(lower) / step) > math.floor(as_fraction(upper) / step):
+            faults.append(
+                f"Expected a multiple of resolution between the bounds, got resolution={resolution!r}. Make it finer."
+            )
 
 
-def _parse_floats(text: pa.Array) -> np.ndarray:
-    text = pc.replace_substring_regex(text, pattern=r"^\+([0-9.iI])", replacement=r"\1")
-    is_number = pc.match_substring_regex(text, _NUMBER)
-    floats = pc.if_else(is_number, text, pa.scalar(None, text.type)).cast(pa.float64())
-    return floats.fill_null(np.nan).to_numpy(zero_copy_only=False)
-
-
-def _parse_integers(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    is_whole = pc.match_substring_regex(text, _WHOLE)
-    nothing = pa.scalar(None, text.type)
-    whole = pc.if_else(is_whole, text, nothing).cast(pa.int64())
-    valid = valid_mask(whole)
-    values = whole.fill_null(0).to_numpy(zero_copy_only=False)
-    if not valid.all():  # 19 digits and more, decimals and exponents
-        others, also = rounded_to_int64(_parse_floats(pc.if_else(is_whole, nothing, text)))
-        values, valid = np.where(valid, values, others), valid | also
-    return values, valid
+def _edge(value: float, digits: int) -> str:
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < _LONGEST_NUMBER else text

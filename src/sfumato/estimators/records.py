@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.images import image_numbers
 from sfumato.errors import ConfigError, DataError, require_positive
-from sfumato.io.arrays import array_of, image_numbers
+from sfumato.io.arrays import array_of
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
 from sfumato.records.engine import Rows

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats.contingency import association
 
-from sfumato.columns.kinds import ColumnKind, LevelKind, n_levels
+from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.io.sources import Source, open_source
@@ -85,23 +85,24 @@ def total_variation(real: object, synthetic: object, *, schema: SchemaLike, k: i
 def read_bins(source: Source, schema: Schema) -> CodedTable:
     """Read a table as bin numbers, in the smallest integers that hold them; the last is for what has no place."""
     table = read_codes(source, schema, encode=bin_codes)
+    kinds = table_kinds(schema)
     for name, marks in table.outside.items():
-        table.columns[name][marks == NOWHERE] = n_bins(schema.columns[name]) - 1
+        table.columns[name][marks == NOWHERE] = n_bins(kinds[name]) - 1
     return table
 
 
-def bin_codes(kind: ColumnKind, codes: np.ndarray) -> np.ndarray:
+def bin_codes(kind: TabularKind, codes: np.ndarray) -> np.ndarray:
     """Return the bin of each code: a level is its own, a missing number the one after all others."""
     size = n_bins(kind)
-    if not isinstance(kind, LevelKind):
+    if kind.is_numeric:
         scaled = np.floor(np.where(np.isnan(codes), 0.0, codes) * BINS)
         codes = np.where(np.isnan(codes), BINS, np.clip(scaled, 0, BINS - 1))
     return codes.astype(np.min_scalar_type(size - 1))
 
 
-def n_bins(kind: ColumnKind) -> int:
+def n_bins(kind: TabularKind) -> int:
     """How many bins a column of this kind has, that of missing numbers and, last, of what has no place included."""
-    return 1 + (n_levels(kind) if isinstance(kind, LevelKind) else BINS + 1)
+    return 1 + (BINS + 1 if kind.is_numeric else kind.n_levels)
 
 
 def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k: int) -> float:
@@ -113,7 +114,8 @@ def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k:
 
 def set_distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], schema: Schema) -> float:
     """Total variation between two tables of some columns, from tables that were read with `read_bins`."""
-    return _distance(real, synthetic, names, {name: n_bins(schema.columns[name]) for name in names})
+    kinds = table_kinds(schema)
+    return _distance(real, synthetic, names, {name: n_bins(kinds[name]) for name in names})
 
 
 def column_sets(d: int, k: int) -> Iterable[tuple[int, ...]]:
@@ -215,7 +217,7 @@ def correlation_differences(real: object, synthetic: object, *, schema: SchemaLi
 def table_correlations(real: CodedTable, synthetic: CodedTable, *, schema: Schema) -> dict[str, Any]:
     """As `correlation_differences`, from tables that were read with `read_codes`."""
     kinds = table_kinds(schema)
-    levels = [name for name, kind in kinds.items() if isinstance(kind, LevelKind)]
+    levels = [name for name, kind in kinds.items() if not kind.is_numeric]
     numbers = [name for name in kinds if name not in levels]
     return {"pearson": _pearson(real, synthetic, numbers), "cramers_v": _cramer(real, synthetic, levels, schema)}
 
@@ -240,7 +242,7 @@ def _centred(codes: np.ndarray) -> np.ndarray:
 def _cramer(real: CodedTable, synthetic: CodedTable, names: list[str], schema: Schema) -> dict[str, Any] | None:
     if len(names) < 2:
         return None
-    sizes = [n_levels(schema.columns[name]) for name in names]  # type: ignore[arg-type]
+    sizes = [table_kinds(schema)[name].n_levels for name in names]
     found = {}
     for i, j in column_sets(len(names), 2):
         pair, shape = (names[i], names[j]), (sizes[i], sizes[j])

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.kinds import LevelKind
 from sfumato.errors import ConfigError, require_instance, require_integer
 from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
 from sfumato.io.sources import open_source
@@ -82,7 +81,7 @@ def table_likelihood(
 ) -> dict[str, Any]:
     """As `log_likelihood`, from tables that were read with `read_codes`."""
     require_integer(at_least=1, components=components)
-    names = [name for name, kind in table_kinds(schema).items() if not isinstance(kind, LevelKind)]
+    names = [name for name, kind in table_kinds(schema).items() if kind.is_numeric]
     scored = _points(test, names, seed)
 
     def under(table: CodedTable | None) -> float | None:

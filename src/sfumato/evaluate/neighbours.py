@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.kinds import LevelKind, NumericKind
+from sfumato.columns.kind import TabularKind
 from sfumato.errors import require_integer
 from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
 from sfumato.io.sources import open_source
@@ -78,7 +78,7 @@ def table_neighbours(
     synthetic: CodedTable,
     test: CodedTable | None,
     *,
-    kinds: dict[str, LevelKind | NumericKind],
+    kinds: dict[str, TabularKind],
     k: int = NEIGHBOURS,
     seed: int,
 ) -> dict[str, Any]:

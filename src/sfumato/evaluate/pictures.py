@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sfumato.columns.kinds import Image, LevelKind, n_levels
+from sfumato.columns.kinds import Image, LevelKind
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.cnn import cnn_accuracy, has_torch
 from sfumato.io.sources import open_source
@@ -38,7 +38,7 @@ def image_names(schema: Schema) -> tuple[str, str | None] | None:
     images = schema.images
     if not images:
         return None
-    labels = [name for name in schema.released if isinstance(schema.columns[name], LevelKind)]
+    labels = list(schema.of_kind(LevelKind))
     return images[0], labels[0] if labels else None
 
 
@@ -53,7 +53,7 @@ def evaluate_pictures(
     read = {name: read_pictures(source, schema) for name, source in tables.items()}
     distance = None
     if label is not None:
-        size = n_levels(schema.columns[label])  # type: ignore[arg-type]
+        size = schema.of_kind(LevelKind)[label].n_levels
         shares = [_shares(read[name], size) for name in ("real", "synthetic")]
         distance = 0.5 * float(np.abs(shares[0] - shares[1]).sum())
     means = [read[name].pixels.mean(axis=0) for name in ("real", "synthetic")]
@@ -76,16 +76,15 @@ def read_pictures(source: object, schema: Schema) -> Pictures:
         DataError: the source cannot be read, or has no rows.
     """
     image, label = image_names(schema) or ("", None)
-    kind = schema.columns[image]
+    kind = schema.of_kind(Image)[image]
     records = PrivateData(open_source(source), dataclasses.replace(schema, unit=None))
     chunks = list(records.coded())
     if not sum(len(chunk[image]) for chunk in chunks):
         raise DataError("Expected images to evaluate, got none.")
     pixels = np.concatenate([np.asarray(chunk[image], dtype=np.float32) for chunk in chunks])
-    if isinstance(kind, Image):
-        pixels = np.clip(np.nan_to_num((pixels - kind.lower) / (kind.upper - kind.lower)), 0, 1)
-        pixels = pixels.reshape(len(pixels), *kind.shape) if len(kind.shape) > 1 else pixels
-        pixels = pixels[..., None] if len(kind.shape) == 2 else pixels
+    pixels = np.clip(np.nan_to_num((pixels - kind.lower) / (kind.upper - kind.lower)), 0, 1)
+    pixels = pixels.reshape(len(pixels), *kind.shape) if len(kind.shape) > 1 else pixels
+    pixels = pixels[..., None] if len(kind.shape) == 2 else pixels
     labels = None if label is None else np.concatenate([np.asarray(chunk[label]) for chunk in chunks]).astype(np.int64)
     return Pictures(pixels, labels)
 
@@ -102,7 +101,7 @@ def _utility(read: dict[str, Pictures], schema: Schema, image: str, target: str,
     found: dict[str, Any] = {"accuracy": None, "real": {"accuracy": None}, "classifier": "cnn", "scored_on": scored_on}
     if missing is not None:
         return {**found, "missing": missing}
-    classes = n_levels(schema.columns[target])  # type: ignore[arg-type]
+    classes = schema.of_kind(LevelKind)[target].n_levels
     test = (read[scored_on].pixels, read[scored_on].labels)
     for name in ("synthetic", "real"):
         train = (read[name].pixels, read[name].labels)

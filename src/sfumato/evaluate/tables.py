@@ -13,16 +13,14 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from sfumato.columns.coding import code_column
-from sfumato.columns.kinds import LevelKind, NumericKind, n_levels
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.sources import Source
 from sfumato.records.outside import INSIDE, outside_marks
 from sfumato.schema.schema import Schema
 
 _STATES = 1 << 32  # scikit-learn's random states are smaller
-Encode = Callable[[LevelKind | NumericKind, np.ndarray], np.ndarray]
+Encode = Callable[[TabularKind, np.ndarray], np.ndarray]
 
 
 @final
@@ -62,24 +60,22 @@ def random_state(seed: int) -> int:
     return seed % _STATES
 
 
-def table_kinds(schema: Schema) -> dict[str, LevelKind | NumericKind]:
+def table_kinds(schema: Schema) -> dict[str, TabularKind]:
     """Name to kind of the columns that are compared: the released ones.
 
     Raises:
         ConfigError: one of them holds images or sets.
     """
-    kinds = {}
+    kinds = schema.of_kind(TabularKind)
     for name in schema.released:
-        kind = schema.columns[name]
-        if not isinstance(kind, LevelKind | NumericKind):
-            what = "sets" if isinstance(kind, ItemSet) else "images"
+        if name not in kinds:
+            what = schema.columns[name].holds
             raise ConfigError(f"Expected a table's schema to evaluate, got {what} in column {name!r}.")
-        kinds[name] = kind
     return kinds
 
 
 def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> CodedTable:
-    """Read the released columns of a schema from a source, as `code_column` codes them.
+    """Read the released columns of a schema from a source, as their kinds code them.
 
     Args:
         source: where to read.
@@ -98,7 +94,7 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
     for chunk in source.chunks(list(kinds)):
         for name, kind in kinds.items():
             column = cast("pa.ChunkedArray", chunk.columns[name])
-            codes = code_column(kind, column, missing=schema.missing)
+            codes = kind.code(column, missing=schema.missing)
             parts[name].append(codes if encode is None else encode(kind, codes))
             marks = outside_marks(kind, column, missing=schema.missing)
             if marks.any() or name in outside:  # a column without such cells needs no marks
@@ -127,18 +123,14 @@ class Features:
         deviations: their standard deviation (÷ n), 1 where it would be 0.
     """
 
-    kinds: Mapping[str, LevelKind | NumericKind]
+    kinds: Mapping[str, TabularKind]
     means: Mapping[str, float]
     deviations: Mapping[str, float]
 
     @classmethod
-    def of(cls, table: CodedTable, kinds: Mapping[str, LevelKind | NumericKind]) -> Features:
+    def of(cls, table: CodedTable, kinds: Mapping[str, TabularKind]) -> Features:
         """The map that a training table fixes."""
-        moments = {
-            name: _mean_and_deviation(table.columns[name])
-            for name, kind in kinds.items()
-            if not isinstance(kind, LevelKind)
-        }
+        moments = {name: _mean_and_deviation(table.columns[name]) for name, kind in kinds.items() if kind.is_numeric}
         return cls(
             kinds=kinds,
             means={name: mean for name, (mean, _) in moments.items()},
@@ -148,7 +140,7 @@ class Features:
     @property
     def width(self) -> int:
         """How many features there are."""
-        return sum(_width(kind) for kind in self.kinds.values())
+        return sum(kind.width for kind in self.kinds.values())
 
     def matrix(self, table: CodedTable) -> sp.csr_matrix:
         """Features of the rows of a table, shape (n, width), float64."""
@@ -165,7 +157,7 @@ class Features:
         ones = np.ones(table.n_rows)
         for name, kind in self.kinds.items():
             codes = table.columns[name]
-            if isinstance(kind, LevelKind):
+            if not kind.is_numeric:
                 yield start + codes.astype(np.int32), ones
             else:
                 missing = np.isnan(codes)
@@ -174,13 +166,7 @@ class Features:
                 yield place, np.where(missing, 0.0, score)
                 if kind.nullable:
                     yield place + 1, missing.astype(np.float64)
-            start += _width(kind)
-
-
-def _width(kind: LevelKind | NumericKind) -> int:
-    if isinstance(kind, LevelKind):
-        return n_levels(kind)
-    return 2 if kind.nullable else 1
+            start += kind.width
 
 
 def _mean_and_deviation(codes: np.ndarray) -> tuple[float, float]:

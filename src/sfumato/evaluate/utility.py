@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from sfumato.columns.kinds import Boolean, LevelKind, NumericKind, level_labels
+from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.tables import CodedTable, Features, random_state, read_codes, table_kinds
 from sfumato.io.sources import open_source
@@ -88,21 +88,20 @@ class Task:
     """
 
     target: str
-    features: Mapping[str, LevelKind | NumericKind]
+    features: Mapping[str, TabularKind]
     positive: int | None
     n_labels: int
 
     @classmethod
     def of(cls, schema: Schema, target: str, positive: str | None) -> Task:
         """Check target and positive class against the schema; reads no record."""
-        kind = schema.columns.get(target)
-        if target not in schema.released or not isinstance(kind, LevelKind):
+        kind = schema.of_kind(LevelKind).get(target)
+        if kind is None:
             rule = "Expected target to be a released categorical, ordinal or boolean column"
             raise ConfigError(f"{rule}, got target={target!r}.")
-        labels = level_labels(kind)
-        n_categories = len(labels) if isinstance(kind, Boolean) else len(kind.categories)
-        if positive is None and n_categories <= 2:
-            positive = labels[n_categories - 1]
+        labels = kind.labels
+        if positive is None and kind.n_categories <= 2:
+            positive = labels[kind.n_categories - 1]
         if positive is not None and positive not in labels:
             rule = f"Expected positive to be a label of {target!r}"
             raise ConfigError(f"{rule}, got positive={positive!r}. Choose one of {labels[:10]}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import ItemSet
 from sfumato.schema.schema import Schema
 
 
@@ -45,4 +45,4 @@ class Facts:
     @property
     def sets(self) -> list[str]:
         """Released columns of sets."""
-        return [name for name in self.schema.released if isinstance(self.schema.columns[name], ItemSet)]
+        return list(self.schema.of_kind(ItemSet))

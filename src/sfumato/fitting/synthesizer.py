@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, final
 
-from sfumato.columns.kinds import Image
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import (
@@ -171,7 +170,7 @@ class Synthesizer(ABC):
                 f"Expected a schema that leaves nothing open for the method {self.method}, got "
                 f"{', '.join(map(repr, opened.open))} to discover. Declare them, or use the method gaussian."
             )
-        if opened.open and any(isinstance(schema.columns[name], Image | ItemSet) for name in schema.released):
+        if opened.open and len(schema.of_kind(TabularKind)) < len(schema.released):
             raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
         if rows is None and self.needs_declared_rows:
             raise ConfigError(

@@ -15,8 +15,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from sfumato.columns.kinds import Image
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door
@@ -246,8 +245,8 @@ def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
             f"Expected methods whose releases are models, got {unfit.method!r}, which releases a data set."
         )
     for name in schema.released:
-        if isinstance(schema.columns[name], Image | ItemSet):
-            what = "images" if isinstance(schema.columns[name], Image) else "sets of items"
+        if name not in schema.of_kind(TabularKind):
+            what = schema.columns[name].holds
             raise ConfigError(
                 f"Expected a table to search settings for, got {what} in column {name!r}. A search is scored by pairs "
                 "of a table's columns, and has no score for these. Choose settings on public data of the same form, or "

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import valid_text
-from sfumato.columns.set_codes import is_set_storage
+from sfumato.columns.sets import is_set_storage
 from sfumato.errors import DataError
 from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source
 from sfumato.io.chunks import Chunk, Column, Source, attempt
@@ -128,48 +128,6 @@ def array_of(column: Column | pa.Array) -> np.ndarray:
     values = array.to_numpy(zero_copy_only=False)
     text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     return values.astype(np.str_) if text else values
-
-
-def images_of(column: Column | pa.Array, lower: float) -> np.ndarray:
-    """Return an image column as one numpy array of shape (n, *shape); totally.
-
-    A missing image, and a missing value of an image, are at the lower bound: whether there is one must not decide
-    whether a fit succeeds.
-
-    Args:
-        column: a numpy array, or `pa.fixed_shape_tensor` cells.
-        lower: the lower bound of values, public.
-    """
-    if isinstance(column, np.ndarray):
-        return column
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    numbers, present = _numbers(array)
-    with np.errstate(all="ignore"):
-        fill = np.asarray(lower).astype(numbers.dtype)
-    values = pa.array(np.where(present, numbers, fill), array.type.value_type)
-    filled = pa.FixedSizeListArray.from_arrays(values, int(np.prod(array.type.shape)))
-    return pa.ExtensionArray.from_storage(array.type, filled).to_numpy_ndarray()
-
-
-def image_numbers(column: Column) -> np.ndarray:
-    """Return an image column as float64, NaN where an image or a value of it is missing; totally, as `images_of`."""
-    if isinstance(column, np.ndarray):
-        return column.astype(np.float64)
-    numbers, present = _numbers(column.combine_chunks())
-    return np.where(present, numbers.astype(np.float64), np.nan)
-
-
-def _numbers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of `pa.fixed_shape_tensor` cells, and which are there, in the order of storage."""
-    cells, size = array.storage, int(np.prod(array.type.shape))
-    values = cells.values.slice(cells.offset * size, len(cells) * size)
-    # what lies under a null is undefined: it is looked at as a number only to be overwritten
-    whole = pa.Array.from_buffers(values.type, len(values), [None, values.buffers()[1]], 0, values.offset)
-    return whole.to_numpy(zero_copy_only=False), _valid(values) & np.repeat(_valid(cells), size)
-
-
-def _valid(array: pa.Array) -> np.ndarray:
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)

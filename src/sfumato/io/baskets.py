@@ -24,10 +24,9 @@ from typing import IO, Any, ClassVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.kinds import ColumnKind
-from sfumato.columns.levels import canonical_text
-from sfumato.columns.set_codes import is_set_storage, list_parts
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.canonical import canonical_text
+from sfumato.columns.kind import ColumnKind
+from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source
 from sfumato.io.csv import open_utf8

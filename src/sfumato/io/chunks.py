@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, TypeAlias, TypeVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.kinds import ColumnKind
+from sfumato.columns.kind import ColumnKind
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
 
 Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi"]

@@ -27,9 +27,10 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.canonical import canonical_text
 from sfumato.columns.cells import plain
-from sfumato.columns.kinds import ColumnKind, Image
-from sfumato.columns.levels import canonical_text
+from sfumato.columns.images import Image
+from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError
 from sfumato.io.arrays import array_of
 from sfumato.io.chunks import Chunk, Column, Source, attempt

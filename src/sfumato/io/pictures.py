@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from sfumato.columns.kinds import Image
+from sfumato.columns.images import Image
 from sfumato.errors import ConfigError, SchemaError
 
 if TYPE_CHECKING:

@@ -17,12 +17,11 @@ import numpy as np
 import pyarrow as pa
 from scipy import ndimage
 
-from sfumato.columns.kinds import DateTime, Image, LevelKind, NumericKind, kind_name, level_labels, n_levels, tick_range
+from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.maths.arrays import require_array
 from sfumato.maths.streams import public_stream
 from sfumato.models.images.coefficients import ImageLayout
-from sfumato.schema.grid import TabularKind
 from sfumato.schema.schema import Schema
 
 _MISSING_ABOVE = 0.5
@@ -47,29 +46,28 @@ class Block:
     @property
     def norm_bound(self) -> float:
         """Largest norm of these entries: 1, or 0 if the bounds leave only one value."""
-        constant = isinstance(self.kind, NumericKind) and _is_constant(self.kind)
-        return 0.0 if constant and not self.kind.nullable else 1.0
+        return 0.0 if self.kind.is_constant and not self.kind.nullable else 1.0
 
     def encode(self, codes: np.ndarray, into: np.ndarray) -> None:
         """Write the entries of n codes, float64, into zeros of shape (n, entries)."""
         finite = np.isfinite(codes)
         values = np.where(finite, codes, 0.0)
-        if isinstance(self.kind, LevelKind):
+        if not self.kind.is_numeric:
             levels = np.clip(values, 0, into.shape[1] - 1).astype(np.int64)
             members = np.flatnonzero(finite)
             into[members, levels[members]] = 1.0
             return
-        into[:, 0] = np.clip(values, 0.0, 0.0 if _is_constant(self.kind) else 1.0)
+        into[:, 0] = np.clip(values, 0.0, 0.0 if self.kind.is_constant else 1.0)
         if self.kind.nullable:
             into[:, 1] = np.isnan(codes)
 
     def decode(self, vectors: np.ndarray) -> np.ndarray:
         """Return n codes for entries of shape (n, entries), of any values."""
-        if isinstance(self.kind, LevelKind):
+        if not self.kind.is_numeric:
             comparable = np.where(np.isnan(vectors), -np.inf, vectors)
             return comparable.argmax(axis=1).astype(np.int32)
         values = np.where(np.isnan(vectors[:, 0]), 0.0, vectors[:, 0])
-        codes = np.clip(values, 0.0, 0.0 if _is_constant(self.kind) else 1.0)
+        codes = np.clip(values, 0.0, 0.0 if self.kind.is_constant else 1.0)
         if self.kind.nullable:
             codes[vectors[:, 1] > _MISSING_ABOVE] = np.nan
         return codes
@@ -102,21 +100,16 @@ class TableEncoder:
             ConfigError: a column is an image.
         """
         blocks: list[Block] = []
-        start = 0
+        start, kinds = 0, schema.of_kind(TabularKind)
         for name in schema.released:
-            kind = schema.columns[name]
-            if isinstance(kind, LevelKind):
-                width = n_levels(kind)
-            elif isinstance(kind, NumericKind):
-                width = 1 + kind.nullable
-            else:
+            if name not in kinds:
                 raise ConfigError(
-                    "Expected columns of a table, "
-                    f"got {name!r} of kind {kind_name(kind)}. "
+                    f"Expected columns of a table, got {name!r} of kind {schema.columns[name].name}. "
                     "Declare it as identifier to leave it out."
                 )
-            blocks.append(Block(name=name, kind=kind, entries=slice(start, start + width)))
-            start += width
+            end = start + kinds[name].width
+            blocks.append(Block(name=name, kind=kinds[name], entries=slice(start, end)))
+            start = end
         return cls(tuple(blocks))
 
     @property
@@ -137,7 +130,7 @@ class TableEncoder:
         gives zeros, but NaN in a nullable numeric column is a missing value.
 
         Args:
-            rows: n codes per column, as `sfumato.columns.coding.code_column` gives them.
+            rows: n codes per column, as the columns' kinds give them.
 
         Raises:
             ConfigError: a column is not there, or is not as long as the others.
@@ -169,13 +162,6 @@ class TableEncoder:
         return {block.name: block.decode(vectors[:, block.entries]) for block in self.blocks}
 
 
-def _is_constant(kind: NumericKind) -> bool:
-    if isinstance(kind, DateTime):
-        first, last = tick_range(kind)
-        return first == last
-    return kind.lower == kind.upper
-
-
 _WIDEST_DENOISING = 100.0
 
 
@@ -192,10 +178,10 @@ def mixture_columns(schema: Schema) -> list[str]:
 
 
 def _entry_names(block: Block) -> list[str]:
-    if not isinstance(block.kind, LevelKind):
+    if block.kind.is_numeric:
         return [block.name, f"{block.name} missing"][: 1 + block.kind.nullable]
-    names = [f"{block.name}={label}" for label in level_labels(block.kind)]
-    return [*names, f"{block.name} missing"][: n_levels(block.kind)]
+    names = [f"{block.name}={label}" for label in block.kind.labels]
+    return [*names, f"{block.name} missing"][: block.kind.n_levels]
 
 
 class MixtureSet:
@@ -220,7 +206,7 @@ class MixtureSet:
         if isinstance(denoise, bool) or not isinstance(denoise, int | float) or not 0 <= denoise <= _WIDEST_DENOISING:
             raise ReleaseError(f"Expected denoise between 0 and {_WIDEST_DENOISING:g} in the release.")
         self._denoise = float(denoise)
-        if any(isinstance(schema.columns[name], Image) for name in schema.released):
+        if schema.images:
             self._layout = ImageLayout.of(schema)
             sizes = self._layout.dimension, self._layout.n_classes if self._layout.label else 0
         else:

@@ -15,8 +15,7 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from sfumato.columns.set_codes import CodedSets
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.schema.schema import Schema
 
@@ -50,8 +49,8 @@ class SetEncoder:
             ConfigError: it releases other columns.
         """
         released = schema.released
-        kind = schema.columns[released[0]]
-        if len(released) != 1 or not isinstance(kind, ItemSet):
+        kind = schema.of_kind(ItemSet).get(released[0])
+        if len(released) != 1 or kind is None:
             raise ConfigError(
                 f"Expected a schema that releases one column of kind set and nothing else, got "
                 f"{', '.join(map(repr, released[:20]))}. Declare the others as identifier to leave them out."

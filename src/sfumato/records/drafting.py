@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.cells import is_text
+from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.facts import EPOCH
 from sfumato.columns.kinds import (
-    MICROSECONDS,
     Boolean,
     Categorical,
     ColumnKind,
@@ -25,13 +25,13 @@ from sfumato.columns.kinds import (
     Identifier,
     Image,
     Integer,
+    ItemSet,
 )
-from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
 from sfumato.records.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
 from sfumato.schema.documents import yaml_text
-from sfumato.schema.schema import Schema, kind_to_dict
+from sfumato.schema.schema import Schema
 
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
 _LARGEST_WHOLE = 2**63 - 1
@@ -69,7 +69,7 @@ class Draft:
             lines.append(f"rows: {self.schema.rows}  # counted; a round nominal size will do\n")
         lines.append("columns:\n")
         for name, kind in self.schema.columns.items():
-            entry = yaml_text({name: kind_to_dict(kind)})
+            entry = yaml_text({name: kind.to_dict()})
             lines.append(f"  # {self.notes[name]}\n")
             lines.extend(f"  {line}\n" for line in entry.splitlines())
         return "".join(lines)

@@ -23,9 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns.cells import is_text, joined, plain, read_text, without_tokens
-from sfumato.columns.kinds import ColumnKind
-from sfumato.columns.set_codes import list_parts, plain_list_type
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import ItemSet, list_parts, plain_list_type
 from sfumato.errors import SchemaError
 from sfumato.io.baskets import N_ITEMS
 from sfumato.io.chunks import Chunk, Column, Source
@@ -112,8 +110,8 @@ def as_records(source: Source, schema: Schema) -> Source:
         SchemaError: the source cannot hold such columns.
     """
     source = source.under(schema.columns)
-    for name, kind in schema.columns.items():
-        if isinstance(kind, ItemSet) and kind.id is not None:
+    for name, kind in schema.of_kind(ItemSet).items():
+        if kind.id is not None:
             return _grouped(source, name, kind.id, schema)
     return source
 
@@ -191,12 +189,10 @@ def as_written(table: pa.Table, schema: Schema, storage: Mapping[str, pa.DataTyp
         storage: types of the columns of samples; of sets, the type of the lists.
         start: place of the first record among all of the sample.
     """
-    for place, name in enumerate(table.column_names):
-        kind = schema.columns[name]
-        if not isinstance(kind, ItemSet):
-            continue
+    for name, kind in schema.of_kind(ItemSet).items():
         if kind.id is not None:
             return _long(name, kind.id, table.column(name), storage[kind.id], start)
+        place = table.column_names.index(name)
         field = pa.field(name, table.schema.field(place).type, metadata={N_ITEMS: str(_n_items(kind))})
         table = table.set_column(place, field, table.column(name))
     return table
@@ -204,19 +200,15 @@ def as_written(table: pa.Table, schema: Schema, storage: Mapping[str, pa.DataTyp
 
 def written_types(schema: Schema, storage: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
     """Return the types of the columns of samples, where `storage` has those of lists."""
-    return {name: kind.value_type if _is_long(schema.columns[name]) else kind for name, kind in storage.items()}
-
-
-def _is_long(kind: ColumnKind) -> bool:
-    return isinstance(kind, ItemSet) and kind.id is not None
+    long = {name for name, kind in schema.of_kind(ItemSet).items() if kind.id is not None}
+    return {name: kind.value_type if name in long else kind for name, kind in storage.items()}
 
 
 def _n_items(kind: ItemSet) -> int:
     """Return how many columns the items need as a matrix: 1 more than the largest, where they are numbers."""
-    if kind.items is None:
+    if kind.labels is None:
         return kind.size
-    labels = (*kind.items, *(() if kind.other is None else (kind.other,)))
-    return max((int(label) + 1 for label in labels if label.isdecimal()), default=0)
+    return max((int(label) + 1 for label in kind.labels if label.isdecimal()), default=0)
 
 
 def _long(name: str, id_column: str, column: pa.ChunkedArray, ids: pa.DataType, start: int) -> pa.Table:

@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, plain, read_text, total, without_tokens
-from sfumato.columns.levels import canonical_text, has_canonical_text
-from sfumato.columns.numbers import read_floats
+from sfumato.columns.number_cells import read_floats
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Rows
 from sfumato.records.private import PrivateData, UnitLimiter

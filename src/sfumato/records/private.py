@@ -11,12 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import joined
-from sfumato.columns.coding import check_storage, code_column
-from sfumato.columns.kinds import Image, Integer, LevelKind
-from sfumato.columns.set_codes import code_sets, is_set_storage, plain_list_type
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import Integer, ItemSet, LevelKind
+from sfumato.columns.sets import is_set_storage, plain_list_type
 from sfumato.errors import PrivacyWarning, SchemaError
-from sfumato.io.arrays import images_of
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Records, Rows
 from sfumato.records.long_tables import as_records, check_ids, unit_names
@@ -106,23 +103,11 @@ class PrivateData:
         return {name: column[keep] for name, column in rows.items()}
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
-        rows: dict[str, Any] = {}
-        for name in self._schema.released:
-            kind, column = self._schema.columns[name], chunk.columns[name]
-            if isinstance(kind, Image):
-                rows[name] = images_of(column, kind.lower)
-            elif isinstance(kind, ItemSet):
-                rows[name] = code_sets(kind, _as_arrow(column), missing=self._schema.missing)
-            else:
-                rows[name] = code_column(kind, _as_arrow(column), missing=self._schema.missing)
-        return rows
+        kinds, missing = self._schema.columns, self._schema.missing
+        return {name: kinds[name].code(chunk.columns[name], missing=missing) for name in self._schema.released}
 
     def __repr__(self) -> str:
         return f"PrivateData({', '.join(self._schema.released)})"
-
-
-def _as_arrow(column: pa.ChunkedArray | np.ndarray) -> pa.ChunkedArray | pa.Array:
-    return pa.array(column) if isinstance(column, np.ndarray) else column
 
 
 def _check_columns(source: Source, schema: Schema) -> None:
@@ -144,46 +129,25 @@ def _check_columns(source: Source, schema: Schema) -> None:
             f"Expected the unit column {schema.unit.column!r} to hold names or numbers, got cells of type "
             f"{source.storage[schema.unit.column]}."
         )
-    for name in schema.released:
-        kind, storage = schema.columns[name], source.storage[name]
-        if isinstance(kind, ItemSet) and kind.id is not None:
+    for kind in schema.of_kind(ItemSet).values():
+        if kind.id is not None:
             check_ids(source.storage[kind.id])
-        if isinstance(kind, Image):
-            _check_image(name, kind, storage)
-        else:
-            check_storage(name, kind, storage)
+    for name in schema.released:
+        schema.columns[name].check_storage(name, source.storage[name])
 
 
 def _warn_of_telling_types(source: Source, schema: Schema) -> None:
     """Warn of a pandas float column of whole numbers: pandas makes it so when some cell is missing."""
     if source.container != "pandas":
         return
-    telling = [
-        name
-        for name in schema.released
-        if pa.types.is_floating(source.storage[name]) and isinstance(schema.columns[name], Integer | LevelKind)
-    ]
+    whole = schema.of_kind(Integer).keys() | schema.of_kind(LevelKind).keys()
+    telling = [name for name in schema.released if name in whole and pa.types.is_floating(source.storage[name])]
     if telling:
         warnings.warn(
             f"Storage types are published. pandas stores whole numbers as floats when a cell is missing: if that is "
             f"why {_listed(telling)} is float, convert it to Int64 in any case, or declare the type public.",
             PrivacyWarning,
             stacklevel=3,
-        )
-
-
-def _check_image(name: str, kind: Image, storage: pa.DataType) -> None:
-    if not isinstance(storage, pa.FixedShapeTensorType):
-        raise SchemaError(f"Expected column {name!r} to hold images, got cells of type {storage}.")
-    if tuple(storage.shape) != kind.shape:
-        raise SchemaError(
-            f"Expected images of shape {list(kind.shape)} in column {name!r}, got shape {list(storage.shape)}. "
-            "Correct the schema's `shape`."
-        )
-    if pa.types.is_floating(storage.value_type) and not kind.dtype.startswith("float"):
-        raise SchemaError(
-            f"Expected images of whole numbers in column {name!r}, whose dtype is {kind.dtype}, got cells of type "
-            f"{storage.value_type}. Declare `dtype: float32` and the bounds of a pixel, such as `lower: 0, upper: 1`."
         )
 
 

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, plain, read_text, valid_mask, without_tokens
-from sfumato.columns.dates import read_microseconds
-from sfumato.columns.kinds import MICROSECONDS, Resolution
-from sfumato.columns.levels import canonical_text, has_canonical_text
-from sfumato.columns.numbers import read_floats, read_integers
-from sfumato.columns.set_codes import is_set_storage, list_parts
+from sfumato.columns.dates import MICROSECONDS, Resolution
+from sfumato.columns.moments import read_microseconds
+from sfumato.columns.number_cells import read_floats, read_integers
+from sfumato.columns.sets import is_set_storage, list_parts
 from sfumato.io.chunks import Source
 from sfumato.schema.schema import MISSING_TOKENS
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.given import GivenValue, read_given
+from sfumato.columns.kind import GivenValue
 from sfumato.errors import ConfigError, require_integer
 from sfumato.maths.streams import public_stream
 from sfumato.release.samplers import Sampler
@@ -99,7 +99,7 @@ def _read(schema: Schema, storage: Mapping[str, pa.DataType], name: str, value: 
             f"Expected given columns to be of the release, got {name!r}. "
             f"It has {', '.join(map(repr, schema.released))}."
         )
-    return read_given(name, schema.columns[name], value, storage[name])
+    return schema.columns[name].given(name, value, storage[name])
 
 
 def _counts(

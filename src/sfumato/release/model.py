@@ -17,10 +17,6 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.coding import check_storage, decode_column
-from sfumato.columns.kinds import Image
-from sfumato.columns.set_codes import decode_sets
-from sfumato.columns.set_kind import ItemSet
 from sfumato.errors import ConfigError, ReleaseError, SfumatoError, require_instance, require_integer
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source, to_container
@@ -76,10 +72,8 @@ class Release:
             ReleaseError: sampler, arrays and schema do not fit each other.
             SchemaError: a column's values cannot be stored in its type.
         """
-        for name in self.schema.released:
-            kind = self.schema.columns[name]
-            if not isinstance(kind, Image):
-                check_storage(name, kind, self.form.storage[name])
+        for name in self._plain():
+            self.schema.columns[name].check_storage(name, self.form.storage[name])
         if isinstance(self._sampler, MixtureSet):
             self._contained(next(self._sampler.batches(1, 0, 1)))
             return
@@ -87,6 +81,10 @@ class Release:
         trial = as_written(rows, self.schema, self.form.storage, 0)
         if self._has_library() and not self._comes_back(trial):
             raise ReleaseError("Expected a container and dtypes that fit the storage types in the release.")
+
+    def _plain(self) -> list[str]:
+        """The released columns whose storage types say all of their cells."""
+        return [name for name in self.schema.released if name not in self.schema.images]
 
     def _comes_back(self, trial: pa.Table) -> bool:
         """Whether the form holds a table, and the storage types can be read off it.
@@ -98,9 +96,8 @@ class Release:
             back = open_source(self._contained(trial.slice(0, 0))).storage
         except Exception:  # noqa: BLE001 - pandas and numpy read a stranger's dtypes
             return False
-        tabular = [name for name, kind in self.schema.columns.items() if not isinstance(kind, Image)]
         types = written_types(self.schema, self.form.storage)
-        return all(back[name] == types[name] for name in tabular if name in trial.column_names)
+        return all(back[name] == types[name] for name in trial.column_names if name not in self.schema.images)
 
     def _has_library(self) -> bool:
         return self.form.container != "polars" or importlib.util.find_spec("polars") is not None
@@ -194,16 +191,11 @@ class Release:
     def _decode(self, rows: Mapping[str, Any], values: Mapping[str, pa.Array] = _NO_VALUES) -> pa.Table:
         columns = {}
         for name in self.schema.released:
-            kind = self.schema.columns[name]
             if name in values:
                 # the value itself: its cell holds others
                 columns[name] = values[name].take(pa.array(np.zeros(len(rows[name]), dtype=np.int64)))
-            elif isinstance(kind, Image):
-                columns[name] = pa.FixedShapeTensorArray.from_numpy_ndarray(rows[name])
-            elif isinstance(kind, ItemSet):
-                columns[name] = decode_sets(kind, rows[name], self.form.storage[name])
             else:
-                columns[name] = decode_column(kind, rows[name], self.form.storage[name])
+                columns[name] = self.schema.columns[name].decode(rows[name], self.form.storage[name])
         return pa.table(columns)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

@@ -5,26 +5,12 @@ With real rows the figures are NOT private; of synthetic rows alone they are fun
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 
-from sfumato.columns.facts import EPOCH
-from sfumato.columns.kinds import (
-    MICROSECONDS,
-    Continuous,
-    DateTime,
-    Integer,
-    LevelKind,
-    NumericKind,
-    kind_name,
-    level_labels,
-    tick_range,
-)
+from sfumato.columns.kind import TabularKind
 from sfumato.evaluate.fidelity import BINS, column_sets, n_bins, set_distance
 from sfumato.evaluate.tables import CodedTable, table_kinds
 from sfumato.schema.schema import Schema
@@ -35,9 +21,6 @@ MOST_BINS = 21
 MOST_PAIRS = 100
 PICTURED_PAIRS = 9
 _OTHERS = "all others"
-_LONG = BINS * 1_000_000  # microseconds: shorter spans show parts of seconds
-_MOST_DIGITS = 17
-_LONGEST_NUMBER = 1e9  # larger ones are shown with an exponent
 _OUTSIDE = "not in the schema"
 
 
@@ -82,7 +65,7 @@ def column_figures(synthetic: CodedTable, real: CodedTable | None, schema: Schem
             for i, label in enumerate(labels)
         )
         distance = None if real is None else set_distance(real, synthetic, [name], schema)
-        figures.append(ColumnFigure(name, kind_name(kind), distance, bins))
+        figures.append(ColumnFigure(name, kind.name, distance, bins))
     return figures if real is None else sorted(figures, key=lambda f: -(f.distance or 0.0))
 
 
@@ -111,13 +94,14 @@ def _joint(table: CodedTable, pair: Sequence[str], merged: Sequence[tuple[np.nda
     return (counts / table.n_rows).reshape(len(rows), len(columns))
 
 
-def _shown_bins(kind: LevelKind | NumericKind, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[str, ...]]:
+def _shown_bins(kind: TabularKind, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the map from bins to shown bins, shape (n_bins,), and the labels of these."""
-    labels, size = _labels(kind), n_bins(kind)
+    # that of missing cells only where there may be some
+    labels, size = [*kind.parts(BINS), *(["missing"] if kind.nullable else [])], n_bins(kind)
     outside = size - 1
     merge = np.full(size, len(labels) - 1)
-    if isinstance(kind, Integer):
-        held = [i for i, label in enumerate(labels) if label]  # narrow bins may hold no whole number
+    if kind.is_numeric:
+        held = [i for i, label in enumerate(labels) if label]  # narrow bins may hold no value
         labels = [labels[i] for i in held]
         merge[:] = np.searchsorted(held, np.arange(size), side="right") - 1
     elif len(labels) <= MOST_BINS:
@@ -132,46 +116,3 @@ def _shown_bins(kind: LevelKind | NumericKind, columns: Sequence[np.ndarray]) ->
         merge[outside] = len(labels)
         labels = [*labels, _OUTSIDE]
     return merge, tuple(labels)
-
-
-def _labels(kind: LevelKind | NumericKind) -> list[str]:
-    """The labels of a kind's bins within the schema; that of missing cells only where there may be some."""
-    missing = ["missing"] if kind.nullable else []
-    if isinstance(kind, LevelKind):
-        return [*level_labels(kind), *missing]
-    if isinstance(kind, Integer):
-        return [*_whole_numbers(kind), *missing]
-    edges = _edges(kind)
-    return [*(f"{low} to {high}" for low, high in itertools.pairwise(edges)), *missing]
-
-
-def _whole_numbers(kind: Integer) -> list[str]:
-    """The first and the last whole number of each bin; of one that holds none, nothing."""
-    span = kind.upper - kind.lower
-    if span == 0:
-        return [str(kind.lower), *[""] * (BINS - 1)]
-    starts = [kind.lower - (-span * i // BINS) for i in range(BINS)]
-    pairs = zip(starts, [*(start - 1 for start in starts[1:]), kind.upper], strict=True)
-    return ["" if first > last else str(first) if first == last else f"{first} to {last}" for first, last in pairs]
-
-
-def _edges(kind: Continuous | DateTime) -> list[str]:
-    if isinstance(kind, DateTime):
-        first, last = tick_range(kind)
-        step = MICROSECONDS[kind.resolution]
-        moments = [EPOCH + timedelta(microseconds=(first + (last - first) * i // BINS) * step) for i in range(BINS + 1)]
-        if step >= MICROSECONDS["day"]:
-            return [moment.isoformat(" ")[:10] for moment in moments]
-        return [
-            moment.isoformat(" ", "seconds" if (last - first) * step >= _LONG else "microseconds") for moment in moments
-        ]
-    span = float(kind.upper) - float(kind.lower)
-    apart = max(1.0, max(abs(kind.lower), abs(kind.upper)) / span) if span > 0 else 1.0
-    digits = min(_MOST_DIGITS, 4 + math.ceil(math.log10(min(apart, 10.0**_MOST_DIGITS))))
-    shares = [i / BINS for i in range(BINS + 1)]
-    return [_edge(kind.lower * (1 - share) + kind.upper * share, digits) for share in shares]
-
-
-def _edge(value: float, digits: int) -> str:
-    text = f"{value:.{digits}g}"
-    return f"{float(text):.0f}" if "e+" in text and abs(value) < _LONGEST_NUMBER else text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.kinds import Image, LevelKind, level_labels
+from sfumato.columns.kinds import Image, LevelKind
 from sfumato.io.pictures import channels_of, png_bytes, require_pillow
 from sfumato.models.mixed import MixtureSet
 from sfumato.release import Release
@@ -38,20 +38,18 @@ def sheets(release: Release, *, seed: int) -> list[Sheet]:
         ConfigError: Pillow is not installed.
     """
     name = image_column(release)
-    kind = None if name is None else release.schema.columns[name]
-    if name is None or not isinstance(kind, Image) or len(kind.shape) not in {2, 3} or channels_of(kind.shape) > 3:
+    kind = None if name is None else release.schema.of_kind(Image)[name]
+    if name is None or kind is None or len(kind.shape) not in {2, 3} or channels_of(kind.shape) > 3:
         return []
     if channels_of(kind.shape) == 2 or release.sampler["name"] == MixtureSet.name:
         return []
     require_pillow()
-    labels = next(
-        (k for k in map(release.schema.columns.get, release.schema.released) if isinstance(k, LevelKind)), None
-    )
+    labels = next(iter(release.schema.of_kind(LevelKind).values()), None)
     if labels is None:
         return [_sheet(_draw(release, name, PER_CLASS, None, seed), kind, "samples")]
     return [
         _sheet(_draw(release, name, PER_CLASS, label, seed), kind, f"samples of class {label}")
-        for label in level_labels(labels)[:MOST_CLASSES]
+        for label in labels.labels[:MOST_CLASSES]
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import ItemSet
 from sfumato.evaluate.counting_queries import counting_query_errors, read_sets
 from sfumato.models.sets import SetEncoder
 from sfumato.report.columns import Bin, ColumnFigure
@@ -66,9 +66,7 @@ def _items(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigur
 
 
 def _label(kind: ItemSet, code: int) -> str:
-    if kind.items is None:
-        return str(code)
-    return kind.items[code] if code < len(kind.items) else str(kind.other)
+    return str(code) if kind.labels is None else kind.labels[code]
 
 
 def _shares(values: np.ndarray, size: int) -> np.ndarray:

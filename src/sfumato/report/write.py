@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.columns.kinds import kind_name
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import ItemSet
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.mixtures import mixture_scores
@@ -105,7 +104,7 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
         "meaning": words.meaning(certificate),
         "stages": words.stages(certificate),
         "stage_bar": charts.stages([stage.share for stage in certificate.stages]),
-        "schema_columns": [(n, kind_name(release.schema.columns[n])) for n in release.schema.released],
+        "schema_columns": [(n, release.schema.columns[n].name) for n in release.schema.released],
         "measurements": [
             (m.name, " × ".join(map(str, m.value.shape)) or "1", m.noise_std) for m in release.measurements
         ],
@@ -123,7 +122,7 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
             )
         if real is not None:
             content |= _mixtures(release, real, test)
-    elif any(isinstance(release.schema.columns[name], ItemSet) for name in release.schema.released):
+    elif release.schema.of_kind(ItemSet):
         if test is not None or target is not None:
             raise ConfigError(
                 "Expected no test rows and no target beside sets of items: no classifier learns from them."

@@ -8,86 +8,19 @@ The bounds may have cells of their own too: what lies beyond them is often recor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.columns.facts import as_fraction
-from sfumato.columns.kinds import (
-    Boolean,
-    Categorical,
-    Continuous,
-    DateTime,
-    Integer,
-    NumericKind,
-    Ordinal,
-    kind_name,
-    n_levels,
-    tick_range,
-)
+from sfumato.columns.kinds import NumericKind, TabularKind
+from sfumato.columns.steps import Steps
 from sfumato.errors import ConfigError, require_integer
 from sfumato.schema.schema import Schema
 
-TabularKind: TypeAlias = Categorical | Ordinal | Boolean | Integer | Continuous | DateTime
-
 MOST_NUMERIC_CELLS = 4096
 
-_CONTINUUM = 2**40  # steps of a continuous column that declares no resolution
 _LINEAR_SHARE = 100  # cells that widen away from 0 are about equally wide within bound ÷ this of it
-_MOST_STEPS = 2**51  # a code times this many steps still rounds to the right one in float64
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """The steps of a numeric kind's resolution, 0 to `last`: step = code · scale − offset.
-
-    Attributes:
-        last: the last step, at most 2^51; a finer resolution is coarsened.
-        scale: steps between the bounds; more than `last` if the bounds are no multiples of the resolution.
-        offset: steps from the lower bound to step 0, in [0, 1).
-    """
-
-    last: int
-    scale: float
-    offset: float
-
-    @classmethod
-    def of(cls, kind: NumericKind) -> Steps:
-        """Read the steps off a kind."""
-        if isinstance(kind, Integer):
-            last = kind.upper - kind.lower
-        elif isinstance(kind, DateTime):
-            first, end = tick_range(kind)
-            last = end - first
-        elif kind.resolution is None or kind.lower == kind.upper:
-            last = _CONTINUUM if kind.upper > kind.lower else 0
-        else:
-            resolution = as_fraction(kind.resolution)
-            lower, upper = as_fraction(kind.lower) / resolution, as_fraction(kind.upper) / resolution
-            first = math.ceil(lower)
-            last = math.floor(upper) - first
-            if last <= _MOST_STEPS:
-                return cls(last, float(upper - lower), float(first - lower))
-        last = min(last, _MOST_STEPS)
-        return cls(last, float(last), 0.0)
-
-    def at(self, codes: np.ndarray) -> np.ndarray:
-        """Return the step nearest to each code in [0, 1], int64."""
-        return np.clip(np.rint(codes * self.scale - self.offset), 0, self.last).astype(np.int64)
-
-    def codes(self, steps: np.ndarray) -> np.ndarray:
-        """Return the code of each step."""
-        return np.minimum((steps + self.offset) / (self.scale or 1.0), 1.0)
-
-
-def _zero_code(kind: NumericKind) -> float | None:
-    """Return the code of the value 0, or None if 0 is not within the bounds (a date has none)."""
-    if isinstance(kind, DateTime) or not kind.lower <= 0 <= kind.upper or kind.lower == kind.upper:
-        return None
-    return (0.0 - kind.lower) / float(kind.upper - kind.lower)
 
 
 def _widening_edges(steps: Steps, zero: float, most: int) -> np.ndarray:
@@ -136,7 +69,7 @@ class ColumnGrid:
         Cells are of equal width; with `widening`, those of a column with 0 between its bounds widen away from 0, with
         `from_zero` those of a column with 0 as a bound too.
         """
-        steps, code = Steps.of(kind), _zero_code(kind)
+        steps, code = kind.steps, kind.zero_code
         width = -(-(steps.last + 1) // most)
         edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
         inside = code is not None and (0 < code < 1 or from_zero)
@@ -183,6 +116,22 @@ class ColumnGrid:
         return codes
 
 
+def table_kinds(schema: Schema) -> dict[str, TabularKind]:
+    """Return the released columns, all of which have one code per cell.
+
+    Raises:
+        ConfigError: one of them has not.
+    """
+    kinds = schema.of_kind(TabularKind)
+    for name in schema.released:
+        if name not in kinds:
+            raise ConfigError(
+                f"Expected columns of a table, got {name!r} of kind {schema.columns[name].name}. "
+                "A stack of images has one image column and at most one label column."
+            )
+    return kinds
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """The cells of every column of a table, in schema order."""
@@ -213,20 +162,16 @@ class Grid:
         """
         if require_integer(at_least=2, numeric_cells=numeric_cells) > MOST_NUMERIC_CELLS:
             raise ConfigError(f"Expected numeric_cells of at most {MOST_NUMERIC_CELLS}, got {numeric_cells=}.")
+        numbers = schema.of_kind(NumericKind)
         columns = []
-        for name in schema.released:
-            kind = schema.columns[name]
-            if isinstance(kind, (Categorical, Ordinal, Boolean)):
-                columns.append(ColumnGrid(name, kind, n_levels(kind)))
-            elif isinstance(kind, (Integer, Continuous, DateTime)):
-                columns.append(
-                    ColumnGrid.numbers(name, kind, numeric_cells, widening=widening, from_zero=from_zero, ends=ends)
+        for name, kind in table_kinds(schema).items():
+            if name in numbers:
+                cut = ColumnGrid.numbers(
+                    name, numbers[name], numeric_cells, widening=widening, from_zero=from_zero, ends=ends
                 )
             else:
-                raise ConfigError(
-                    f"Expected columns of a table, got {name!r} of kind {kind_name(kind)}. "
-                    "A stack of images has one image column and at most one label column."
-                )
+                cut = ColumnGrid(name, kind, kind.n_levels)
+            columns.append(cut)
         return cls(tuple(columns))
 
     def cells(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -18,16 +18,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from sfumato.columns.facts import label_text, plain_value, shown
-from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, kind_name
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.kinds import KINDS, ColumnKind, Image, ItemSet
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Text that stands for no value, unless a schema says otherwise."""
+
+K = TypeVar("K", bound=ColumnKind)
 
 _KEYS = ("rows", "unit", "missing", "columns")
 
@@ -96,12 +97,17 @@ class Schema:
     def released(self) -> tuple[str, ...]:
         """The columns a release holds: all but identifiers and the column of the unit."""
         hidden = self.unit.column if self.unit else None
-        return tuple(name for name, kind in self.columns.items() if name != hidden and not isinstance(kind, Identifier))
+        return tuple(name for name, kind in self.columns.items() if name != hidden and kind.is_released)
+
+    def of_kind(self, kind: type[K]) -> dict[str, K]:
+        """The released columns of a kind, or of a family of kinds, in order."""
+        released = {name: self.columns[name] for name in self.released}
+        return {name: column for name, column in released.items() if isinstance(column, kind)}
 
     @property
     def images(self) -> tuple[str, ...]:
         """The released columns that hold images."""
-        return tuple(name for name in self.released if isinstance(self.columns[name], Image))
+        return tuple(self.of_kind(Image))
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -111,7 +117,7 @@ class Schema:
     @property
     def _ids(self) -> list[str]:
         """The columns of long tables that say whose set a row belongs to."""
-        return [kind.id for kind in self.columns.values() if isinstance(kind, ItemSet) and kind.id is not None]
+        return [kind.id for kind in self.of_kind(ItemSet).values() if kind.id is not None]
 
     @property
     def protects(self) -> dict[str, Any]:
@@ -168,7 +174,7 @@ class Schema:
             document["unit"] = dataclasses.asdict(self.unit)
         if self.missing != MISSING_TOKENS:
             document["missing"] = list(self.missing)
-        document["columns"] = {name: kind_to_dict(kind) for name, kind in self.columns.items()}
+        document["columns"] = {name: kind.to_dict() for name, kind in self.columns.items()}
         return document
 
     @classmethod
@@ -209,16 +215,6 @@ def read_schema(schema: SchemaLike) -> Schema:
             "Schema.from_dict makes one of a mapping."
         )
     return Schema.load(Path(schema))
-
-
-def kind_to_dict(kind: ColumnKind) -> dict[str, Any]:
-    """Return a kind as plain values; what has its default is left out."""
-    entry: dict[str, Any] = {"kind": kind_name(kind)}
-    for fact in dataclasses.fields(kind):
-        value = getattr(kind, fact.name)
-        if fact.default is dataclasses.MISSING or value != fact.default:
-            entry[fact.name] = list(value) if isinstance(value, tuple) else value
-    return entry
 
 
 def _rebuilt(columns: dict[str, ColumnKind], rows: int | None, unit: Unit | None, missing: tuple[str, ...]) -> Schema:
@@ -295,10 +291,10 @@ def _table_faults(schema: Schema) -> list[str]:
 def _long_faults(schema: Schema) -> list[str]:
     """Return what is wrong with sets that lie in a table of one row per item."""
     faults = []
-    for name, kind in schema.columns.items():
-        if not isinstance(kind, ItemSet) or kind.id is None:
+    for name, kind in schema.of_kind(ItemSet).items():
+        if kind.id is None:
             continue
-        if not isinstance(schema.columns.get(kind.id), Identifier):
+        if kind.id not in schema.columns or schema.columns[kind.id].is_released:
             faults.append(f"Column {name!r}: expected id to name a column of kind identifier, got id={kind.id!r}.")
         if schema.unit is not None:
             faults.append(

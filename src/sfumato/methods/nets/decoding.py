@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit
 from sfumato.maths.streams import public_stream
@@ -44,10 +44,7 @@ def is_table(schema: Schema) -> bool:
     if schema.images:
         ImageLayout.of(schema)
         return False
-    kinds = [schema.columns[name] for name in schema.released]
-    entries = sum(
-        n_levels(kind) if isinstance(kind, LevelKind) else 1 + getattr(kind, "nullable", False) for kind in kinds
-    )
+    entries = sum(kind.width for kind in schema.of_kind(TabularKind).values())
     if entries > MOST_ENTRIES:
         raise ConfigError(
             f"Expected at most {MOST_ENTRIES} levels and numbers in all columns together for this method, got "

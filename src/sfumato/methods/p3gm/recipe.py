@@ -20,7 +20,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.columns.kinds import LevelKind
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.fitting.account import arrays_of, noisy_of
 from sfumato.fitting.driver import Fit, Fitted
@@ -236,7 +236,7 @@ class P3GM(Synthesizer):
         if isinstance(self.prior, Mixture):
             return self.prior.n_components
         column = _class_column(facts)
-        return 1 if column is None else n_levels(facts.schema.columns[column])  # type: ignore[arg-type]
+        return 1 if column is None else facts.schema.of_kind(LevelKind)[column].n_levels
 
     def run(self, fit: Fit) -> Fitted:
         """Fit axes, mixture and decoder; of a table, marginals first."""
@@ -329,8 +329,7 @@ def _class_column(facts: Facts) -> str | None:
     """Return the column whose levels are classes: the label of images; the target of a table, if it has levels."""
     if facts.schema.images:
         return ImageLayout.of(facts.schema).label
-    target = facts.target
-    return target if target is not None and isinstance(facts.schema.columns[target], LevelKind) else None
+    return facts.target if facts.target in facts.schema.of_kind(LevelKind) else None
 
 
 def _classes(column: str | None) -> Callable[[Rows], np.ndarray]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
@@ -121,20 +121,20 @@ class TableFacts:
         n_classes = 1
         # a table of the target alone has nothing to condition on
         if target is not None and len(released) > 1:
-            kind = schema.columns[target]
-            if not isinstance(kind, LevelKind):
+            kind = schema.of_kind(LevelKind).get(target)
+            if kind is None:
                 target = None
             else:
-                n_classes = n_levels(kind)
+                n_classes = kind.n_levels
         if n_classes > _MOST_CLASSES:
             raise SchemaError(
                 f"Expected a target of at most {_MOST_CLASSES} classes, got {target!r} with {n_classes}. "
                 "Name another target, or none."
             )
-        features = [schema.columns[name] for name in released if name != target or n_classes == 1]
-        levels = [n_levels(kind) for kind in features if isinstance(kind, LevelKind)]
+        features = [kind for name, kind in schema.of_kind(TabularKind).items() if name != target or n_classes == 1]
+        levels = [kind.n_levels for kind in features if not kind.is_numeric]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
-        entries = sum(1 + getattr(kind, "nullable", False) for kind in features if not isinstance(kind, LevelKind))
+        entries = sum(kind.width for kind in features if kind.is_numeric)
         return cls(n_classes, len(features), cells, facts.unit_rows, entries, sum(levels))
 
     def dimension(self, orders: int) -> int:

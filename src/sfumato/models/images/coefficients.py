@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy import fft
 
-from sfumato.columns.kinds import Image, LevelKind, n_levels
+from sfumato.columns.kinds import Image, LevelKind
 from sfumato.errors import ConfigError
 from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses, with_pose, without_pose
 from sfumato.records.engine import Rows
@@ -56,24 +56,22 @@ class ImageLayout:
         Raises:
             ConfigError: more than one image column or one label column, or too many pixels.
         """
-        images = schema.images
-        others = [name for name in schema.released if name not in images]
-        labels = [name for name in others if isinstance(schema.columns[name], LevelKind)]
+        images, levels = schema.of_kind(Image), schema.of_kind(LevelKind)
+        others, labels = [name for name in schema.released if name not in images], list(levels)
         if len(images) != 1 or len(others) > 1 or others != labels:
             raise ConfigError(
                 "Expected one image column and at most one label column, categorical, ordinal or boolean, got "
                 f"{', '.join(map(repr, schema.released))}. Declare the other columns as identifier to leave them out."
             )
-        kind = schema.columns[images[0]]
-        assert isinstance(kind, Image)
+        ((image, kind),) = images.items()
         if np.prod(kind.shape) > _MOST_PIXELS:
             raise ConfigError(
-                f"Expected images of at most {_MOST_PIXELS} values, got shape {list(kind.shape)} in {images[0]!r}. "
+                f"Expected images of at most {_MOST_PIXELS} values, got shape {list(kind.shape)} in {image!r}. "
                 "Shrink the images first."
             )
         label = labels[0] if labels else None
-        classes = 1 if label is None else n_levels(schema.columns[label])  # type: ignore[arg-type]
-        return cls(images[0], kind, label, classes)
+        classes = 1 if label is None else levels[label].n_levels
+        return cls(image, kind, label, classes)
 
     @property
     def dimension(self) -> int:

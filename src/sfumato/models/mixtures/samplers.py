@@ -25,12 +25,12 @@ class _Points:
     class_column: str | None = None
 
     def __init__(self, schema: Schema) -> None:
-        kinds = [schema.columns[name] for name in schema.released]
-        if not all(isinstance(kind, Continuous) and not kind.nullable for kind in kinds):
+        kinds = list(schema.of_kind(Continuous).values())
+        if len(kinds) != len(schema.released) or any(kind.nullable for kind in kinds):
             raise ReleaseError("Expected a schema of continuous columns that are never missing in the release.")
         self._names = schema.released
-        self._lower = np.array([kind.lower for kind in kinds])  # type: ignore[union-attr]
-        self._upper = np.array([kind.upper for kind in kinds])  # type: ignore[union-attr]
+        self._lower = np.array([kind.lower for kind in kinds])
+        self._upper = np.array([kind.upper for kind in kinds])
         self.possible = np.ones(1, dtype=bool)
         self.width = len(kinds)
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import special
 
-from sfumato.columns.kinds import LevelKind, n_levels
+from sfumato.columns.kinds import LevelKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.maths.arrays import require_array, require_shares, require_well_formed
 from sfumato.models.images.coefficients import ImageLayout
@@ -176,10 +176,10 @@ class LatentDecoder:
             raise ReleaseError("Expected heads to be squared or native, and draw true or false, in the release.")
         self._prior = GaussianMixture.from_arrays(parameters, FullCovariance(), prefix="prior_")
         column = settings.get("class")
-        if column is not None and (column not in schema.released or not isinstance(schema.columns[column], LevelKind)):
+        if column is not None and column not in schema.of_kind(LevelKind):
             raise ReleaseError("Expected the release's class to be one of its columns of levels.")
         self.class_column: str | None = column
-        k = 1 if column is None else n_levels(schema.columns[column])  # type: ignore[arg-type]
+        k = 1 if column is None else schema.of_kind(LevelKind)[column].n_levels
         if column is not None and self._prior.n_components != k:
             raise ReleaseError("Expected one component per class in the release.")
         self._decoder = decoder_of(parameters, self._prior.means.shape[1], self._vectors.dimension)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import ItemSet
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.maths.arrays import require_array, require_shares, require_well_formed
 from sfumato.models.nets.decoder import Calibration, Layers, Part, draw_levels, flat_vectors, mean_of_heads
@@ -232,7 +232,7 @@ def vectors_of(schema: Schema, settings: Mapping[str, Any], parameters: Mapping[
     Raises:
         ReleaseError: its settings or arrays do not fit the schema.
     """
-    if any(isinstance(schema.columns[name], ItemSet) for name in schema.released):
+    if schema.of_kind(ItemSet):
         return SetVectors(SetEncoder.of(schema))
     return flat_vectors(schema, settings, parameters)
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.columns.set_codes import CodedSets, code_sets, decode_sets, set_storage_fault
-from sfumato.columns.set_kind import ItemSet
+from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.errors import SchemaError
 from sfumato.schema.schema import MISSING_TOKENS, Schema
 
@@ -26,7 +25,7 @@ def listed(sets: CodedSets) -> list[list[int]]:
 
 
 def coded(kind: ItemSet, cells: pa.Array | pa.ChunkedArray) -> list[list[int]]:
-    return listed(code_sets(kind, cells, missing=MISSING_TOKENS))
+    return listed(kind.code(cells, missing=MISSING_TOKENS))
 
 
 def by_hand(kind: ItemSet, items: list[str | None] | None) -> list[int]:
@@ -109,15 +108,15 @@ def test_sliced_and_null_lists():
 
 @given(cells=st.lists(st.sets(st.integers(0, 4), max_size=3), max_size=10))
 def test_codes_come_back_in_the_storage_type(cells):
-    sets = code_sets(COUNTED, pa.array([sorted(cell) for cell in cells], pa.list_(pa.int16())), missing=())
+    sets = COUNTED.code(pa.array([sorted(cell) for cell in cells], pa.list_(pa.int16())), missing=())
     for storage in (pa.list_(pa.int16()), pa.large_list(pa.string()), pa.list_(pa.dictionary(pa.int32(), pa.string()))):
-        back = decode_sets(COUNTED, sets, storage)
+        back = COUNTED.decode(sets, storage)
         assert back.type == storage
         assert [sorted(map(int, cell)) for cell in back.to_pylist()] == [sorted(cell) for cell in cells]
 
 
 def test_coded_sets_are_sliced_masked_and_joined():
-    sets = code_sets(COUNTED, pa.array([[1, 2], [], [4], [0, 3]]), missing=())
+    sets = COUNTED.code(pa.array([[1, 2], [], [4], [0, 3]]), missing=())
     assert listed(sets[1:3]) == [[], [4]]
     assert listed(sets[np.array([True, False, False, True])]) == [[1, 2], [0, 3]]
     assert listed(sets[np.array([3, 0])]) == [[0, 3], [1, 2]]
@@ -126,7 +125,7 @@ def test_coded_sets_are_sliced_masked_and_joined():
 
 
 def test_coded_sets_show_nothing():
-    sets = code_sets(COUNTED, pa.array([[1, 2]]), missing=())
+    sets = COUNTED.code(pa.array([[1, 2]]), missing=())
     assert repr(sets) == "CodedSets()"
     with pytest.raises(TypeError, match="holds records"):
         pickle.dumps(sets)
@@ -179,7 +178,7 @@ def test_a_schema_comes_back():
     ],
 )
 def test_storage_that_cannot_hold_the_items(kind, storage, message):
-    assert message in (set_storage_fault(kind, storage) or "")
+    assert message in (kind.storage_fault(storage) or "")
 
 
 def test_a_set_is_cut_by_its_own_order_alone():

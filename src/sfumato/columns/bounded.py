@@ -1,0 +1,211 @@
+"""Kinds of values between two public bounds: what numbers, dates and other measures share.
+
+A code is (value − lower) / (upper − lower). It is NaN for a missing cell of a nullable column.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from sfumato.columns.cells import is_text, plain
+from sfumato.columns.facts import shown
+from sfumato.columns.kind import Fault, GivenValue, TabularKind
+from sfumato.columns.number_cells import missing_mask
+from sfumato.columns.steps import Steps
+from sfumato.columns.storage import as_dictionary, number_fault
+
+
+class NumericKind(TabularKind):
+    """A kind whose cells are values between two bounds; a code is the position between them, float64 in [0, 1].
+
+    Attributes:
+        lower: the smallest value, as it was declared; smaller ones are clamped to it.
+        upper: the largest.
+    """
+
+    __slots__ = ()
+
+    is_numeric: ClassVar[bool] = True
+    lower: Any
+    upper: Any
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """The bounds in the unit that values are read in."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> Steps:
+        """The steps of the resolution between the bounds."""
+
+    @property
+    def zero_code(self) -> float | None:
+        """The code of the value 0; None if it is not within the bounds, or not a value to speak of."""
+        lower, upper = self.bounds
+        if not lower <= 0 <= upper or lower == upper:
+            return None
+        return (0.0 - lower) / float(upper - lower)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the bounds leave only one value."""
+        lower, upper = self.bounds
+        return lower == upper
+
+    @property
+    def width(self) -> int:
+        """The code, and for a nullable column whether it is missing."""
+        return 1 + self.nullable
+
+    @abstractmethod
+    def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return n cells of any type as values, and a mask of those that are values; each from its own cell alone."""
+
+    @abstractmethod
+    def _store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+        """Return values as an array of a storage type that is no dictionary, null where absent."""
+
+    @abstractmethod
+    def decoded(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values of codes, and a mask of the missing ones."""
+
+    @abstractmethod
+    def _given_code(self, column: str, value: object, faults: list[str]) -> tuple[float, np.ndarray]:
+        """Return a value's code and the value itself, shape (1,), or note a fault."""
+
+    def _missing_codes(self, n: int) -> np.ndarray:
+        return self._code(pa.nulls(n), ())
+
+    def decode(self, codes: np.ndarray, storage: pa.DataType) -> pa.Array:
+        """Return the values of codes in exactly the storage type; codes outside the domain are clamped.
+
+        Text storage gets integers as `17`, continuous values with the decimals of their resolution, and dates by their
+        `format` or ISO 8601.
+        """
+        return self.stored(*self.decoded(np.asarray(codes, dtype=np.float64)), storage)
+
+    @final
+    def stored(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+        """Return values as an array of exactly a storage type without a fault, null where absent."""
+        if types.is_dictionary(storage):
+            return as_dictionary(self.stored(values, absent, storage.value_type), storage)
+        return self._store(values, absent, storage)
+
+    def storage_fault(self, storage: pa.DataType) -> str | None:
+        """Return why the values cannot be stored in a type, or None if they can."""
+        values = storage
+        if types.is_dictionary(storage):
+            values = storage.value_type
+            if storage.index_type.bit_width < 32:
+                return f"Expected a plain column, got type {storage}. Store it without a dictionary."
+        if is_text(values) and not types.is_fixed_size_binary(values):
+            return None
+        return self._value_fault(values)
+
+    def _value_fault(self, storage: pa.DataType) -> str | None:
+        """Return why the values cannot be stored in a type that is not text, or None if they can."""
+        return number_fault(self.name, *self.bounds, storage)
+
+    def beyond(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return masks of the cells outside the bounds, and of the cells that hold a value."""
+        values, valid = self.read(cells, missing)
+        lower, upper = self.bounds
+        return (values < lower) | (values > upper), valid
+
+    def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
+        """Return which cells have no value, which one outside the bounds, and which are no number or date."""
+        cells = plain(cells)
+        absent = missing_mask(cells, missing)
+        beyond, valid = self.beyond(cells, missing)
+        return {"missing": absent, "clamped": beyond & valid, "unparseable": ~valid & ~absent}
+
+    def becomes(self, fault: Fault) -> str:
+        """Say what a fit makes of a cell with a fault."""
+        if fault == "clamped":
+            return "the nearest bound"
+        return "missing" if self.nullable else "the midpoint of the bounds"
+
+    def _read_given(self, column: str, value: object, storage: pa.DataType, faults: list[str]) -> GivenValue:
+        code, values = self._given_code(column, value, faults)
+        if faults:
+            return GivenValue(0.0, pa.nulls(1))
+        return GivenValue(code, self.stored(values, np.array([False]), storage))
+
+    def _outside(self, column: str, value: object) -> str:
+        return f"Expected {self.lower} <= {column} <= {self.upper}, got {column}={shown(value)}."
+
+    def corner(self, share: float) -> np.ndarray:
+        """Return the lower bound or the upper."""
+        return np.array([float(share)])
+
+
+class WholeKind(NumericKind):
+    """A numeric kind whose values are whole numbers of steps: integers, dates, durations."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[int, int]:
+        """The first and the last value."""
+
+    @abstractmethod
+    def whole_of(self, column: str, value: object, faults: list[str]) -> int | None:
+        """Return the value that a caller gives, or note why it is none; its bounds are checked afterwards."""
+
+    def text_of(self, value: int) -> str:
+        """Return how a value is shown."""
+        return str(value)
+
+    @property
+    def steps(self) -> Steps:
+        """A step for every value, or fewer."""
+        lower, upper = self.bounds
+        return Steps.whole(upper - lower)
+
+    def _code(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+        values, valid = self.read(cells, missing)
+        return self._codes(np.asarray(values, dtype=np.int64), valid)
+
+    def _codes(self, values: np.ndarray, valid: np.ndarray) -> np.ndarray:
+        """Return codes of int64 values; the subtraction is exact before anything becomes a float."""
+        lower, upper = self.bounds
+        span = upper - lower
+        codes = (np.clip(values, lower, upper) - lower) / float(max(span, 1))
+        codes[~valid] = np.nan if self.nullable else (span // 2) / max(span, 1)
+        return codes
+
+    def decoded(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return int64 values of codes, and a mask of the missing ones."""
+        lower, upper = self.bounds
+        span = upper - lower
+        absent = np.isnan(codes)
+        steps = np.rint(np.clip(np.where(absent, 0.0, codes), 0.0, 1.0) * float(span)).astype(np.int64)
+        steps[absent] = span // 2
+        return np.minimum(steps, span) + lower, absent if self.nullable else np.zeros(len(codes), dtype=bool)
+
+    def _given_code(self, column: str, value: object, faults: list[str]) -> tuple[float, np.ndarray]:
+        number, (lower, upper) = self.whole_of(column, value, faults), self.bounds
+        if number is None or (not faults and not lower <= number <= upper):
+            faults += [] if faults else [self._outside(column, value)]
+        if faults:
+            return 0.0, np.zeros(1)
+        values = np.array([number])
+        return float(self._codes(values, np.array([True]))[0]), values
+
+    def parts(self, n: int) -> list[str]:
+        """Return the first and the last value of each part."""
+        lower, upper = self.bounds
+        span = upper - lower
+        if span == 0:
+            return [self.text_of(lower), *[""] * (n - 1)]
+        starts = [lower - (-span * i // n) for i in range(n)]
+        pairs = zip(starts, [*(start - 1 for start in starts[1:]), upper], strict=True)
+        return ["" if first > last else " to ".join(map(self.text_of, sorted({first, last}))) for first, last in pairs]

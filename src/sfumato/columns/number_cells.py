@@ -1,0 +1,101 @@
+"""Cells of any type as numbers: what is no number is missing."""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask, without_tokens
+
+_WHOLE = r"^-?[0-9]{1,18}$"  # 18 digits always fit int64
+_NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^-?(?i:inf|infinity)$"
+_INT64_MAX = 2**63 - 1
+_LARGEST_FLOAT_IN_INT64 = float(2**63 - 1024)
+
+
+def read_floats(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+    """Return cells of any type as float64; NaN where a cell is missing or not a number."""
+    cells = plain(cells)
+    storage = cells.type
+    if types.is_dictionary(storage):
+        values = np.append(read_floats(cells.dictionary, missing), np.nan)
+        return values[dictionary_indices(cells)]
+    if is_text(storage):
+        return _parse_floats(without_tokens(read_text(cells), missing))
+    if types.is_decimal(storage):
+        return _parse_floats(cells.cast(pa.string()))
+    if types.is_boolean(storage) or types.is_integer(storage) or types.is_floating(storage):
+        if types.is_boolean(storage):
+            cells = cells.cast(pa.int8())
+        floats = cells.cast(pa.float64(), safe=False)
+        return floats.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return np.full(len(cells), np.nan)
+
+
+def read_integers(cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return cells of any type as int64, and a mask of the cells that are numbers."""
+    cells = plain(cells)
+    storage = cells.type
+    if types.is_dictionary(storage):
+        values, valid = read_integers(cells.dictionary, missing)
+        places = dictionary_indices(cells)
+        return np.append(values, 0)[places], np.append(valid, False)[places]
+    if is_text(storage):
+        return _parse_integers(without_tokens(read_text(cells), missing))
+    if types.is_decimal(storage):
+        return _parse_integers(cells.cast(pa.string()))
+    if types.is_boolean(storage) or types.is_integer(storage):
+        valid = valid_mask(cells)
+        if types.is_uint64(storage):
+            cells = pc.min_element_wise(cells, pa.scalar(_INT64_MAX, pa.uint64()))
+        whole = cells.cast(pa.int64()).fill_null(0)
+        return whole.to_numpy(zero_copy_only=False), valid
+    return rounded_to_int64(read_floats(cells, missing))
+
+
+def rounded_to_int64(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest int64 of each float, and a mask of those that are numbers."""
+    valid = ~np.isnan(values)
+    bounded = np.clip(values, -float(2**63), _LARGEST_FLOAT_IN_INT64)
+    return np.rint(np.where(valid, bounded, 0.0)).astype(np.int64), valid
+
+
+def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+    """Return True where a cell is null, NaN, or a missing token in text."""
+    if types.is_dictionary(cells.type):
+        of_values = np.append(missing_mask(plain(cells.dictionary), missing), True)
+        return of_values[dictionary_indices(cells)]
+    absent = ~valid_mask(cells)
+    if types.is_floating(cells.type):
+        absent |= np.isnan(read_floats(cells, ()))
+    elif is_text(cells.type) and missing:
+        text = read_text(cells)
+        tokens = pa.array(list(missing), text.type)
+        absent |= pc.is_in(text, value_set=tokens).to_numpy(zero_copy_only=False)
+    return absent
+
+
+def _parse_floats(text: pa.Array) -> np.ndarray:
+    text = pc.replace_substring_regex(text, pattern=r"^\+([0-9.iI])", replacement=r"\1")
+    is_number = pc.match_substring_regex(text, _NUMBER)
+    floats = pc.if_else(is_number, text, pa.scalar(None, text.type)).cast(pa.float64())
+    return floats.fill_null(np.nan).to_numpy(zero_copy_only=False)
+
+
+def _parse_integers(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    is_whole = pc.match_substring_regex(text, _WHOLE)
+    nothing = pa.scalar(None, text.type)
+    whole = pc.if_else(is_whole, text, nothing).cast(pa.int64())
+    valid = valid_mask(whole)
+    values = whole.fill_null(0).to_numpy(zero_copy_only=False)
+    if not valid.all():  # 19 digits and more, decimals and exponents
+        others, also = rounded_to_int64(_parse_floats(pc.if_else(is_whole, nothing, text)))
+        values, valid = np.where(valid, values, others), valid | also
+    return values, valid

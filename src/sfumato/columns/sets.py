@@ -1,0 +1,321 @@
+"""Columns whose cells are sets of items: baskets, visited places, diagnoses."""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, NoReturn, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.columns.canonical import canonical_text, has_canonical_text
+from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, total, valid_mask, without_tokens
+from sfumato.columns.facts import label_text, labels_text, shown, whole_number
+from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
+from sfumato.columns.levels import MISSING, UNKNOWN, Categorical
+from sfumato.columns.numbers import Integer
+from sfumato.errors import ConfigError
+
+_WHOLE = r"^(?:0|[1-9][0-9]{0,8})$"
+_EXACT_FLOAT16 = 2048
+
+
+@final
+class CodedSets:
+    """n sets of item codes, one after the other; it shows nothing of them.
+
+    Attributes:
+        offsets: where each set begins, shape (n + 1,), int64, from 0.
+        codes: the items of all sets, int32; within a set ascending, each once.
+    """
+
+    __slots__ = ("codes", "offsets")
+
+    def __init__(self, offsets: np.ndarray, codes: np.ndarray) -> None:
+        self.offsets = np.asarray(offsets, dtype=np.int64)
+        self.codes = np.asarray(codes, dtype=np.int32)
+
+    @classmethod
+    def of(cls, owners: np.ndarray, codes: np.ndarray, n: int) -> CodedSets:
+        """Return n sets from (owner, code) pairs that are sorted by owner."""
+        counts = np.bincount(owners, minlength=n)
+        return cls(np.concatenate([[0], np.cumsum(counts)]), codes)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[CodedSets]) -> CodedSets:
+        """Return the sets of all parts in order."""
+        lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(part.lengths for part in parts)])
+        codes = np.concatenate([np.zeros(0, dtype=np.int32), *(part.codes for part in parts)])
+        return cls(np.concatenate([[0], np.cumsum(lengths)]), codes)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of items of each set, shape (n,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> np.ndarray:
+        """Which set each code belongs to, as long as `codes`."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def __getitem__(self, rows: np.ndarray | slice) -> CodedSets:
+        """Return some of the sets: a slice, a mask of shape (n,), or places."""
+        places = np.arange(len(self))[rows]
+        lengths = self.lengths[places]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        starts = np.repeat(self.offsets[places] - offsets[:-1], lengths)
+        return CodedSets(offsets, self.codes[starts + np.arange(offsets[-1])])
+
+    def __repr__(self) -> str:
+        return "CodedSets()"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("CodedSets is not picklable or copyable: it holds records.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemSet(ColumnKind):
+    """A set of items out of a closed list, at most `max_length` of them.
+
+    A cell's items are taken in its own order: an item outside the list becomes `other` or is left out, an item that
+    came before is left out, and of what remains the first `max_length` are kept. No other record has a part in it.
+
+    Attributes:
+        max_length: the most items of one set that are used.
+        items: the items, as canonical text; or
+        n_items: their number, where they are the whole numbers 0, 1, …, n_items − 1.
+        other: the item that stands for every item outside the list; among the items or, if these are listed, one more.
+        id: column of a long table, of one row per item, that says whose set a row belongs to; None where a cell holds
+            a whole set.
+
+    Example:
+        >>> ItemSet(items=("bread", "milk"), other="else", max_length=5).size
+        3
+    """
+
+    name: ClassVar[str] = "set"
+    holds: ClassVar[str] = "sets of items"
+
+    max_length: int
+    items: tuple[str, ...] | None = None
+    n_items: int | None = None
+    other: str | None = None
+    id: str | None = None
+
+    MOST_ITEMS: ClassVar[int] = 2**24
+
+    def __post_init__(self) -> None:
+        faults: list[str] = []
+        if (self.items is None) == (self.n_items is None):
+            faults.append(f"Expected either items or n_items, got {'neither' if self.items is None else 'both'}.")
+        items = None if self.items is None else _labels(self.items, faults)
+        n_items = None if self.n_items is None else whole_number("n_items", self.n_items, faults)
+        max_length = whole_number("max_length", self.max_length, faults)
+        other = None if self.other is None else label_text("other", self.other, faults)
+        if self.id is not None and (not isinstance(self.id, str) or not self.id):
+            faults.append(f"Expected id to name a column, got id={shown(self.id)}.")
+        if not faults:
+            _check_sizes(n_items, max_length, other, faults)
+        refuse(faults)
+        settle(self, items=items, n_items=n_items, max_length=max_length, other=other)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the items are whole numbers from 0."""
+        return self.n_items is not None
+
+    @property
+    def size(self) -> int:
+        """Number of codes of items, `other` included."""
+        if self.items is None:
+            return self.n_items or 0
+        return len(self.items) + (self.other is not None and self.other not in self.items)
+
+    @property
+    def longest(self) -> int:
+        """The most items that a set can hold."""
+        return min(self.max_length, self.size)
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The items in code order, `other` included; None where they are whole numbers from 0."""
+        if self.items is None or self.other is None or self.other in self.items:
+            return self.items
+        return (*self.items, self.other)
+
+    def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> CodedSets:
+        """Return the sets of n cells of any type; lists hold sets, all else is the empty set.
+
+        No value, a value that is no list, and a list of nothing known are the empty set.
+        """
+        cells = pa.array(column) if isinstance(column, np.ndarray) else column
+        chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
+        return CodedSets.concatenate([_code_chunk(self, chunk, missing) for chunk in chunks])
+
+    def decode(self, codes: CodedSets, storage: pa.DataType) -> pa.Array:
+        """Return sets as lists of exactly the storage type."""
+        if self.is_counted:
+            whole, absent = codes.codes.astype(np.int64), np.zeros(codes.codes.size, dtype=bool)
+            items = _numbers(self).stored(whole, absent, storage.value_type)
+        else:
+            items = _levels(self).decode(codes.codes, storage.value_type)
+        if types.is_large_list(storage):
+            return pa.LargeListArray.from_arrays(pa.array(codes.offsets), items, type=storage)
+        return pa.ListArray.from_arrays(pa.array(codes.offsets.astype(np.int32)), items, type=storage)
+
+    def storage_fault(self, storage: pa.DataType) -> str | None:
+        """Return why sets cannot be stored in a type, or None if they can."""
+        if not is_set_storage(storage):
+            return (
+                f"Expected lists of items for kind set, got type {storage}. Store the sets as a list column; for a "
+                "table with one row per item, declare `id:`, the column that says whose item it is."
+            )
+        if not self.is_counted:
+            return _levels(self).storage_fault(storage.value_type)
+        items = storage.value_type
+        values = items.value_type if types.is_dictionary(items) else items
+        if types.is_boolean(values) or (types.is_float16(values) and self.size > _EXACT_FLOAT16):
+            return f"Expected items that type {items} can hold, got n_items={self.size}. Store them as integers."
+        return _numbers(self).storage_fault(items)
+
+    def problems(
+        self, column: pa.ChunkedArray | np.ndarray, missing: Sequence[str]
+    ) -> Iterator[tuple[Fault, pa.Array]]:
+        """Yield cells without a set, items outside the list, and sets that are too long."""
+        for chunk in () if isinstance(column, np.ndarray) else column.chunks:
+            cells = plain(chunk)
+            _, items = list_parts(cells)
+            whole = replace(self, max_length=self.size).code(cells, missing=missing)
+            yield "missing", cells.filter(pa.array(~valid_mask(cells)))
+            yield "unknown", items.filter(pa.array(find_items(self, items, missing) == UNKNOWN))
+            yield "clamped", cells.filter(pa.array(whole.lengths > self.max_length))
+
+    def becomes(self, fault: Fault) -> str:
+        """Say what a fit makes of a set with a fault."""
+        unknown = "left out" if self.other is None else f"the item {self.other!r}"
+        return {"missing": "the empty set", "unknown": unknown}.get(fault, f"the first {self.max_length} items")
+
+
+def _labels(items: object, faults: list[str]) -> tuple[str, ...]:
+    labels = labels_text("items", "an item", items, faults, hint="For 0 to n - 1 declare n_items.")
+    if not faults and not 1 <= len(labels) <= ItemSet.MOST_ITEMS:
+        faults.append("Expected 1 to 2^24 items.")
+    return labels
+
+
+def _check_sizes(n_items: int | None, max_length: int, other: str | None, faults: list[str]) -> None:
+    if n_items is not None and not 1 <= n_items <= ItemSet.MOST_ITEMS:
+        faults.append(f"Expected n_items between 1 and 2^24, got {n_items=}.")
+    if max_length < 1:
+        faults.append(f"Expected max_length of at least 1, got {max_length=}.")
+    if n_items is not None and other is not None and not (other.isdecimal() and int(other) < n_items):
+        faults.append(f"Expected other to be one of the items 0 to n_items - 1, got other={shown(other)}.")
+    if n_items is not None and other is not None and not faults and other != str(int(other)):
+        faults.append(f"Expected other to be a plain whole number, got other={shown(other)}.")
+
+
+def is_set_storage(storage: pa.DataType) -> bool:
+    """Whether cells of a type are lists of any length."""
+    return types.is_list(storage) or types.is_large_list(storage)
+
+
+def plain_list_type(storage: pa.DataType) -> pa.DataType:
+    """Return the list type of the same items, whatever its field was called."""
+    return pa.large_list(storage.value_type) if types.is_large_list(storage) else pa.list_(storage.value_type)
+
+
+def find_items(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray:
+    """Return the int32 code of each item, or UNKNOWN, or MISSING; total.
+
+    Where Arrow refuses some values, they are halved until they stand alone: those are missing.
+    """
+    return total(lambda part: _find(kind, part, missing), values, lambda n: np.full(n, MISSING, dtype=np.int32))
+
+
+def known_codes(kind: ItemSet, found: np.ndarray) -> np.ndarray:
+    """Return what `find_items` found with UNKNOWN made `other`, if there is one, and else negative."""
+    if kind.other is None:
+        return found
+    code = int(kind.other) if kind.labels is None else kind.labels.index(kind.other)
+    return np.where(found == UNKNOWN, np.int32(code), found)
+
+
+def list_parts(cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """Return the length of each list, 0 where there is none, and the items of all of them."""
+    cells = plain(cells)
+    if not is_set_storage(cells.type):
+        return np.zeros(len(cells), dtype=np.int64), pa.nulls(0)
+    lengths = pc.list_value_length(cells).cast(pa.int64()).fill_null(0)
+    return lengths.to_numpy(zero_copy_only=False), cells.flatten()
+
+
+def _distinct(owners: np.ndarray, codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return owners and codes without those that came before in the same set, in their order."""
+    _, first = np.unique(owners * np.int64(size) + codes, return_index=True)
+    first.sort()
+    return owners[first], codes[first]
+
+
+def _code_chunk(kind: ItemSet, cells: pa.Array, missing: Sequence[str]) -> CodedSets:
+    lengths, values = list_parts(cells)
+    n = lengths.size
+    codes = known_codes(kind, find_items(kind, values, missing))
+    owners = np.repeat(np.arange(n), lengths)
+    owners, codes = _distinct(owners[codes >= 0], codes[codes >= 0], kind.size)
+    starts = np.searchsorted(owners, np.arange(n))
+    kept = np.arange(owners.size) - starts[owners] < kind.max_length
+    owners, codes = owners[kept], codes[kept]
+    return CodedSets.of(owners, codes[np.lexsort((codes, owners))], n)
+
+
+def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray:
+    if kind.items is not None:
+        return _levels(kind).find(values, missing)
+    values = plain(values)
+    if types.is_dictionary(values.type):
+        found = _find(kind, values.dictionary, missing)
+        return np.append(found, np.int32(MISSING))[dictionary_indices(values)]
+    valid = valid_mask(values)
+    if types.is_integer(values.type):
+        numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+        inside = (numbers >= 0) & (numbers < kind.size)
+        found = np.where(inside, numbers, UNKNOWN).astype(np.int32)
+        found[~valid] = MISSING
+        return found
+    if is_text(values.type):
+        return _find_whole(without_tokens(read_text(values), missing), kind.size)
+    if not has_canonical_text(values.type):
+        return np.where(valid, UNKNOWN, MISSING).astype(np.int32)
+    coded = values.dictionary_encode()
+    found = _find_whole(canonical_text(coded.dictionary), kind.size)
+    return np.append(found, np.int32(MISSING))[dictionary_indices(coded)]
+
+
+def _find_whole(text: pa.Array, size: int) -> np.ndarray:
+    is_whole = pc.match_substring_regex(text, _WHOLE)
+    numbers = pc.if_else(is_whole, text, pa.scalar("-1", text.type)).cast(pa.int64())
+    found = numbers.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
+    found[found >= size] = UNKNOWN
+    return found
+
+
+@lru_cache(maxsize=64)
+def _levels(kind: ItemSet) -> Categorical:
+    if kind.items is None:
+        raise ConfigError("Expected listed items, got counted ones.")
+    return Categorical(categories=kind.items, other=kind.other)
+
+
+@lru_cache(maxsize=64)
+def _numbers(kind: ItemSet) -> Integer:
+    return Integer(lower=0, upper=kind.size - 1)
