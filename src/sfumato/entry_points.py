@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from sfumato.errors import ConfigError
 
-What: TypeAlias = Literal["method", "sampler", "format"]
+What: TypeAlias = Literal["method", "sampler", "format", "kind"]
 
 OURS = "sfumato"
 
@@ -26,7 +26,7 @@ class Plugin:
     """Something that an installed package declares, not loaded yet.
 
     Attributes:
-        what: "method", "sampler" or "format".
+        what: "method", "sampler", "format" or "kind".
         name: what callers and files call it.
         package: the distribution that declares it.
         version: the distribution's version.
@@ -68,7 +68,7 @@ def find(what: What, name: str, own: Collection[str]) -> Plugin | None:
     """Return the installed plugin of a name, not loaded; None if there is none, or if the name is Sfumato's own.
 
     Args:
-        what: "method", "sampler" or "format".
+        what: "method", "sampler", "format" or "kind".
         name: any text.
         own: names that Sfumato has itself.
 

@@ -76,14 +76,13 @@ def check_command(
     json_output: JsonOption = False,
 ) -> None:
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
-    opened = OpenSchema.load(schema)
-    found = opened.nominal
+    found = OpenSchema.load(schema)
     if data is not None:
         PrivateData(open_source(data), found)
     rows = [
         (
             name,
-            f"{opened.open[name]}, to discover" if name in opened.open else kind.name,
+            f"{found.open[name]}, to discover" if name in found.open else kind.name,
             "yes" if name in found.released else "no",
         )
         for name, kind in found.columns.items()

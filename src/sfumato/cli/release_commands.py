@@ -103,16 +103,15 @@ def plan_command(
         raise ConfigError(f"Expected no --target-error for the method {method}, which has no noise.")
     chosen = flat_settings(set_, settings)
     synthesizer = make_method(method, epsilon if target_error is None else 1.0, delta, chosen, **flags)
-    opened, n_public = OpenSchema.load(schema), _rows(rows, buy_rows)
-    known = opened.nominal
+    known, n_public = OpenSchema.load(schema), _rows(rows, buy_rows)
     if target_error is not None:
-        if opened.open:
+        if known.open:
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
         if isinstance(n_public, BuyCount):
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
-    plan = synthesizer.description(opened, target=target, n_public=n_public)
+    plan = synthesizer.description(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan.to_dict())
     else:
@@ -169,9 +168,9 @@ def fit_command(
         known = OpenSchema.of(source, column_kinds(kinds), target=target)
         n_public = BuyCount() if n_public is None else n_public
     else:
-        _tell_what_is_left_out(source, known.nominal)
+        _tell_what_is_left_out(source, known)
     _tell_what_is_public(source, known, n_public)
-    with _stages(synthesizer, known.nominal, target) as progress:
+    with _stages(synthesizer, known, target) as progress:
         release = synthesizer.fit(
             source,
             schema=known,
@@ -201,7 +200,7 @@ def _tell_what_is_left_out(source: Source, schema: Schema) -> None:
         notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
 
 
-def _tell_what_is_public(source: Source, known: OpenSchema, n_public: int | BuyCount | None) -> None:
+def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount | None) -> None:
     """Say what discovery does not buy."""
     if not known.open:
         return
@@ -213,8 +212,8 @@ def _tell_what_is_public(source: Source, known: OpenSchema, n_public: int | BuyC
     if len(bought) < count:
         facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in bought)}")
     rows = isinstance(n_public, BuyCount)
-    facts += [] if rows else [f"the number of rows, {n_public or known.nominal.rows}"]
-    left = [name for name in known.nominal.columns if name not in known.nominal.released]
+    facts += [] if rows else [f"the number of rows, {n_public or known.rows}"]
+    left = [name for name in known.columns if name not in known.released]
     say(f"Taken as public: {'; '.join(facts)}.")
     kinds = f"the kinds of {len(bought)} columns, " if bought else ""
     say(f"Bought: {'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns.")

@@ -11,6 +11,7 @@ from sfumato.columns.kinds import (
     ItemSet,
     Ordinal,
 )
+from sfumato.columns.open import Open
 
 __all__ = [
     "Boolean",
@@ -21,5 +22,6 @@ __all__ = [
     "Image",
     "Integer",
     "ItemSet",
+    "Open",
     "Ordinal",
 ]

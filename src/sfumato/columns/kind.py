@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import plain, total
+from sfumato.entry_points import is_ours, package_named
 from sfumato.errors import ConfigError, SchemaError
 
 Fault: TypeAlias = Literal["missing", "unknown", "clamped", "unparseable"]
@@ -131,8 +132,11 @@ class ColumnKind(ABC):
             raise SchemaError(f"Column {column!r}: {fault}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the kind as plain values; what has its default is left out."""
+        """Return the kind as plain values, a package if it is not ours; what has its default is left out."""
         entry: dict[str, Any] = {"kind": self.name}
+        package = None if is_ours(type(self)) else package_named("kind", self.name)
+        if package is not None:
+            entry["package"] = package
         for fact in dataclasses.fields(self):  # type: ignore[arg-type] - every kind is a dataclass
             value = getattr(self, fact.name)
             if fact.default is dataclasses.MISSING or value != fact.default:

@@ -15,18 +15,16 @@ from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNo
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
 from sfumato.records.engine import Rows
 from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Schema, read_schema
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
-def open_schema(schema: Schema | OpenSchema | str | os.PathLike[str]) -> OpenSchema:
-    """Return the public description of the data, with what it leaves open."""
-    if isinstance(schema, OpenSchema):
-        return schema
+def open_schema(schema: SchemaLike) -> Schema:
+    """Return the public description of the data, which may leave columns open."""
     if isinstance(schema, str | os.PathLike):
         return OpenSchema.load(os.fspath(schema))
-    return OpenSchema(read_schema(schema))
+    return schema if isinstance(schema, Schema) else read_schema(schema)
 
 
 def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:

@@ -20,6 +20,7 @@ from pyarrow import types
 from scipy.special import ndtri
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
+from sfumato.columns.open import OpenKind
 from sfumato.fitting.account import Account
 from sfumato.io.sources import Source
 from sfumato.mechanisms.queries import Noisy
@@ -28,7 +29,6 @@ from sfumato.mechanisms.words import NoisyTally, Tally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.records.engine import Rows, tally
 from sfumato.records.open_data import OpenData, numbers_of
-from sfumato.schema.open_schema import OpenKind, OpenSchema
 from sfumato.schema.schema import Schema
 
 _FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
@@ -237,7 +237,7 @@ _KIND_SHARE = 0.02
 _DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
 
 
-def discovery_stages(schema: OpenSchema, delta: float) -> list[Stage]:
+def discovery_stages(schema: Schema, delta: float) -> list[Stage]:
     """Return what discovery costs: kinds where a column has none, then the domains of all open columns."""
     stages = []
     ratio = 2**0.5
@@ -266,7 +266,7 @@ def discovery_stages(schema: OpenSchema, delta: float) -> list[Stage]:
 
 def discover(
     source: Source,
-    schema: OpenSchema,
+    schema: Schema,
     *,
     n: int,
     account: Account,
@@ -288,16 +288,16 @@ def discover(
         noisy = account.measure(KINDS, statistic, OpenData(source, schema))
         kinds |= kinds_of(noisy, unknown)
         measured.append((statistic.name, noisy))
-    counts = DomainCounts(kinds, 1 if schema.nominal.unit is None else schema.nominal.unit.max_rows)
+    counts = DomainCounts(kinds, 1 if schema.unit is None else schema.unit.max_rows)
     exact = tally(counts, OpenData(source, schema))
     released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
     measured.append((counts.name, released.listed))
     found = discovered(released, counts, n)
-    columns = {name: found.get(name, kind) for name, kind in schema.nominal.columns.items()}
+    columns = {name: found.get(name, kind) for name, kind in schema.columns.items()}
     for name, kind in columns.items():
         if name in found and isinstance(kind, Integer):
             columns[name] = _storable(kind, source, name)
-    return replace(schema.nominal, columns=columns)
+    return replace(schema, columns=columns)
 
 
 def _storable(kind: Integer, source: Source, name: str) -> Integer:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
+from sfumato.columns.kinds import ColumnKind
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
 from sfumato.fitting.contents import measurements_of
@@ -171,6 +172,7 @@ def described(
     *,
     methods: tuple[type, ...],
     source: type = Source,
+    kinds: Iterable[ColumnKind] = (),
     declared: bool = True,
     **known: Any,  # noqa: ANN401 - arguments of `describe`
 ) -> Description:
@@ -179,7 +181,7 @@ def described(
         plan=plan,
         budget=budget,
         n_public_source="declared" if declared else "bought",
-        versions=versions_of([*methods, source]),
-        assumed=assumptions_of(methods, source),
+        versions=versions_of([*methods, source, *map(type, kinds)]),
+        assumed=assumptions_of(methods, source, kinds),
         **known,
     )

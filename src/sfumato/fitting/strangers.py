@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from sfumato.columns.kind import ColumnKind
 from sfumato.entry_points import is_ours, package_of
 from sfumato.errors import MethodError, SfumatoError
 
@@ -17,8 +18,8 @@ def versions_of(parts: Iterable[type]) -> dict[str, str]:
     return {plugin.package: plugin.version for plugin in found if plugin is not None}
 
 
-def assumptions_of(methods: Iterable[type], source: type) -> list[str]:
-    """Say for a certificate what rests on the word of others: the bounds of a method, and what a file's records are."""
+def assumptions_of(methods: Iterable[type], source: type, kinds: Iterable[ColumnKind] = ()) -> list[str]:
+    """Say for a certificate what rests on the word of others: the bounds of a method, what records and cells are."""
     said = [
         f"The method {method.__name__} is {_origin(method)}, not Sfumato's: that each record adds to each statistic at "
         "most what was charged, and that nothing else leaves, rests on that code."
@@ -30,6 +31,12 @@ def assumptions_of(methods: Iterable[type], source: type) -> list[str]:
             f"The records were read by {_origin(source)}: that each is read on its own, the same each time, rests on "
             "that code."
         )
+    for kind in dict.fromkeys(map(type, kinds)):
+        if not is_ours(kind):
+            said.append(
+                f"Cells of kind {kind.name} were read by {_origin(kind)}: that each is read on its own, the same each "
+                "time, rests on that code."
+            )
     return said
 
 

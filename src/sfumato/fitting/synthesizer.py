@@ -40,7 +40,6 @@ from sfumato.records.engine import Records
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
-from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 COUNT_STAGE = "count"
@@ -95,9 +94,7 @@ class Synthesizer(ABC):
         """Fit, charging every stage of the plan in order."""
 
     @final
-    def plan(
-        self, schema: Schema | OpenSchema, *, target: str | None = None, n_public: int | BuyCount | None = None
-    ) -> Plan:
+    def plan(self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None) -> Plan:
         """Return the calibrated plan: every stage with its noise multiplier. Reads no record.
 
         Args:
@@ -116,10 +113,10 @@ class Synthesizer(ABC):
             >>> [stage.name for stage in ConditionalGaussian(epsilon=1.0).plan(schema, target="member").stages]
             ['marginals', 'second moments by class']
         """
-        opened = open_schema(schema)
-        rows = row_count(opened.nominal, n_public)
+        schema = open_schema(schema)
+        rows = row_count(schema, n_public)
         budget = self._budget(rows) or nominal_budget(rows)
-        return calibrate(self.uncalibrated(opened, target, rows, budget.delta), budget)
+        return calibrate(self.uncalibrated(schema, target, rows, budget.delta), budget)
 
     @final
     def epsilon_for(
@@ -148,36 +145,35 @@ class Synthesizer(ABC):
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
         delta = default_delta(rows) if self.delta is None else self.delta
-        plan = self.uncalibrated(open_schema(schema), target, rows, delta)
+        plan = self.uncalibrated(schema, target, rows, delta)
 
         error = self.one_way_error(plan, Facts(schema, target, rows))
         return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
 
     @final
-    def uncalibrated(self, opened: OpenSchema, target: str | None, rows: int | None, delta: float) -> Plan:
+    def uncalibrated(self, schema: Schema, target: str | None, rows: int | None, delta: float) -> Plan:
         """Return the plan with noise multipliers in their ratios only, after all checks of public facts.
 
         Args:
-            opened: public description of the data.
+            schema: public description of the data.
             target: column whose classes are modelled apart.
             rows: the public number of rows; None to buy one.
             delta: δ of the fit; some of it may be spent outside the events.
         """
-        schema = opened.nominal
         check_target(schema, target)
-        if opened.open and not self.discovers:
+        if schema.open and not self.discovers:
             raise ConfigError(
                 f"Expected a schema that leaves nothing open for the method {self.method}, got "
-                f"{', '.join(map(repr, opened.open))} to discover. Declare them, or use the method gaussian."
+                f"{', '.join(map(repr, schema.open))} to discover. Declare them, or use the method gaussian."
             )
-        if opened.open and len(schema.of_kind(TabularKind)) < len(schema.released):
+        if schema.open and len(schema.open) + len(schema.of_kind(TabularKind)) < len(schema.released):
             raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
         if rows is None and self.needs_declared_rows:
             raise ConfigError(
                 f"Expected a declared number of rows for the method {self.method}, got one to be bought: the rate at "
                 "which rows are sampled has to be public. Declare a round number."
             )
-        stages = [*discovery_stages(opened, delta), *self.stages(Facts(schema, target, rows))]
+        stages = [*discovery_stages(schema, delta), *self.stages(Facts(schema.narrowest(), target, rows))]
         if rows is None:
             count = Stage(
                 name=COUNT_STAGE,
@@ -204,7 +200,7 @@ class Synthesizer(ABC):
         self,
         data: object,
         *,
-        schema: Schema | OpenSchema | str | os.PathLike[str],
+        schema: SchemaLike,
         target: str | None = None,
         n_public: int | BuyCount | None = None,
         seed: int | None = None,
@@ -249,7 +245,7 @@ class Synthesizer(ABC):
         self,
         run: Callable[[Fit], Fitted],
         data: object,
-        schema: Schema | OpenSchema | str | os.PathLike[str],
+        schema: SchemaLike,
         target: str | None,
         n_public: int | BuyCount | None,
         seed: int | None,
@@ -261,34 +257,34 @@ class Synthesizer(ABC):
         """Check and plan, then charge, let `run` draw, and certify."""
         check_progress(progress)
         opened = open_schema(schema)
-        rows = row_count(schema := opened.nominal, n_public)
+        rows = row_count(opened, n_public)
         if rows is None:
-            schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
-            opened = replace(opened, nominal=schema)
+            opened = replace(opened, rows=None)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_door(budget, seed)
-        records, form = open_records(data, schema)
+        records, form = open_records(data, opened)
         allowed = budget or nominal_budget(rows)
         plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
         driver = Driver(
             plan=plan,
-            journal=self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed),
+            journal=self._journal(checkpoint, plan, opened, target, n_public=rows, private=noise.private, seed=seed),
             ledger=Ledger(plan, budget, progress),
             noise=noise,
             method=self.method,
             methods=(type(self),),
-            unit=Protected(**schema.protects),
+            unit=Protected(**opened.protects),
         )
         with driver.charged(ledger) as noise:
             account = Account(driver.ledger, noise, driver.journal)
             source, measured = records.source, []
             n = rows or _bought_rows(OpenData(source, opened) if opened.open else records, account, measured)
+            found = opened
             if opened.open:
-                schema = discover(source, opened, n=n, account=account, measured=measured)
-                records = PrivateData(source, schema)
-            fitted = driver.silenced(lambda: run(Fit(records, account, Facts(schema, target, n))))
-            told = self._described(plan, budget, schema, n, rows is not None, opened.open, type(source))
-            return fitted.release(driver.certificate(told), schema, form, measured)
+                found = discover(source, opened, n=n, account=account, measured=measured)
+                records = PrivateData(source, found)
+            fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
+            told = self._described(plan, budget, found, n, rows is not None, opened.open, type(source))
+            return fitted.release(driver.certificate(told), found, form, measured)
 
     def _journal(
         self,
@@ -316,7 +312,7 @@ class Synthesizer(ABC):
             "plan": repr(plan),
             "schema": schema.to_dict(),
             "n_public": n_public,
-            "versions": installed_versions() | versions_of([type(self)]),
+            "versions": installed_versions() | versions_of([type(self), *map(type, schema.columns.values())]),
             "target": target,
             "private": private,
             "seed": seed,
@@ -325,7 +321,7 @@ class Synthesizer(ABC):
 
     @final
     def describe_plan(
-        self, schema: Schema | OpenSchema, *, target: str | None = None, n_public: int | BuyCount | None = None
+        self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
     ) -> dict[str, Any]:
         """Return the plan as `plan --json` prints it: a certificate's keys but `private`, and a forecast per stage.
 
@@ -335,16 +331,15 @@ class Synthesizer(ABC):
 
     @final
     def description(
-        self, schema: Schema | OpenSchema, *, target: str | None = None, n_public: int | BuyCount | None = None
+        self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
     ) -> Description:
         """Return what is known of a fit before it runs, and a forecast per stage; arguments and errors as `plan`."""
-        opened = open_schema(schema)
-        schema = opened.nominal
+        schema = open_schema(schema)
         rows = row_count(schema, n_public)
-        plan = self.plan(opened, target=target, n_public=n_public)
-        found = self._described(plan, self._budget(rows), schema, rows, rows is not None, opened.open)
+        plan = self.plan(schema, target=target, n_public=n_public)
+        found = self._described(plan, self._budget(rows), schema, rows, rows is not None, schema.open)
         # how large errors are depends on sizes that discovery finds
-        forecast = {} if rows is None or opened.open else self.forecast(plan, Facts(schema, target, rows))
+        forecast = {} if rows is None or schema.open else self.forecast(plan, Facts(schema, target, rows))
         planned = [
             PlannedStage(**plain(s), measures=plan[s.name].measures, forecast=forecast.get(s.name, ""))
             for s in found.stages
@@ -362,8 +357,9 @@ class Synthesizer(ABC):
         source: type = Source,
     ) -> Description:
         return described(
-            plan, budget, methods=(type(self),), source=source, declared=declared, method=self.method,
-            unit=Protected(**schema.protects), n_public=n, sampling=self.sampling(plan), discovered=list(discovered),
+            plan, budget, methods=(type(self),), source=source, kinds=schema.columns.values(), declared=declared,
+            method=self.method, unit=Protected(**schema.protects), n_public=n, sampling=self.sampling(plan),
+            discovered=list(discovered),
         )  # fmt: skip
 
 

@@ -40,8 +40,7 @@ from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
 from sfumato.release.samplers import build_sampler, with_package
-from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, read_schema
 
 SCORE_STAGE = "score"
 METHOD = "tune"
@@ -95,7 +94,7 @@ def tune(
         SchemaError: the schema does not describe the data.
         DataError: the data cannot be read.
     """
-    schema = schema if isinstance(schema, Schema) else Schema.load(os.fspath(schema))
+    schema = read_schema(schema)
     search = Search.of(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape), score_share=score_share
     )
@@ -165,8 +164,7 @@ class Search:
         epsilon, delta = candidates[0].epsilon, candidates[0].delta
         budget = PrivacyBudget(epsilon, default_delta(rows) if delta is None else delta)  # type: ignore[arg-type]
         budget.warn_if_delta_is_large(rows)
-        opened = OpenSchema(schema)
-        relative = [candidate.uncalibrated(opened, target, rows, budget.delta) for candidate in candidates]
+        relative = [candidate.uncalibrated(schema, target, rows, budget.delta) for candidate in candidates]
         return cls(candidates, _calibrated(relative, budget, law, score_share), budget, Facts(schema, target, rows))
 
     def run(self, records: PrivateData, account: SearchLedger, noise: NoiseSource) -> Best:
@@ -209,6 +207,7 @@ class Search:
             self.budget,
             methods=tuple(map(type, self.candidates)),
             source=source,
+            kinds=self.facts.schema.columns.values(),
             method=chosen.method,
             unit=Protected(**self.facts.schema.protects),
             n_public=self.facts.rows,

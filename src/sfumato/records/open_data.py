@@ -11,10 +11,11 @@ import pyarrow as pa
 from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, plain, read_text, total, without_tokens
 from sfumato.columns.number_cells import read_floats
+from sfumato.columns.open import OpenKind
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Rows
 from sfumato.records.private import PrivateData, UnitLimiter
-from sfumato.schema.open_schema import OpenKind, OpenSchema
+from sfumato.schema.schema import Schema
 
 
 @final
@@ -32,34 +33,34 @@ class OpenData:
         SchemaError: the source has not the columns of the schema.
     """
 
-    def __init__(self, source: Source, schema: OpenSchema) -> None:
-        PrivateData(source, schema.nominal)
+    def __init__(self, source: Source, schema: Schema) -> None:
+        PrivateData(source, schema)
         self._source, self._schema = source, schema
 
     @property
     def max_rows_per_unit(self) -> int:
         """Most records that one unit contributes."""
-        unit = self._schema.nominal.unit
+        unit = self._schema.unit
         return 1 if unit is None else unit.max_rows
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of the open columns; without any, of one released column, for counting records."""
-        nominal, unit = self._schema.nominal, self._schema.nominal.unit
-        names = list(self._schema.open) or [nominal.released[0]]
-        limiter = None if unit is None else UnitLimiter(unit.max_rows, (*nominal.missing, ""))
+        schema, unit = self._schema, self._schema.unit
+        names = list(self._schema.open) or [schema.released[0]]
+        limiter = None if unit is None else UnitLimiter(unit.max_rows, (*schema.missing, ""))
         message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
         for chunk in self._source.chunks([*names, *([] if unit is None else [unit.column])]):
             yield attempt(lambda chunk=chunk: self._kept(chunk, names, limiter), message)
 
     def _kept(self, chunk: Chunk, names: list[str], limiter: UnitLimiter | None) -> Rows:
-        nominal = self._schema.nominal
+        schema, opened = self._schema, self._schema.open
         rows = {
-            name: _values_totally(self._schema.open.get(name, "categorical"), chunk.columns[name], nominal.missing)
+            name: _values_totally(opened.get(name, "categorical"), chunk.columns[name], schema.missing)
             for name in names
         }
-        if limiter is None or nominal.unit is None:
+        if limiter is None or schema.unit is None:
             return rows
-        keep = limiter.keep(chunk.columns[nominal.unit.column])
+        keep = limiter.keep(chunk.columns[schema.unit.column])
         return {name: column[keep] for name, column in rows.items()}
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, release_schema
 
 _LONGEST_DTYPE = 200
 _PLACE = Place("manifest")
@@ -93,7 +93,7 @@ class _Measured:
 class _Manifest:
     """What a manifest says of a release, but for its own version and the check sum of the arrays."""
 
-    schema: Schema = entry(lambda value, place: Schema.from_dict(value), write=Schema.to_dict)  # type: ignore[arg-type]
+    schema: Schema = entry(lambda value, place: release_schema(value), write=Schema.to_dict)  # type: ignore[arg-type]
     sampler: Mapping[str, Any] = entry(mapping())
     certificate: Certificate = entry(lambda value, place: Certificate.from_dict(value), write=Certificate.to_dict)
     measurements: tuple[_Measured, ...] = entry(many(_Measured))

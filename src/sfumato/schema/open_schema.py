@@ -6,50 +6,41 @@
       income: {kind: categorical, categories: ["<=50K", ">50K"]}
       note: {kind: unknown, discover: true}
 
-`sfumato.fitting.discovery` buys bounds, categories and whether cells are missing, and makes a `Schema` of them.
+Such a schema is a `Schema` with columns of the kind `Open`; this makes some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, final, get_args
+from typing import Any, Literal, final, get_args
 
 import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.cells import is_text
-from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Identifier, Integer
+from sfumato.columns.identifiers import Identifier
+from sfumato.columns.kind import ColumnKind
+from sfumato.columns.open import Open, OpenKind
 from sfumato.errors import SchemaError
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
-from sfumato.schema.schema import Schema
-
-OpenKind: TypeAlias = Literal["integer", "continuous", "categorical", "boolean", "unknown"]
-
-_STAND_INS: Mapping[OpenKind, ColumnKind] = {
-    "integer": Integer(lower=0, upper=1),
-    "continuous": Continuous(lower=0, upper=1),
-    "categorical": Categorical(categories=("other",), other="other"),
-    "boolean": Boolean(),
-    "unknown": Categorical(categories=("other",), other="other"),
-}
+from sfumato.schema.schema import Schema, read_open
 
 
 @final
-@dataclass(frozen=True, slots=True)
 class OpenSchema:
-    """What is public of a table before discovery.
+    """Makes a `Schema` that may leave columns open: `schema.open` names them. There are no objects of this class."""
 
-    Attributes:
-        nominal: the schema with a stand-in for every open column: its names, order, rows, unit and missing tokens
-            are public facts, and so is every column that is not open.
-        open: the open columns with their kinds; `unknown` is bought too.
-    """
+    def __new__(cls, nominal: Schema, open: Mapping[str, OpenKind] | None = None) -> Schema:  # type: ignore[misc]
+        """Return a schema with some of its columns open instead.
 
-    nominal: Schema
-    open: Mapping[str, OpenKind] = field(default_factory=dict)
+        Args:
+            nominal: all other columns, and the order of all; rows, unit and missing tokens.
+            open: the open columns with their kinds; `unknown` is bought too.
+        """
+        columns = {**nominal.columns, **{name: Open(kind=kind) for name, kind in (open or {}).items()}}
+        return Schema(columns=columns, rows=nominal.rows, unit=nominal.unit, missing=nominal.missing)
 
     @classmethod
     def of(
@@ -59,7 +50,7 @@ class OpenSchema:
         *,
         rows: int | None = None,
         target: str | None = None,
-    ) -> OpenSchema:
+    ) -> Schema:
         """Return what a table's column names and storage types say, and nothing that its records say.
 
         Args:
@@ -94,51 +85,29 @@ class OpenSchema:
             if kind not in known:
                 raise SchemaError(f"Column {name!r}: expected kind to be one of {', '.join(known)}, got {kind!r}.")
         chosen = {name: kinds.get(name) or _kind_of(storage) for name, storage in source.storage.items()}
-        opened: dict[str, OpenKind] = {name: kind for name, kind in chosen.items() if kind != "identifier"}  # type: ignore[misc]
-        columns = {name: _STAND_INS[opened[name]] if name in opened else Identifier() for name in chosen}
-        return cls(Schema(columns=columns, rows=rows), opened)
+        columns: dict[str, ColumnKind] = {
+            name: Identifier() if kind == "identifier" else Open(kind=kind)  # type: ignore[arg-type] - as checked
+            for name, kind in chosen.items()
+        }
+        return Schema(columns=columns, rows=rows)
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> OpenSchema:
+    def from_dict(cls, document: Mapping[str, Any]) -> Schema:
         """Build one from plain values, as a schema file holds them.
 
         Raises:
             SchemaError: names every fault that was found, with the column it is in.
         """
-        columns = document.get("columns") if isinstance(document, Mapping) else None
-        if not isinstance(columns, Mapping):
-            return cls(Schema.from_dict(document))
-        entries: dict[Any, Any] = dict(columns)
-        opened: dict[str, OpenKind] = {}
-        for name, entry in columns.items():
-            if isinstance(entry, Mapping) and "discover" in entry:
-                opened[str(name)] = _open_kind(name, entry)
-                entries[name] = {"kind": "categorical", "categories": ["other"]}
-        nominal = Schema.from_dict({**document, "columns": entries})
-        stood_in = {name: _STAND_INS[opened[name]] if name in opened else k for name, k in nominal.columns.items()}
-        return cls(
-            Schema(columns=stood_in, rows=nominal.rows, unit=nominal.unit, missing=nominal.missing),
-            {name: kind for name, kind in opened.items() if name in nominal.released},
-        )
+        return read_open(document)
 
     @classmethod
-    def load(cls, path: str | Path) -> OpenSchema:
+    def load(cls, path: str | Path) -> Schema:
         """Read one from a YAML or JSON file.
 
         Raises:
             SchemaError: the file cannot be read, or holds faults; every one is named.
         """
         return cls.from_dict(read_document(path))
-
-
-def _open_kind(name: object, entry: Mapping[str, Any]) -> OpenKind:
-    kind: Any = entry.get("kind")
-    if entry["discover"] is not True or set(entry) != {"kind", "discover"} or kind not in get_args(OpenKind):
-        raise SchemaError(
-            f"Column {name!r}: expected `discover: true` beside a kind of {', '.join(get_args(OpenKind))}, and nothing "
-            "else. What is known of the column is declared without discovery."
-        )
-    return kind
 
 
 def _kind_of(storage: pa.DataType) -> OpenKind | Literal["identifier"]:

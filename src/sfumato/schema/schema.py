@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from sfumato.columns.facts import label_text, plain_value, shown
-from sfumato.columns.kinds import KINDS, ColumnKind, Image, ItemSet
+from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet, is_kind, kind_class, kind_names
+from sfumato.columns.open import Open, OpenKind
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 
@@ -110,6 +112,25 @@ class Schema:
         return tuple(self.of_kind(Image))
 
     @property
+    def open(self) -> dict[str, OpenKind]:
+        """The released columns whose facts a fit buys, and what is declared of their kinds."""
+        return {name: kind.kind for name, kind in self.of_kind(Open).items()}
+
+    def narrowest(self) -> Schema:
+        """Return the schema with the least that can be found for its open columns."""
+        found = {name: kind.narrowest for name, kind in self.of_kind(Open).items()}
+        return dataclasses.replace(self, columns={**self.columns, **found})
+
+    @property
+    def nominal(self) -> Schema:
+        """This schema, as `OpenSchema` had it beside its open columns.
+
+        Deprecated: a schema holds its open columns itself.
+        """
+        warnings.warn("Schema.nominal is the schema itself, and will go with a later version.", DeprecationWarning, 2)
+        return self
+
+    @property
     def written(self) -> tuple[str, ...]:
         """The columns of samples: the released ones, and before a set of a long table the column `id`."""
         return (*self._ids, *self.released)
@@ -137,33 +158,9 @@ class Schema:
             >>> Schema.from_dict({"rows": 500, "columns": {"age": {"kind": "integer", "lower": 0, "upper": 120}}}).rows
             500
         """
-        if not isinstance(document, Mapping) or not isinstance(document.get("columns"), Mapping):
-            raise SchemaError(
-                "Expected a schema: a mapping with `columns`, from column names to their kinds. "
-                "`sfumato schema draft` writes a first one."
-            )
-        open_columns = [name for name, entry in document["columns"].items() if _is_open(entry)]
-        if open_columns:
-            raise SchemaError(
-                f"Expected a schema that declares every column, got `discover` for {shown(open_columns[0])}. Fits buy "
-                "what is left open; here it has to be declared."
-            )
-        faults = _unknown_keys(document, _KEYS, "the schema")
-        columns: dict[str, ColumnKind] = {}
-        for key, entry in document["columns"].items():
-            name = label_text("a column name", key, faults) if not isinstance(key, str) else key
-            kind = _read_kind(name, entry, faults)
-            if name in columns:
-                faults.append(f"Expected each column once, got {name!r} twice.")
-            if kind is not None:
-                columns[name] = kind
-        unit = _read_unit(document.get("unit"), faults)
-        rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
-        if faults:  # faults of the table as a whole are worth telling in the same breath
-            rest["missing"] = _tokens(rest["missing"], faults)
-            faults += _rows_faults(rest["rows"])
-        _refuse(faults)
-        return cls(columns=columns, unit=unit, **rest)
+        schema = read_open(document)
+        require_closed(schema)
+        return schema
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values; what has its default is left out."""
@@ -196,6 +193,67 @@ class Schema:
         write_text(path, form(self.to_dict()), overwrite=overwrite)
 
 
+def read_open(document: Mapping[str, Any]) -> Schema:
+    """Build a schema from plain values, in which columns may be left open.
+
+    Raises:
+        SchemaError: names every fault that was found, with the column it is in.
+    """
+    if not isinstance(document, Mapping) or not isinstance(document.get("columns"), Mapping):
+        raise SchemaError(
+            "Expected a schema: a mapping with `columns`, from column names to their kinds. "
+            "`sfumato schema draft` writes a first one."
+        )
+    faults = _unknown_keys(document, _KEYS, "the schema")
+    columns: dict[str, ColumnKind] = {}
+    for key, entry in document["columns"].items():
+        name = label_text("a column name", key, faults) if not isinstance(key, str) else key
+        kind = _read_kind(name, entry, faults)
+        if name in columns:
+            faults.append(f"Expected each column once, got {name!r} twice.")
+        if kind is not None:
+            columns[name] = kind
+    unit = _read_unit(document.get("unit"), faults)
+    if unit is not None and getattr(columns.get(unit.column), "name", None) == Open.name:
+        columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is bought
+    rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
+    if faults:  # faults of the table as a whole are worth telling in the same breath
+        rest["missing"] = _tokens(rest["missing"], faults)
+        faults += _rows_faults(rest["rows"])
+    _refuse(faults)
+    return Schema(columns=columns, unit=unit, **rest)
+
+
+def require_closed(schema: Schema) -> None:
+    """Refuse a schema that leaves a column open.
+
+    Raises:
+        SchemaError: names the column.
+    """
+    if schema.open:
+        raise SchemaError(
+            f"Expected a schema that declares every column, got `discover` for {shown(next(iter(schema.open)))}. Fits "
+            "buy what is left open; here it has to be declared."
+        )
+
+
+def release_schema(document: Mapping[str, Any]) -> Schema:
+    """Build a schema from a release, which names the package of every kind that is not ours: no other is imported.
+
+    Raises:
+        SchemaError: names every fault that was found, with the column it is in.
+    """
+    columns = document.get("columns") if isinstance(document, Mapping) else None
+    for name, entry in columns.items() if isinstance(columns, Mapping) else ():
+        label = entry.get("kind") if isinstance(entry, Mapping) else entry
+        if label not in KINDS and not (isinstance(entry, Mapping) and isinstance(entry.get("package"), str)):
+            raise SchemaError(
+                f"Column {name!r}: expected one of the kinds {', '.join(KINDS)}, or the package of another, got "
+                f"kind={shown(label)}. The release may be of a newer version: upgrade Sfumato."
+            )
+    return Schema.from_dict(document)
+
+
 SchemaLike: TypeAlias = Schema | str | os.PathLike[str]
 """A schema, or the path of its file."""
 
@@ -208,6 +266,7 @@ def read_schema(schema: SchemaLike) -> Schema:
         SchemaError: the file cannot be read, or holds faults.
     """
     if isinstance(schema, Schema):
+        require_closed(schema)
         return schema
     if not isinstance(schema, str | os.PathLike):
         raise ConfigError(
@@ -225,14 +284,21 @@ def _read_kind(name: str, entry: object, faults: list[str]) -> ColumnKind | None
     """Return the kind of one entry under `columns`, or note every fault in it."""
     if isinstance(entry, str):
         entry = {"kind": entry}
+    if isinstance(entry, Mapping) and "discover" in entry:
+        return _read_open_kind(name, entry, faults)
     label = entry.get("kind") if isinstance(entry, Mapping) else None
-    if not isinstance(entry, Mapping) or not isinstance(label, str) or label not in KINDS:
-        got = f"kind={shown(label)}" if isinstance(entry, Mapping) else shown(entry)
-        faults.append(f"Column {name!r}: expected kind to be one of {', '.join(KINDS)}, got {got}.")
+    try:
+        kind: Any = kind_class(label, entry.get("package")) if isinstance(entry, Mapping) else None
+    except (ConfigError, SchemaError) as error:  # of a package that is not ours
+        faults.append(f"Column {name!r}: {error}")
         return None
-    kind: Any = KINDS[label]  # its own checks refuse a wrong type
+    if kind is None or not isinstance(entry, Mapping):
+        got = f"kind={shown(label)}" if isinstance(entry, Mapping) else shown(entry)
+        faults.append(f"Column {name!r}: expected kind to be one of {', '.join(kind_names())}, got {got}.")
+        return None
     known = dataclasses.fields(kind)
-    found = _unknown_keys(entry, ("kind", *(fact.name for fact in known)), f"kind {label}")
+    package = () if label in KINDS else ("package",)
+    found = _unknown_keys(entry, ("kind", *package, *(fact.name for fact in known)), f"kind {label}")
     found += [
         f"Expected {fact.name} for kind {label}, got none. Add it."
         for fact in known
@@ -240,10 +306,21 @@ def _read_kind(name: str, entry: object, faults: list[str]) -> ColumnKind | None
     ]
     if not found:
         try:
-            return kind(**{key: value for key, value in entry.items() if key != "kind"})
+            return kind(**{key: value for key, value in entry.items() if key not in ("kind", *package)})
         except SchemaError as error:
             found = [str(error)]
     faults += [f"Column {name!r}: {fault}" for fault in found]
+    return None
+
+
+def _read_open_kind(name: str, entry: Mapping[Any, Any], faults: list[str]) -> Open | None:
+    kinds = get_args(OpenKind)
+    if entry["discover"] is True and set(entry) == {"kind", "discover"} and entry["kind"] in kinds:
+        return Open(kind=entry["kind"])
+    faults.append(
+        f"Column {name!r}: expected `discover: true` beside a kind of {', '.join(kinds)}, and nothing else. What is "
+        "known of the column is declared without discovery."
+    )
     return None
 
 
@@ -267,7 +344,7 @@ def _column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
     for name, kind in columns.items():
         if not isinstance(name, str) or not name or not _is_unicode(name):
             faults.append(f"Expected column names to be text, got {shown(name)}.")
-        if type(kind) not in KINDS.values():
+        if not is_kind(kind):
             faults.append(f"Column {name!r}: expected a column kind, got {shown(kind)}.")
     return faults
 
@@ -281,6 +358,10 @@ def _table_faults(schema: Schema) -> list[str]:
     if schema.unit is not None and schema.unit.column not in schema.columns:
         faults.append(
             f"Expected the unit's column among the columns, got {schema.unit.column!r}. Add it with kind: identifier."
+        )
+    elif schema.unit is not None and isinstance(schema.columns[schema.unit.column], Open):
+        faults.append(
+            f"Expected the unit's column declared, got {schema.unit.column!r} open. Declare kind: identifier."
         )
     faults += _long_faults(schema)
     if not faults and not schema.released:
@@ -342,10 +423,6 @@ def _count(value: object, name: str) -> int:
 
 def _is_unicode(text: str) -> bool:
     return text.isascii() or text == text.encode("utf-8", "replace").decode()
-
-
-def _is_open(entry: object) -> bool:
-    return isinstance(entry, Mapping) and entry.get("discover") is True
 
 
 def _refuse(faults: list[str]) -> None:
