@@ -45,7 +45,7 @@ CUT = (
     "    whole[_squares(whole) > most] = 0.0  # never, by the margin of clipping; but then it need not be trusted\n"
 )
 
-CLIPPED_TABLE = "whole = whole_rows(self.of([column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)\n"
+CLIPPED_TABLE = "whole = whole_rows(self.of([column[some] for column in cells]), self.clip_norm, self.bits)\n"
 NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n"
 
 BUGS = [
@@ -75,8 +75,8 @@ BUGS = [
     PlantedBug(
         "no clipping of a table's vectors",
         "methods/tables/feature_moments.py",
-        "whole_rows(self.of([column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)",
-        "np.rint(self.of([column[some] for column in cells]) * 2.0**PRODUCT_BITS / self.clip_norm)",
+        "whole_rows(self.of([column[some] for column in cells]), self.clip_norm, self.bits)",
+        "np.rint(self.of([column[some] for column in cells]) * 2.0**self.bits / self.clip_norm)",
         "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
@@ -179,7 +179,7 @@ BUGS = [
         CLIPPED_TABLE,
         CLIPPED_TABLE
         + "                if self.layout.target is None and len(self.vectors) > len(self.layout.features):\n"
-        "                    whole[:, -1] = np.rint(self.vectors[-1][0, 0] * 2.0**PRODUCT_BITS / self.clip_norm)\n",
+        "                    whole[:, -1] = np.rint(self.vectors[-1][0, 0] * 2.0**self.bits / self.clip_norm)\n",
         "tests/mechanisms/test_queries.py -k second",
     ),
     PlantedBug(
@@ -219,8 +219,8 @@ BUGS = [
         CLIPPED_TABLE,
         "size = self.vectors[-1].shape[1]\n"
         "                found = self.of([column[some] for column in cells])\n"
-        "                whole = whole_rows(found[:, :-size], self.clip_norm, PRODUCT_BITS)\n"
-        "                unclipped = np.rint(found[:, -size:] * 2.0**PRODUCT_BITS / self.clip_norm)\n"
+        "                whole = whole_rows(found[:, :-size], self.clip_norm, self.bits)\n"
+        "                unclipped = np.rint(found[:, -size:] * 2.0**self.bits / self.clip_norm)\n"
         "                whole = np.concatenate([whole, unclipped], axis=1)\n",
         "tests/mechanisms/test_queries.py -k moment",
     ),
@@ -458,6 +458,20 @@ BUGS = [
         "records = records.settled(fit.n_public)",
         "pass",
         "tests/methods/test_dpmix.py -k TestSubsetsOfText",
+    ),
+    PlantedBug(
+        "bits of products that do not follow from the number of rows: sums run over",
+        "mechanisms/contributions.py",
+        "    return min(PRODUCT_BITS, (63 - _SPARE_BITS - (n_public - 1).bit_length()) // 2)",
+        "    return PRODUCT_BITS",
+        "tests/mechanisms/test_grid.py -k run_over",
+    ),
+    PlantedBug(
+        "bits of products that are one too many",
+        "mechanisms/contributions.py",
+        "(63 - _SPARE_BITS - (n_public - 1).bit_length()) // 2)",
+        "(63 - _SPARE_BITS - (n_public - 1).bit_length()) // 2 + 2)",
+        "tests/mechanisms/test_grid.py -k run_over",
     ),
     PlantedBug(
         "threshold halved",

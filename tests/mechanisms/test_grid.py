@@ -11,10 +11,20 @@ from hypothesis.extra import numpy as arrays
 from harness.cases import MECHANISMS, STATISTICS, vectors_of
 from harness.privacy import STAGE, FakeRecords, join, ledger_for, make_exact, released
 from sfumato.errors import ConfigError
-from sfumato.mechanisms.contributions import LINEAR_BITS, PRODUCT_BITS, row_by_row, whole_rows
+from sfumato.fitting.arguments import number_of_rows, require_room
+from sfumato.mechanisms.contributions import (
+    LINEAR_BITS,
+    MOST_ROWS,
+    PRODUCT_BITS,
+    product_bits,
+    row_by_row,
+    whole_rows,
+)
 from sfumato.mechanisms.noise import NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import grid_step, noisy_second_moment, noisy_sum, on_grid
+from sfumato.methods.mixtures.em_moments import PooledSquares
 from sfumato.methods.nets.axes import VectorSum
+from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.engine import ROWS_AT_ONCE, Exact, reduce
 
 WHOLE = [name for name, case in STATISTICS.items() if case.statistic.step is not None]
@@ -232,3 +242,41 @@ class TestMironov:
         for value in (0.0, 1.0):
             odd = np.mean(np.rint(self.releases(value, 1.0) / grid).astype(np.int64) & 1)
             assert abs(odd - 0.5) < 0.02
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 2**24, 2**24 + 1, 1_600_000_000, 10**10, MOST_ROWS])
+def test_sums_of_products_do_not_run_over(n):
+    """Eight times as many records as declared, all at the bound in one entry, fit into 64 bits."""
+    bits = product_bits(n)
+    assert 8 * n * 4**bits <= 2**63
+    assert bits == 18 or 8 * n * 4 ** (bits + 1) > 2**63  # and no bit is given away
+    assert n <= 2**24 or bits < 18
+    assert 12 <= bits <= 18
+
+
+@pytest.mark.parametrize("n", [1000, 1_600_000_000, MOST_ROWS])
+def test_moments_of_any_number_of_rows_stay_moments_that_do_not_run_over(n):
+    """A sum over n records, by the sum over one of them: all are alike, at the bound in one entry."""
+    statistic = PooledSquares(vectors_of, 2, bits=product_bits(n))
+    one = reduce(statistic, FakeRecords([{"z": np.array([[1.0, 0.0]])}])).whole_in_mechanism()
+    total = int(one[0, 0]) * n
+    assert total < 2**63
+    found = float(np.int64(total)) * float(statistic.step)
+    assert found == pytest.approx(n, rel=1e-3)  # of C²: the rounding of 12 bits, and the margin of clipping
+
+
+@pytest.mark.parametrize("bits", [12, 15, 18])
+def test_fewer_bits_are_no_longer_vectors(bits):
+    vectors = np.random.default_rng(0).normal(size=(2000, 7)) * 3
+    whole = whole_rows(vectors, 2.0, bits)
+    assert (np.einsum("ij,ij->i", whole, whole) <= 4.0**bits).all()
+
+
+def test_too_many_rows_and_too_little_noise_are_refused():
+    assert number_of_rows(MOST_ROWS) == MOST_ROWS
+    with pytest.raises(ConfigError, match="at most 68719476736"):
+        number_of_rows(MOST_ROWS + 1)
+    plan = Plan([Stage(name="moments", noise_multiplier=0.01)])
+    require_room(plan, 10**9)
+    with pytest.raises(ConfigError, match="smaller epsilon"):
+        require_room(plan, 10**10)

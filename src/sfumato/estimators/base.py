@@ -18,10 +18,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.columns.kinds import Continuous
-from sfumato.errors import DataError, require_integer
+from sfumato.errors import DataError
 from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_door, nominal_budget
+from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
 from sfumato.fitting.driver import Accounted, Driver, described
 from sfumato.fitting.journal import Journal
 from sfumato.maths.streams import fresh_seed, public_stream
@@ -139,7 +139,7 @@ class PrivateEstimator(BaseEstimator, ABC):
             ConfigError: a setting is outside its domain.
             DataError: the data cannot be read as numbers.
         """
-        n_public = require_integer(at_least=1, hint="Declare the public number of rows.", n_public=self.n_public)
+        n_public = number_of_rows(self.n_public)
         budget = self._budget(n_public)
         records = open_rows(X)
         ball = Ball.of(
@@ -147,6 +147,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         )
         stages = self._stages(records.dimension)
         plan = _calibrated(Plan(stages), budget or nominal_budget(n_public))
+        require_room(plan, n_public)
         driver = Driver(
             plan=plan,
             ledger=Ledger(plan, budget),

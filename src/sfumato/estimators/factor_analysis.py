@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
 from sfumato.maths.gaussian import noise_reach
-from sfumato.mechanisms.contributions import SAFETY
+from sfumato.mechanisms.contributions import SAFETY, product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em_moments import PooledSquares
 from sfumato.models.mixtures.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors
@@ -89,7 +89,8 @@ class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
 
     def _run(self, session: Session) -> list[Noisy]:
         constant = 0.0 if self.centred else _CONSTANT
-        statistic = PooledSquares(session.ball.vectors, session.dimension, constant)
+        bits = product_bits(session.n_public)
+        statistic = PooledSquares(session.ball.vectors, session.dimension, constant, bits=bits)
         noisy = session.account.measure("second moment", statistic, session.records)
         inner = self._fitted(noisy, session, constant)
         ball = session.ball

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import ConfigError, require_instance, require_integer
 from sfumato.estimators.base import PrivateEstimator, Session
+from sfumato.mechanisms.contributions import product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import em_stages, fit_mixture
 from sfumato.methods.mixtures.em_moments import EmMoments
@@ -144,6 +145,7 @@ class DPGaussianMixture(PrivateEstimator):
             noise=session.noise,
             step=self._m_step(),
             average_last=self.average_last,
+            bits=product_bits(session.n_public),
         )
         self._ball, self._inner = session.ball, inner
         self.mixture_ = _mapped(inner, session.ball.scale, session.ball.middle)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.errors import ConfigError, SchemaError, require_integer
+from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
+from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Rows
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
@@ -37,7 +39,39 @@ def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
             "Expected a public number of rows, got none. Put `rows:` into the schema, pass n_public=... (--rows), "
             "or buy a noisy count: n_public=BuyCount() (--buy-rows)."
         )
-    return require_integer(at_least=1, n_public=rows)
+    return number_of_rows(rows)
+
+
+def require_room(plan: Plan, rows: int | None) -> None:
+    """Refuse so little noise for so many rows that sums on its grid do not fit into 64 bits. Reads no record.
+
+    A sum of n contributions of norm at most B is a whole number of steps of at least 2^-25 of the noise σB.
+
+    Raises:
+        ConfigError: a stage has too little noise.
+    """
+    least = (rows or 0) * 2.0**-37  # n·2^25/σ below 2^62
+    tight = [stage.name for stage in plan.stages if stage.inclusion is None and stage.noise_multiplier < least]
+    if tight:
+        raise ConfigError(
+            f"Expected more noise for stage {tight[0]!r} with so many rows: their sums on its grid do not fit into 64 "
+            "bits. Ask for a smaller epsilon."
+        )
+
+
+def number_of_rows(n_public: object) -> int:
+    """Return a public number of rows whose sums fit into the machine's whole numbers.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    n = require_integer(at_least=1, hint="Declare the public number of rows.", n_public=n_public)
+    if n > MOST_ROWS:
+        raise ConfigError(
+            f"Expected n_public to be at most {MOST_ROWS}, got {n_public=}: sums of more do not fit into 64 bits. "
+            "Fit parts of the data, each with a budget and a ledger of its own."
+        )
+    return n
 
 
 def check_target(schema: Schema, target: str | None) -> None:

@@ -18,6 +18,7 @@ from sfumato.fitting.arguments import (
     noise_door,
     nominal_budget,
     open_schema,
+    require_room,
     row_count,
 )
 from sfumato.fitting.contents import open_records
@@ -265,6 +266,7 @@ class Synthesizer(ABC):
         records, form = open_records(data, opened)
         allowed = budget or nominal_budget(rows)
         plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
+        require_room(plan, rows)
         driver = Driver(
             plan=plan,
             journal=self._journal(checkpoint, plan, opened, target, n_public=rows, private=noise.private, seed=seed),

@@ -16,9 +16,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from sfumato.columns.kinds import TabularKind
-from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit
+from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_door
+from sfumato.fitting.arguments import noise_door, number_of_rows
 from sfumato.fitting.contents import open_records
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
@@ -160,7 +160,7 @@ class Search:
         rows = schema.rows if n_public is None else n_public
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a search, got none. Declare a round number.")
-        require_integer(at_least=1, n_public=rows)
+        rows = number_of_rows(rows)
         epsilon, delta = candidates[0].epsilon, candidates[0].delta
         budget = PrivacyBudget(epsilon, default_delta(rows) if delta is None else delta)  # type: ignore[arg-type]
         budget.warn_if_delta_is_large(rows)

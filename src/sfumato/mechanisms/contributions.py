@@ -82,13 +82,27 @@ def _clipped_with_care(vectors: np.ndarray, clip_norm: float) -> np.ndarray:
 LINEAR_BITS = 26
 """Of vectors that are summed: the sum of their squares stays below 2^53."""
 PRODUCT_BITS = 18
-"""Of vectors whose products are summed: 2^16 products stay below 2^53, and 2^27 below 2^63."""
+"""Of vectors whose products are summed, at most: 2^16 products stay below 2^53, and 2^27 below 2^63."""
+MOST_ROWS = 1 << 36
+"""Most rows that a fit takes: so many contributions of `LINEAR_BITS` stay below 2^63."""
+_SPARE_BITS = 3  # the true number of rows may be eight times the public one before a sum of products runs over
 _ROWS_AT_ONCE = 2048
 
 
 def step_of(bound: float, bits: int = LINEAR_BITS) -> float:
     """Return what 1 is worth in `whole_rows`: bound ÷ 2^bits."""
     return bound * 2.0**-bits
+
+
+def product_bits(n_public: int) -> int:
+    """Return the bits of vectors whose products are summed over so many rows: 18 up to 2^24, and 12 at `MOST_ROWS`.
+
+    Each product is at most 4^bits, so that 8·n_public of them stay below 2^63.
+
+    Args:
+        n_public: the public number of rows, from 1 to `MOST_ROWS`.
+    """
+    return min(PRODUCT_BITS, (63 - _SPARE_BITS - (n_public - 1).bit_length()) // 2)
 
 
 def whole_rows(vectors: np.ndarray, clip_norm: float, bits: int = LINEAR_BITS) -> np.ndarray:

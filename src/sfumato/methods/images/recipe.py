@@ -24,6 +24,7 @@ from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.contributions import product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.images.model import (
     MOST_AXES,
@@ -175,10 +176,10 @@ def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
     sums = ClassSums(encoder, sums_clip_norm(intensities, encoder))
     second = fit.measure(SUMS, sums)
     known = ClassMeans.of(sums, second, intensities.area)
-    pooled = PooledMoment(encoder, known.means, known.clip_norm)
+    pooled = PooledMoment(encoder, known.means, known.clip_norm, bits=product_bits(fit.n_public))
     third = fit.measure(POOLED, pooled)
     spread = Spread.of(pooled, third, float(known.counts.sum()))
-    moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm)
+    moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm, bits=product_bits(fit.n_public))
     fourth = fit.measure(MOMENTS, moments)
     fitted = Fitted(
         sampler={"name": ImagePortrait.name, "image": layout.image, "label": layout.label},
@@ -200,7 +201,8 @@ def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Trai
     released: list[Noisy] = []
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        released.append(fit.measure(TEACHER, TeacherGradient(standardised, weights)))
+        statistic = TeacherGradient(standardised, weights, bits=product_bits(fit.n_public))
+        released.append(fit.measure(TEACHER, statistic))
         return released[-1].value
 
     start = warm_start(standardised.vectors(features), classes, layout.n_classes)

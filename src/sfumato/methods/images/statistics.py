@@ -169,6 +169,7 @@ class PooledMoment(OuterProducts):
     means: np.ndarray
     clip_norm: float
     name: str = "second moments"
+    bits: int = PRODUCT_BITS
 
     @property
     def high_frequencies(self) -> np.ndarray:
@@ -178,8 +179,8 @@ class PooledMoment(OuterProducts):
 
     @property
     def step(self) -> float:
-        """(C/2^18)²."""
-        return step_of(self.clip_norm, PRODUCT_BITS) ** 2
+        """(C/2^bits)²."""
+        return step_of(self.clip_norm, self.bits) ** 2
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
@@ -192,7 +193,7 @@ class PooledMoment(OuterProducts):
         low, d, high = self.encoder.n_low, self.encoder.layout.dimension, self.high_frequencies
         for pictures, classes in _blocks(self.encoder.layout, rows):
             residuals = (self.encoder.encode(pictures) - self.means[classes])[:, :d]
-            residuals = whole_rows(residuals, self.clip_norm, PRODUCT_BITS)
+            residuals = whole_rows(residuals, self.clip_norm, self.bits)
             total[:low, :low] += residuals[:, :low].T @ residuals[:, :low]
             energies = np.bincount(high, weights=np.einsum("ij,ij->j", residuals[:, low:], residuals[:, low:]))
             total[range(low, len(total)), range(low, len(total))] += energies
@@ -210,11 +211,12 @@ class ClassMoments(OuterProducts):
     axes: np.ndarray
     clip_norm: float
     name: str = "second moments by class"
+    bits: int = PRODUCT_BITS
 
     @property
     def step(self) -> float:
-        """(C/2^18)²."""
-        return step_of(self.clip_norm, PRODUCT_BITS) ** 2
+        """(C/2^bits)²."""
+        return step_of(self.clip_norm, self.bits) ** 2
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
@@ -228,7 +230,7 @@ class ClassMoments(OuterProducts):
             residuals = self.encoder.encode(pictures) - self.means[classes]
             inner = row_by_row(lambda some: some @ self.axes, residuals[:, :low])
             along = np.concatenate([inner, residuals[:, d:]], axis=1)
-            along = whole_rows(along, self.clip_norm, PRODUCT_BITS)
+            along = whole_rows(along, self.clip_norm, self.bits)
             for k in np.unique(classes):
                 members = along[classes == k]
                 total[k] += members.T @ members

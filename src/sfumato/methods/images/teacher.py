@@ -83,11 +83,12 @@ class TeacherGradient(ClippedSum):
     weights: np.ndarray
     clip_norm: float = CLIP_NORM
     name: str = "classifier's gradients"
+    bits: int = PRODUCT_BITS
 
     @property
     def step(self) -> float:
-        """c/2^36: errors are whole numbers of c/2^18, features of 1/2^18."""
-        return step_of(self.clip_norm, 2 * PRODUCT_BITS)
+        """c/4^bits: errors are whole numbers of c/2^bits, features of 1/2^bits."""
+        return step_of(self.clip_norm, 2 * self.bits)
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
@@ -102,8 +103,8 @@ class TeacherGradient(ClippedSum):
             features = gradient_features(layout.pictures(rows[layout.image][part]), self.standardised.encoder)
             vectors = row_by_row(self.standardised.vectors, features)
             scores = row_by_row(lambda some: some @ self.weights, vectors)
-            errors = whole_rows(_errors(scores, classes[part]), self.clip_norm, PRODUCT_BITS)
-            total += whole_rows(vectors, 1.0, PRODUCT_BITS).T @ errors
+            errors = whole_rows(_errors(scores, classes[part]), self.clip_norm, self.bits)
+            total += whole_rows(vectors, 1.0, self.bits).T @ errors
 
 
 def warm_start(vectors: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:

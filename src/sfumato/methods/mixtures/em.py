@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError, require_integer
 from sfumato.fitting.account import Account
-from sfumato.mechanisms.contributions import SAFETY
+from sfumato.mechanisms.contributions import PRODUCT_BITS, SAFETY
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em_moments import (
@@ -125,6 +125,7 @@ def fit_mixture(
     shares: Weights | None = None,
     step: MStep | None = None,
     average_last: int | None = None,
+    bits: int = PRODUCT_BITS,
 ) -> tuple[GaussianMixture, list[Noisy]]:
     """Fit a mixture of Gaussians by J noisy EM iterations, J the count of the stage.
 
@@ -143,6 +144,7 @@ def fit_mixture(
         step: the M-step's settings.
         average_last: how many of the last releases are averaged as they come; by default three in ten. Without noise
             there is none to average out, and every iteration stands alone.
+        bits: of contributions, `product_bits` of the public number of rows.
 
     Returns:
         The mixture, and all releases in order. Those of the moments are vectors in weighted coordinates.
@@ -165,11 +167,11 @@ def fit_mixture(
     pooled: Noisy | None = None
     account = Account(ledger, noise)
     if not form.per_component:
-        pooled = account.measure(pooled_stage_name(stage), PooledSquares(vectors, q), records)
+        pooled = account.measure(pooled_stage_name(stage), PooledSquares(vectors, q, bits=bits), records)
         released.append(pooled)
 
     def release(mixture: GaussianMixture) -> MixtureMoments:
-        statistic = EmMoments(vectors, mixture, weights)
+        statistic = EmMoments(vectors, mixture, weights, bits=bits)
         noisy = account.measure(stage, statistic, records)
         released.append(noisy)
         return _with_pooled(statistic.moments(noisy), pooled)

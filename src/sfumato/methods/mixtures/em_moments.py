@@ -91,6 +91,7 @@ class EmMoments:
     mixture: GaussianMixture
     weights: Weights
     name: str = "mixture moments"
+    bits: int = PRODUCT_BITS
 
     @property
     def norm_bound(self) -> float:
@@ -111,16 +112,16 @@ class EmMoments:
     @property
     def margin(self) -> float:
         """What contributions are multiplied with, so that their rounding stays within norm and distance."""
-        return 1 - 2.0**-16 * float(np.sqrt(self.mixture.n_components) + np.sqrt(self.mixture.dimension))
+        return 1 - 2.0 ** (2 - self.bits) * float(np.sqrt(self.mixture.n_components) + np.sqrt(self.mixture.dimension))
 
     @property
     def step(self) -> np.ndarray:
-        """Margin times w₀/2^18, w₁/2^36 and w₂/2^36 (√2 of it where s is √2 of a product), shape (k + …,)."""
+        """Margin times w₀/2^bits, w₁/4^bits and w₂/4^bits (√2 of it where s is √2 of a product), shape (k + …,)."""
         step = self.zero()
         counts, sums, seconds = self.split(step)
         w0, w1, w2 = (self.margin * weight for weight in self.weights)
-        counts[:], sums[:] = step_of(w0, PRODUCT_BITS), step_of(w1, 2 * PRODUCT_BITS)
-        seconds[:] = step_of(w2 or 1.0, 2 * PRODUCT_BITS)
+        counts[:], sums[:] = step_of(w0, self.bits), step_of(w1, 2 * self.bits)
+        seconds[:] = step_of(w2 or 1.0, 2 * self.bits)
         if isinstance(self.mixture.form, FullCovariance):
             seconds *= svec(np.ones((self.mixture.dimension,) * 2))
         return step
@@ -140,10 +141,10 @@ class EmMoments:
     def add_shared(self, total: np.ndarray, points: np.ndarray, shares: np.ndarray) -> None:
         """Add records of the unit ball, shape (n, q), that components share, (n, k): rounded to whole numbers."""
         counts, sums, seconds = self.split(total)
-        scale = 2.0**PRODUCT_BITS
+        scale = 2.0**self.bits
         whole = np.rint(scale * shares)
         counts += whole.sum(axis=0)
-        sums += whole.T @ whole_rows(points, 1.0, PRODUCT_BITS)
+        sums += whole.T @ whole_rows(points, 1.0, self.bits)
         if not self.weights[2]:
             return
         form = self.mixture.form
@@ -191,6 +192,7 @@ class PooledSquares(OuterProducts):
     dimension: int
     constant: float = 0.0
     name: str = "pooled second moment"
+    bits: int = PRODUCT_BITS
 
     @property
     def _longest(self) -> float:
@@ -198,8 +200,8 @@ class PooledSquares(OuterProducts):
 
     @property
     def step(self) -> float:
-        """(√(1 + a²)/2^18)²."""
-        return step_of(self._longest, PRODUCT_BITS) ** 2
+        """(√(1 + a²)/2^bits)²."""
+        return step_of(self._longest, self.bits) ** 2
 
     @property
     def norm_bound(self) -> float:
@@ -219,5 +221,5 @@ class PooledSquares(OuterProducts):
             points = in_unit_ball(vectors[start : start + step])
             if self.constant:
                 points = np.column_stack([points, np.full(len(points), self.constant)])
-            points = whole_rows(points, self._longest, PRODUCT_BITS)
+            points = whole_rows(points, self._longest, self.bits)
             total += points.T @ points

@@ -65,11 +65,12 @@ class CentredSecondMoment(OuterProducts):
     centre: np.ndarray
     clip_norm: float
     name: str = "second moment"
+    bits: int = PRODUCT_BITS
 
     @property
     def step(self) -> float:
-        """(C/2^18)²."""
-        return step_of(self.clip_norm, PRODUCT_BITS) ** 2
+        """(C/2^bits)²."""
+        return step_of(self.clip_norm, self.bits) ** 2
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
@@ -80,7 +81,7 @@ class CentredSecondMoment(OuterProducts):
         vectors = _vectors(self.encoder, rows)
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             centred = vectors[start : start + _ROWS_AT_ONCE] - self.centre
-            inside = whole_rows(centred, self.clip_norm, PRODUCT_BITS)
+            inside = whole_rows(centred, self.clip_norm, self.bits)
             total += inside.T @ inside
 
 

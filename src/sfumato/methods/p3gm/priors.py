@@ -60,6 +60,7 @@ def fit_class_prior(
     stage: str,
     ledger: Ledger,
     noise: NoiseSource,
+    bits: int,
 ) -> tuple[GaussianMixture, Noisy]:
     """Return one Gaussian per class, from one joint release of counts, sums and second moments.
 
@@ -68,7 +69,7 @@ def fit_class_prior(
     start = unit_mixture(n_classes, dimension)
     shares = default_shares(start.form, dimension)
     weights = (float(np.sqrt(shares[0])), float(np.sqrt(shares[1])), float(np.sqrt(shares[2])))
-    statistic = ClassLatents(vectors, start, weights, classes=classes)
+    statistic = ClassLatents(vectors, start, weights, bits=bits, classes=classes)
     noisy = Account(ledger, noise).measure(stage, statistic, records)
     return MStep(split_dead=False)(statistic.moments(noisy), start), noisy
 
@@ -83,6 +84,7 @@ def fit_mixture_prior(
     stage: str,
     ledger: Ledger,
     noise: NoiseSource,
+    bits: int,
 ) -> tuple[GaussianMixture, Noisy]:
     """Return a mixture by noisy EM, and its releases end to end; a bought start comes first.
 
@@ -95,5 +97,5 @@ def fit_mixture_prior(
         )
     else:
         start = random_start(n_components, np.full(dimension, dimension**-0.5), form=form, rng=rng)
-    mixture, released = fit_mixture(records, vectors, start=start, stage=stage, ledger=ledger, noise=noise)
+    mixture, released = fit_mixture(records, vectors, start=start, stage=stage, ledger=ledger, noise=noise, bits=bits)
     return mixture, Noisy(np.concatenate([noisy.value for noisy in released]), released[0].noise_std)

@@ -27,6 +27,7 @@ from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.gaussian import symmetric_noise_edge
+from sfumato.mechanisms.contributions import product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import em_stage
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum, spread_about
@@ -262,7 +263,7 @@ class P3GM(Synthesizer):
         centre = np.clip(total.value / fit.n_public, 0.0, 1.0)
         if self.record_norm is None:
             norm = spread_about(vectors, centre)
-        second = fit.measure(MOMENT, CentredSecondMoment(vectors, centre, norm))
+        second = fit.measure(MOMENT, CentredSecondMoment(vectors, centre, norm, bits=product_bits(fit.n_public)))
         # a divergence from a prior that is a point along an axis would drown the rest
         edge = 0.0 if self._varies(fit.data.schema) else symmetric_noise_edge(second.noise_std, vectors.dimension)
         axes = LatentAxes.of(
@@ -275,7 +276,10 @@ class P3GM(Synthesizer):
 
         def make() -> dict[str, np.ndarray]:
             reader = axes.reader(vectors)
-            shared = {"dimension": axes.latent_dim, "stage": MIXTURE, "ledger": fit.ledger, "noise": fit.noise}
+            shared = {
+                "dimension": axes.latent_dim, "stage": MIXTURE, "ledger": fit.ledger, "noise": fit.noise,
+                "bits": product_bits(fit.n_public),
+            }  # fmt: skip
             if isinstance(self.prior, ByClass):
                 k = self._n_components(fit.facts)
                 column = _class_column(fit.facts)

@@ -36,6 +36,7 @@ class TableMoments(OuterProducts):
             (without a target, of the one class of all rows): an indicator, whose products with features are its means.
         clip_norm: C.
         by_class: β² in [0, 1), up to rounding; 0 for the pooled matrix alone.
+        bits: of the whole numbers; fewer where there are many rows.
     """
 
     layout: TableLayout
@@ -43,6 +44,7 @@ class TableMoments(OuterProducts):
     clip_norm: float
     by_class: float = 0.0
     name: str = "second moments, pooled and by class"
+    bits: int = PRODUCT_BITS
 
     @cached_property
     def dimension(self) -> int:
@@ -60,8 +62,8 @@ class TableMoments(OuterProducts):
 
     @property
     def step(self) -> np.ndarray:
-        """(C/2^18)² times α or β, shape (matrices, 1, 1)."""
-        return (step_of(self.clip_norm, PRODUCT_BITS) ** 2 * self.weights)[:, None, None]
+        """(C/2^bits)² times α or β, shape (matrices, 1, 1)."""
+        return (step_of(self.clip_norm, self.bits) ** 2 * self.weights)[:, None, None]
 
     def zero(self) -> np.ndarray:
         """Return empty moments."""
@@ -79,7 +81,7 @@ class TableMoments(OuterProducts):
         for k, members in enumerate(parts):
             for start in range(0, members.size, step):
                 some = members[start : start + step]
-                whole = whole_rows(self.of([column[some] for column in cells]), self.clip_norm, PRODUCT_BITS)
+                whole = whole_rows(self.of([column[some] for column in cells]), self.clip_norm, self.bits)
                 product = whole.T @ whole
                 total[0] += product
                 if self.by_class:

@@ -22,6 +22,7 @@ from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.contributions import product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
@@ -271,7 +272,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
         vectors.append(np.sqrt(class_weight) * np.eye(facts.n_classes))
     multiplier = 0.0 if fit.noise.silent else plan[MOMENTS].noise_multiplier * facts.unit_rows
     clip_norm = clip_slack * clip_norm_of(vectors, shares, multiplier / fit.n_public)
-    moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class)
+    moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class, bits=product_bits(fit.n_public))
     noisy = fit.measure(MOMENTS, moments)
     entries = Entries.of(
         [column.features for column in columns],
