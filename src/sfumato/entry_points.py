@@ -19,6 +19,7 @@ from sfumato.errors import ConfigError
 What: TypeAlias = Literal["method", "sampler", "format", "kind"]
 
 OURS = "sfumato"
+_PACKAGE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,11 @@ def package_of(kind: type) -> Plugin | None:
 def canonical(package: str) -> str:
     """Return a package's name as indexes compare it: small letters, one dash for every run of `-`, `_` and `.`."""
     return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def is_package(name: object) -> bool:
+    """Whether a value, of a stranger, is text that can be a package's name other than ours."""
+    return isinstance(name, str) and name != OURS and _PACKAGE_NAME.fullmatch(name) is not None
 
 
 def is_ours(kind: type) -> bool:

@@ -1,10 +1,14 @@
-"""What an author of a method, a sampler or a file format needs, from one place. The guide: docs/plugins.md.
+"""What an author of a method, sampler, file format or kind of column needs, from one place. See docs/plugins.md.
 
-A package joins by entry points of the groups `sfumato.methods`, `sfumato.samplers` and `sfumato.formats`.
+A package joins by entry points of the groups `sfumato.methods`, `samplers`, `formats` and `kinds`.
 
 >>> from sfumato.plugins import Facts, Fit, Fitted, Stage, Synthesizer, noisy_histogram, reduce
 """
 
+from sfumato.columns.bounded import NumericKind, WholeKind
+from sfumato.columns.levels import LevelKind
+from sfumato.columns.number_cells import read_floats, read_integers, read_parsed
+from sfumato.columns.storage import store_float, store_integer
 from sfumato.errors import ConfigError, DataError, ReleaseError, SchemaError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
@@ -37,8 +41,10 @@ __all__ = [
     "Fitted",
     "Format",
     "Grid",
+    "LevelKind",
     "Noisy",
     "NonNegativeSum",
+    "NumericKind",
     "OuterProducts",
     "Plan",
     "PrivateData",
@@ -51,6 +57,7 @@ __all__ = [
     "Stage",
     "Statistic",
     "Synthesizer",
+    "WholeKind",
     "check_names",
     "multiplier_for_share",
     "noisy_count",
@@ -60,8 +67,13 @@ __all__ = [
     "poisson_members",
     "project_to_simplex",
     "public_stream",
+    "read_floats",
+    "read_integers",
+    "read_parsed",
     "reduce",
     "step_of",
+    "store_float",
+    "store_integer",
     "table_chunks",
     "whole_rows",
 ]

@@ -1,7 +1,9 @@
 """The coding law: total, elementwise, exact round trip, and no cell in any message."""
 
 import datetime as dt
+import json
 import math
+import os
 import traceback
 from decimal import Decimal
 
@@ -24,7 +26,7 @@ from sfumato.columns.kinds import (
     Ordinal,
 )
 from sfumato.errors import ConfigError, SchemaError
-from sfumato.schema.schema import MISSING_TOKENS
+from sfumato.schema.schema import MISSING_TOKENS, Schema
 
 KINDS = [
     Categorical(categories=("a", "1", "true", "2020-01-02"), other="other", nullable=True),
@@ -41,6 +43,10 @@ KINDS = [
     DateTime(lower="1999-01-01", upper="2030-12-31", nullable=True),
     DateTime(lower="2020-01-01", upper="2020-01-02", resolution="microsecond"),
     DateTime(lower="1999-01-01", upper="2030-12-31", format="%d %b %Y"),
+    # those of installed packages, as schema files write them
+    *Schema.from_dict(
+        {"columns": {"x": "boolean", **dict(enumerate(json.loads(os.environ.get("SFUMATO_KINDS", "[]"))))}}
+    ).columns.values(),
 ]
 TEXTS = [
     "", " ", "NA", "a", "b", "1", "1.0", "-0", "+7", "1e400", "1e-400", "inf", "-Infinity", "nan",

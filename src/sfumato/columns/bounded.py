@@ -69,7 +69,7 @@ class NumericKind(TabularKind):
         """Return n cells of any type as values, and a mask of those that are values; each from its own cell alone."""
 
     @abstractmethod
-    def _store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+    def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return values as an array of a storage type that is no dictionary, null where absent."""
 
     @abstractmethod
@@ -89,14 +89,14 @@ class NumericKind(TabularKind):
         Text storage gets integers as `17`, continuous values with the decimals of their resolution, and dates by their
         `format` or ISO 8601.
         """
-        return self.stored(*self.decoded(np.asarray(codes, dtype=np.float64)), storage)
+        return self.to_storage(*self.decoded(np.asarray(codes, dtype=np.float64)), storage)
 
     @final
-    def stored(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+    def to_storage(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return values as an array of exactly a storage type without a fault, null where absent."""
         if types.is_dictionary(storage):
-            return as_dictionary(self.stored(values, absent, storage.value_type), storage)
-        return self._store(values, absent, storage)
+            return as_dictionary(self.to_storage(values, absent, storage.value_type), storage)
+        return self.store(values, absent, storage)
 
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why the values cannot be stored in a type, or None if they can."""
@@ -136,7 +136,7 @@ class NumericKind(TabularKind):
         code, values = self._given_code(column, value, faults)
         if faults:
             return GivenValue(0.0, pa.nulls(1))
-        return GivenValue(code, self.stored(values, np.array([False]), storage))
+        return GivenValue(code, self.to_storage(values, np.array([False]), storage))
 
     def _outside(self, column: str, value: object) -> str:
         return f"Expected {self.lower} <= {column} <= {self.upper}, got {column}={shown(value)}."

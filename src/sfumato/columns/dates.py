@@ -104,7 +104,7 @@ class DateTime(WholeKind):
         micros, valid = read_microseconds(cells, missing, self.format)
         return micros // MICROSECONDS[self.resolution], valid
 
-    def _store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+    def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return steps in a storage type."""
         micros = values * MICROSECONDS[self.resolution]
         if is_text(storage):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,30 @@ def read_integers(cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, 
         whole = cells.cast(pa.int64()).fill_null(0)
         return whole.to_numpy(zero_copy_only=False), valid
     return rounded_to_int64(read_floats(cells, missing))
+
+
+def read_parsed(
+    cells: pa.Array, missing: Sequence[str], parse: Callable[[str], int | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return cells as int64, and a mask of those that are values: text by a function of one text, numbers as they are.
+
+    Args:
+        cells: of any type.
+        missing: text that stands for no value.
+        parse: the value of a text, None if it has none; called once for each distinct text.
+    """
+    cells = plain(cells)
+    if types.is_dictionary(cells.type):
+        values, valid = read_parsed(cells.dictionary, missing, parse)
+        places = dictionary_indices(cells)
+        return np.append(values, 0)[places], np.append(valid, False)[places]
+    if not is_text(cells.type):
+        return read_integers(cells, missing)
+    coded = without_tokens(read_text(cells), missing).dictionary_encode()
+    found = [parse(text) for text in coded.dictionary.to_pylist()]
+    bounded = [0 if value is None else max(-_INT64_MAX, min(value, _INT64_MAX)) for value in found]
+    places = dictionary_indices(coded)
+    return np.array([*bounded, 0], dtype=np.int64)[places], np.array([*(v is not None for v in found), False])[places]
 
 
 def rounded_to_int64(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

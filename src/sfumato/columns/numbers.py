@@ -83,7 +83,7 @@ class Integer(WholeKind):
             beyond |= cells.fill_null(0).to_numpy(zero_copy_only=False) > _INT64_MAX
         return beyond, valid
 
-    def _store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+    def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return int64 values in a storage type."""
         return store_integer(values, absent, storage)
 
@@ -193,7 +193,7 @@ class Continuous(NumericKind):
         middle = float(self.snapped(np.array([self.lower + half]))[0])
         return (middle - self.lower) / (self.upper - self.lower)
 
-    def _store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
+    def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return float64 values in a storage type; as text with the decimals of the resolution, else the fewest."""
         if self.resolution is None:
             return store_float(values, absent, storage, repr)

@@ -166,7 +166,7 @@ class ItemSet(ColumnKind):
         """Return sets as lists of exactly the storage type."""
         if self.is_counted:
             whole, absent = codes.codes.astype(np.int64), np.zeros(codes.codes.size, dtype=bool)
-            items = _numbers(self).stored(whole, absent, storage.value_type)
+            items = _numbers(self).to_storage(whole, absent, storage.value_type)
         else:
             items = _levels(self).decode(codes.codes, storage.value_type)
         if types.is_large_list(storage):

@@ -11,9 +11,20 @@ from pyarrow import types
 from sfumato.columns.cells import is_bytes, is_text, plain
 
 
-def store_integer(values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
-    """Return int64 values as an array of a storage type without a dictionary, null where absent."""
+def store_integer(
+    values: np.ndarray, absent: np.ndarray, storage: pa.DataType, written: Callable[[int], str] | None = None
+) -> pa.Array:
+    """Return int64 values as an array of a storage type without a dictionary, null where absent.
+
+    Args:
+        values: shape (n,).
+        absent: mask of shape (n,).
+        storage: any type of numbers or text.
+        written: how a value is written where text is stored; None for its digits.
+    """
     whole = pa.array(values, mask=absent)
+    if is_text(storage) and written is not None:
+        return from_text(pa.array([written(v) for v in values.tolist()], pa.string(), mask=absent), storage)
     if is_text(storage) or types.is_decimal(storage):
         return from_text(whole.cast(pa.string()), storage)
     if types.is_float16(storage):

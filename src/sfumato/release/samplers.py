@@ -6,14 +6,13 @@ package; it never says what to import.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from sfumato.columns.facts import shown
-from sfumato.entry_points import OURS, canonical, find, names, package_named
+from sfumato.entry_points import OURS, canonical, find, is_package, names, package_named
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.models.images.sampler import ImagePortrait
 from sfumato.models.mixed import MixtureSet
@@ -203,8 +202,6 @@ def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, flo
     return (np.arange(shares.size) == int(codes[column])).astype(np.float64)
 
 
-_PACKAGE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
-
 SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
     TableChain.name: TableChain,
     TableSoftmax.name: TableSoftmax,
@@ -274,7 +271,7 @@ def _require_package(name: str, stated: object, found: str) -> None:
 
 def _not_installed(name: str, package: object) -> str:
     """Say what is missing. The release may be a stranger's, and so may be the package that it wants installed."""
-    if package != OURS and isinstance(package, str) and _PACKAGE_NAME.fullmatch(package):
+    if is_package(package):
         return (
             f"Expected the sampler {shown(name)}, which this release says is of the package {package}, got no such "
             f"package. If you trust both, install it (pip install {package}): it can run any code."

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 from sfumato.columns.facts import label_text, plain_value, shown
 from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet, is_kind, kind_class, kind_names
 from sfumato.columns.open import Open, OpenKind
+from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 
@@ -293,6 +294,13 @@ def _read_kind(name: str, entry: object, faults: list[str]) -> ColumnKind | None
         faults.append(f"Column {name!r}: {error}")
         return None
     if kind is None or not isinstance(entry, Mapping):
+        if isinstance(entry, Mapping) and is_package(entry.get("package")):
+            package = entry["package"]
+            faults.append(
+                f"Column {name!r}: expected the kind {shown(label)} of the package {package}, got no such kind. If you "
+                f"trust it, install it (pip install {package}): it can run any code."
+            )
+            return None
         got = f"kind={shown(label)}" if isinstance(entry, Mapping) else shown(entry)
         faults.append(f"Column {name!r}: expected kind to be one of {', '.join(kind_names())}, got {got}.")
         return None
