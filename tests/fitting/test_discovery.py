@@ -4,18 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sfumato
 from fixtures import tables
 from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 from harness.privacy import FakeRecords, join
-from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema
-from sfumato.columns.kinds import Categorical, Identifier, Integer
+from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit, evaluate
+from sfumato.columns.kinds import Categorical, Identifier, Integer, Open
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.fitting.discovery import N_CELLS, KindCounts, cell_span, cells_of, kinds_of
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.dpvae import DPVAE
+from sfumato.records.private import PrivateData
 from sfumato.schema.open_schema import OpenSchema
 
 __all__ = ["call", "remembered_accounts", "small_simulations"]
@@ -178,3 +180,58 @@ def test_bad_calls_end_before_anything_is_charged():
         OpenSchema.of(source, {"x": "image"})
     whole = Schema(columns={"x": Integer(lower=0, upper=9)}, rows=10)
     assert ConditionalGaussian(epsilon=1).plan(whole) == ConditionalGaussian(epsilon=1).plan(OpenSchema(whole))
+
+
+class TestOpenColumns:
+    """An open column is a kind of column: fits buy it, and everything else refuses it."""
+
+    OPENED = Schema(columns={"x": Open(kind="integer"), "c": Categorical(categories=("u", "v"))}, rows=2_000)
+    FRAME = pd.DataFrame({"x": [1, 2], "c": ["u", "v"]})
+
+    def test_a_schema_holds_and_names_them(self, tmp_path):
+        assert self.OPENED.open == {"x": "integer"}
+        assert self.OPENED.released == ("x", "c")
+        assert self.OPENED.to_dict()["columns"]["x"] == {"kind": "integer", "discover": True}
+        self.OPENED.save(tmp_path / "s.yaml")
+        assert OpenSchema.load(tmp_path / "s.yaml") == self.OPENED
+        with pytest.raises(SchemaError, match="declares every column, got `discover` for 'x'"):
+            Schema.load(tmp_path / "s.yaml")
+        with pytest.raises(SchemaError, match="kind to be one of integer"):
+            Open(kind="image")  # type: ignore[arg-type]
+
+    def test_all_else_refuses_them(self):
+        for refused in (
+            lambda: evaluate.evaluate(self.FRAME, self.FRAME, schema=self.OPENED),
+            lambda: sfumato.tune(self.FRAME, schema=self.OPENED, candidates=[ConditionalGaussian(epsilon=1)]),
+            lambda: ConditionalGaussian(epsilon=1).epsilon_for(self.OPENED, target_error=0.1),
+            lambda: audit.audit(ConditionalGaussian(epsilon=1), schema=self.OPENED),
+            lambda: list(PrivateData(open_source(self.FRAME), self.OPENED).coded()),
+        ):
+            with pytest.raises(SchemaError, match="declare"):
+                refused()
+
+    def test_discovery_leaves_none_open(self):
+        release = ConditionalGaussian(epsilon=NonPrivate()).fit(self.FRAME, schema=self.OPENED, seed=0)
+        assert release.schema.open == {}
+        assert isinstance(release.schema.columns["x"], Integer)
+        assert Schema.from_dict(release.schema.to_dict()) == release.schema
+
+    def test_a_plan_reckons_with_the_least_that_can_be_found(self):
+        wide = Schema(columns={f"x{i}": Open() for i in range(20_000)}, rows=2_000)
+        with pytest.raises(SchemaError, match="Expected at most"):
+            ConditionalGaussian(epsilon=1).plan(wide)
+
+    def test_the_column_of_the_unit_is_not_bought(self):
+        columns = {"who": {"kind": "integer", "discover": True}, "x": {"kind": "integer", "discover": True}}
+        unit = {"column": "who", "max_rows": 2}
+        opened = OpenSchema.from_dict({"columns": columns, "unit": unit})
+        assert opened.open == {"x": "integer"}
+        assert opened.columns["who"] == Identifier()
+        with pytest.raises(SchemaError, match="unit's column declared, got 'who' open"):
+            Schema(columns={"who": Open(), "x": Open()}, unit=opened.unit)
+
+    def test_the_name_of_before(self):
+        with pytest.warns(DeprecationWarning, match="the schema itself"):
+            assert self.OPENED.nominal is self.OPENED
+        whole = Schema(columns={"x": Integer(lower=0, upper=1), "c": Categorical(categories=("u", "v"))}, rows=2_000)
+        assert OpenSchema(whole, {"x": "integer"}) == self.OPENED
