@@ -26,7 +26,7 @@ UNDOCUMENTED = {
     "sfumato.__version__", "sfumato.demo.demo_schema", "sfumato.demo.run_demo",
     *(name for name in PUBLIC if name.startswith("sfumato.plugins.")),  # those are in docs/plugins.md
 }  # fmt: skip
-GROUPS = {"sfumato.methods", "sfumato.samplers", "sfumato.formats"}  # of entry points
+GROUPS = {"sfumato.methods", "sfumato.samplers", "sfumato.formats", "sfumato.kinds"}  # of entry points
 
 
 def _documented() -> list[str]:

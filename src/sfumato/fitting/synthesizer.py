@@ -257,35 +257,35 @@ class Synthesizer(ABC):
     ) -> Release:
         """Check and plan, then charge, let `run` draw, and certify."""
         check_progress(progress)
-        opened = open_schema(schema)
-        rows = row_count(opened, n_public)
+        schema = open_schema(schema)
+        rows = row_count(schema, n_public)
         if rows is None:
-            opened = replace(opened, rows=None)  # nothing is declared, so nothing is passed on
+            schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_door(budget, seed)
-        records, form = open_records(data, opened)
+        records, form = open_records(data, schema)
         allowed = budget or nominal_budget(rows)
-        plan = calibrate(self.uncalibrated(opened, target, rows, allowed.delta), allowed)
+        plan = calibrate(self.uncalibrated(schema, target, rows, allowed.delta), allowed)
         require_room(plan, rows)
         driver = Driver(
             plan=plan,
-            journal=self._journal(checkpoint, plan, opened, target, n_public=rows, private=noise.private, seed=seed),
+            journal=self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed),
             ledger=Ledger(plan, budget, progress),
             noise=noise,
             method=self.method,
             methods=(type(self),),
-            unit=Protected(**opened.protects),
+            unit=Protected(**schema.protects),
         )
         with driver.charged(ledger) as noise:
             account = Account(driver.ledger, noise, driver.journal)
             source, measured = records.source, []
-            n = rows or _bought_rows(OpenData(source, opened) if opened.open else records, account, measured)
-            found = opened
-            if opened.open:
-                found = discover(source, opened, n=n, account=account, measured=measured)
+            n = rows or _bought_rows(OpenData(source, schema) if schema.open else records, account, measured)
+            found = schema
+            if schema.open:
+                found = discover(source, schema, n=n, account=account, measured=measured)
                 records = PrivateData(source, found)
             fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
-            told = self._described(plan, budget, found, n, rows is not None, opened.open, type(source))
+            told = self._described(plan, budget, found, n, rows is not None, schema.open, type(source))
             return fitted.release(driver.certificate(told), found, form, measured)
 
     def _journal(
