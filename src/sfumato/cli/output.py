@@ -1,4 +1,8 @@
-"""How results are printed: results to standard output, everything else to standard error."""
+"""How results are printed: results to standard output, everything else to standard error.
+
+All text leaves through here, and most of it is somebody's: names of columns, of files, what a release says. What a
+terminal would take for a command, or for a change of direction, is shown as an escape, whoever wrote it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from sfumato.privacy import words
 
@@ -20,13 +25,31 @@ if TYPE_CHECKING:
 # of a file that holds samples in the form in which the records came
 _SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}
 
-results = Console(highlight=False, emoji=False)
-notes = Console(stderr=True, highlight=False, emoji=False)
+
+class _Literal(Console):
+    """A console of which no text can steer the terminal: it has the colours that this program chose."""
+
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - those of rich
+        return super().render_str(visible(text), **options)
+
+
+results = _Literal(highlight=False, emoji=False)
+notes = _Literal(stderr=True, highlight=False, emoji=False)
+
+
+def visible(text: str) -> str:
+    """Return text with what is no character to see as escapes, but for line ends and tabs."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or words.harmless(c) else ascii(c)[1:-1] for c in text)
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON to standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))  # noqa: T201
+    """Print a value as JSON to standard output; what is no character to see is escaped, which any reader takes back."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    if not text.isprintable():
+        text = "".join(c if c == "\n" or words.harmless(c) else json.dumps(c)[1:-1] for c in text)
+    print(text)  # noqa: T201
 
 
 def print_table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], *, whole: bool = False) -> None:

@@ -191,7 +191,7 @@ def chosen(description: Description) -> list[str]:
 
 def whole(text: object) -> str:
     """Return text without control characters and marks that turn its direction."""
-    return "".join(c if _harmless(c) else "�" for c in str(text))
+    return "".join(c if harmless(c) else "�" for c in str(text))
 
 
 def shown(text: object, longest: int = _LONGEST) -> str:
@@ -205,7 +205,8 @@ def sentence(text: object) -> str:
     return shown(text, _LONGEST_SENTENCE)
 
 
-def _harmless(character: str) -> bool:
+def harmless(character: str) -> bool:
+    """Whether a character is no control character, and no mark that turns the direction of others."""
     # the joiners are part of how Persian, Hindi and emoji are written, and turn no direction
     return character in "\u200c\u200d" or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
 
