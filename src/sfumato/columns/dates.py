@@ -86,6 +86,11 @@ class DateTime(WholeKind):
         refuse(faults)
 
     @property
+    def cell_bytes(self) -> int:
+        """A date by its format, of which a directive of two letters is a word at most."""
+        return 64 + 8 * len(self.format or "")
+
+    @property
     def bounds(self) -> tuple[int, int]:
         """The first and the last step, counted in the resolution from 1970-01-01."""
         step = MICROSECONDS[self.resolution]

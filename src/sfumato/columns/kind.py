@@ -84,6 +84,11 @@ class ColumnKind(ABC):
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why the values cannot be stored in a column's type, and what to declare; None if they can."""
 
+    @property
+    def cell_bytes(self) -> int:
+        """Most bytes of one cell of samples, however it is stored: a bound for memory, from public facts alone."""
+        return 64
+
     def problems(
         self, column: pa.ChunkedArray | np.ndarray, missing: Sequence[str]
     ) -> Iterator[tuple[Fault, pa.Array]]:

@@ -53,6 +53,11 @@ class LevelKind(TabularKind):
         return self.n_levels
 
     @property
+    def cell_bytes(self) -> int:
+        """The longest label, in UTF-8."""
+        return max(len(label.encode("utf-8", "surrogatepass")) for label in self.labels)
+
+    @property
     def n_levels(self) -> int:
         """The number of codes, the missing level included."""
         return len(self.labels) + self.nullable

@@ -147,6 +147,12 @@ class ItemSet(ColumnKind):
         return min(self.max_length, self.size)
 
     @property
+    def cell_bytes(self) -> int:
+        """The longest items, as many as a set can hold; of items that are numbers, the sampler's width is the bound."""
+        sizes = sorted((len(text.encode("utf-8", "surrogatepass")) for text in self.labels or ()), reverse=True)
+        return 64 + sum(sizes[: self.longest])
+
+    @property
     def labels(self) -> tuple[str, ...] | None:
         """The items in code order, `other` included; None where they are whole numbers from 0."""
         if self.items is None or self.other is None or self.other in self.items:

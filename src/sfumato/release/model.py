@@ -32,6 +32,7 @@ from sfumato.schema.schema import Schema
 
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
+_BLOCK_BYTES, _MOST_ROW_BYTES = 1 << 26, 1 << 24  # of cells, which labels may make long
 _LARGEST_SEED = 2**63 - 1
 _LONGEST_PROBLEM = 2_000
 _NO_VALUES: Mapping[str, pa.Array] = {}
@@ -72,6 +73,10 @@ class Release:
             ReleaseError: sampler, arrays and schema do not fit each other.
             SchemaError: a column's values cannot be stored in its type.
         """
+        if self._row_bytes() > _MOST_ROW_BYTES:
+            raise ReleaseError(
+                f"Expected rows of at most {_MOST_ROW_BYTES} bytes, got longer ones: its labels are too long."
+            )
         for name in self._plain():
             self.schema.columns[name].check_storage(name, self.form.storage[name])
         if isinstance(self._sampler, MixtureSet):
@@ -182,11 +187,19 @@ class Release:
     def _blocks(self, n: int, seed: int, conditions: Conditions) -> Iterator[pa.Table]:
         sampler = conditions.sampler
         size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // sampler.width))
+        at_once = max(1, min(size, _BLOCK_BYTES // max(self._row_bytes(), 1)))
         blocks = range(max(1, -(-n // size)))
         for block, classes in zip(blocks, conditions.classes(size, seed), strict=False):
             rows = sampler.rows(size if classes is None else classes.size, public_stream(seed, block), classes)
-            records = self._decode(rows, conditions.values).slice(0, min(size, n - block * size))
-            yield as_written(records, self.schema, self.form.storage, block * size)
+            start, count = block * size, min(size, n - block * size)
+            # cells may be far longer than codes: only those that are asked for are made, and not all at once
+            for first in range(0, max(count, 1), at_once):
+                some = slice(first, min(first + at_once, count))
+                records = self._decode({name: codes[some] for name, codes in rows.items()}, conditions.values)
+                yield as_written(records, self.schema, self.form.storage, start + first)
+
+    def _row_bytes(self) -> int:
+        return sum(self.schema.columns[name].cell_bytes for name in self.schema.released)
 
     def _decode(self, rows: Mapping[str, Any], values: Mapping[str, pa.Array] = _NO_VALUES) -> pa.Table:
         columns = {}
