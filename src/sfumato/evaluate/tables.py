@@ -69,7 +69,7 @@ def table_kinds(schema: Schema) -> dict[str, TabularKind]:
     kinds = schema.of_kind(TabularKind)
     for name in schema.released:
         if name not in kinds:
-            what = schema.columns[name].holds
+            what = schema.columns[name].holds.partition(" of ")[0]
             raise ConfigError(f"Expected a table's schema to evaluate, got {what} in column {name!r}.")
     return kinds
 
