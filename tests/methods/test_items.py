@@ -106,7 +106,7 @@ def test_methods_that_take_no_sets_say_so_before_anything_is_read():
         gaussian.plan(CELLS)
     with pytest.raises(SchemaError, match="sets of items in column 'items'"):
         gaussian.fit(FORMS["pyarrow"][0], schema=CELLS)
-    with pytest.raises(ConfigError, match="got sets of items in column 'items'"):
+    with pytest.raises(ConfigError, match="got sets in column 'items'"):
         evaluate(FORMS["pyarrow"][0], FORMS["pyarrow"][0], schema=CELLS)
 
 
