@@ -23,7 +23,7 @@ from sfumato.fitting import journal
 from sfumato.fitting.account import Account, arrays_of
 from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.data_ledger import read_ledger
-from sfumato.fitting.journal import Journal, written_out
+from sfumato.fitting.journal import Journal, plan_of_before, written_out
 from sfumato.mechanisms.noise import NoNoise, SecureNoise
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.ledger import Ledger
@@ -336,3 +336,19 @@ def test_nobody_else_may_read_a_checkpoint(tmp_path):
     path = tmp_path / "fit.checkpoint"
     ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), checkpoint=path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_checkpoint_of_a_version_before_is_gone_on_with(tmp_path):
+    """Stages had a field `forecast` then, empty in every fit, which stood in what a checkpoint is known by."""
+    plan = Plan([Stage(name="count", noise_multiplier=2.0), Stage(name="sums", noise_multiplier=3.0, measures="it")])
+    before = (
+        repr(plan)
+        .replace("measures=''", "measures='', forecast=''")
+        .replace("measures='it'", "measures='it', forecast=''")
+    )
+    assert plan_of_before(plan) == before
+    assert plan_of_before(Plan(plan.stages[:1])).endswith(", forecast=''),))")
+    Journal(tmp_path / "c", {"plan": before}).write("count", None, {"value": np.ones(1)})
+    assert Journal(tmp_path / "c", {"plan": repr(plan)}, {"plan": before}).read("count") is not None
+    with pytest.raises(ConfigError, match="another schema, plan or settings"):
+        Journal(tmp_path / "c", {"plan": repr(plan)}, {"plan": "another"})

@@ -24,6 +24,7 @@ import safetensors.numpy
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.mechanisms.noise import NoiseSource
+from sfumato.privacy.plan import Plan
 
 
 class Progress:
@@ -49,15 +50,18 @@ class Journal:
     Args:
         path: the file, or None to keep nothing. An existing one is gone on with.
         identity: what makes a fit this fit: plan, schema, settings; all public.
+        older: the same as versions of before wrote it, whose checkpoints are gone on with.
 
     Raises:
         ConfigError: the file is of another fit, or is no checkpoint.
         OutputError: the file could not be written later.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any], *older: Mapping[str, Any]
+    ) -> None:
         self._path = None if path is None else Path(path)
-        self._identity = _digest(identity)
+        self._identity, self._older = _digest(identity), tuple(map(_digest, older))
         self.charge: str | None = None  # the charge in a data set's ledger under which the fit began
         self._stages: dict[tuple[str, int | None], Arrays] = {}
         self._descents: dict[str, tuple[int, Arrays]] = {}
@@ -125,7 +129,7 @@ class Journal:
             fault = type(error).__name__
         if fault or header.get("format") != f"sfumato checkpoint {_FORMAT}":
             raise ConfigError(f"Expected {path} to be a checkpoint of Sfumato, got something else. Name another file.")
-        if header.get("identity") != self._identity:
+        if header.get("identity") not in (self._identity, *self._older):
             raise ConfigError(
                 f"Expected {path} to be the checkpoint of this fit, got one of another schema, plan or settings. "
                 "Repeat the call it was made with, or name another file."
@@ -202,6 +206,12 @@ def written_out(setting: object) -> str:
         return repr(setting)
     content = hashlib.sha256(np.ascontiguousarray(setting).tobytes()).hexdigest()
     return f"array({setting.shape}, {setting.dtype.str}, sha256 {content})"
+
+
+def plan_of_before(plan: Plan) -> str:
+    """Return a plan's repr as checkpoints held it when stages had a forecast, which was empty there."""
+    stages = ", ".join(f"{stage!r}"[:-1] + ", forecast='')" for stage in plan.stages)
+    return f"Plan(stages=({stages}{',' if len(plan.stages) == 1 else ''}))"
 
 
 def _key(stage: str, event: int | None = None) -> str:

@@ -25,7 +25,7 @@ from sfumato.fitting.contents import open_records
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
-from sfumato.fitting.journal import Journal, written_out
+from sfumato.fitting.journal import Journal, plan_of_before, written_out
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
 from sfumato.io.sources import Source
@@ -319,7 +319,7 @@ class Synthesizer(ABC):
             "private": private,
             "seed": seed,
         }
-        return Journal(path, identity)
+        return Journal(path, identity, {**identity, "plan": plan_of_before(plan)})
 
     @final
     def describe_plan(
