@@ -132,9 +132,9 @@ def test_gaussian_tables_of_much_noise(monkeypatch, frame, bought):
     statistics = []
     moments = tables_module.TableMoments
 
-    def seen(layout, vectors, *arguments):
+    def seen(layout, vectors, *arguments, **options):
         statistics.append((layout, vectors))
-        return moments(layout, vectors, *arguments)
+        return moments(layout, vectors, *arguments, **options)
 
     monkeypatch.setattr(tables_module, "TableMoments", seen)
 
