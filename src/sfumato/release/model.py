@@ -194,8 +194,12 @@ class Release:
             start, count = block * size, min(size, n - block * size)
             # cells may be far longer than codes: only those that are asked for are made, and not all at once
             for first in range(0, max(count, 1), at_once):
-                some = slice(first, min(first + at_once, count))
+                end = min(first + at_once, count)
+                some = slice(
+                    first, max(end, 1)
+                )  # of no rows the first is made and left out: Arrow takes no empty images
                 records = self._decode({name: codes[some] for name, codes in rows.items()}, conditions.values)
+                records = records.slice(0, end - first)
                 yield as_written(records, self.schema, self.form.storage, start + first)
 
     def _row_bytes(self) -> int:
