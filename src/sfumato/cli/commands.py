@@ -46,6 +46,10 @@ COMMANDS: Mapping[str, Entry] = {
         "certificate_command",
         "Show what a release cost, and check it: epsilon is computed again from the listed events.",
     ),
+    "sign": Entry("signature_commands", "sign_command", "Sign a release, in a file beside it; or make a key."),
+    "verify": Entry(
+        "signature_commands", "verify_command", "Check who signed a release, and that it is as it was signed."
+    ),
     "methods": Entry(
         "release_commands", "methods_command", "List the methods that `fit` knows, or what can be set of one."
     ),

@@ -1,4 +1,4 @@
-"""Commands about the account of a data set: ledger create, ledger show."""
+"""Commands about the account of a data set: ledger create, ledger show, ledger verify."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import typer
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.output import number, print_json, print_table, say
+from sfumato.errors import ReleaseError
 from sfumato.fitting.data_ledger import create_ledger, read_ledger
+from sfumato.fitting.ledger_check import MEANINGS, check_releases
 from sfumato.privacy.plan import Neighbours
 
 ledger_app = typer.Typer(
@@ -60,3 +62,25 @@ def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
         ["started", "method", "unit", "epsilon alone", "status"],
         ([f["started"], f["method"], f["unit"], number(f["epsilon_alone"]), f["status"]] for f in found["fits"]),
     )
+
+
+@ledger_app.command("verify")
+def verify_command(
+    file: LedgerArgument,
+    releases: Annotated[list[Path], typer.Argument(metavar="RELEASE...", help="Releases that say they charged it.")],
+    json_output: JsonOption = False,
+) -> None:
+    """Check that the ledger still knows what releases charged. Reads no record."""
+    found = check_releases(file, releases)
+    if json_output:
+        print_json([claim.to_dict() for claim in found])
+    else:
+        for claim in found:
+            number_of = "" if claim.charge is None else f", charge {claim.charge}"
+            say(f"{claim.release}{number_of}: {MEANINGS[claim.standing]}.")
+    wrong = sum(claim.standing != "known" for claim in found)
+    if wrong:
+        raise ReleaseError(
+            f"Expected releases whose charges the ledger {file} knows, got {wrong} of {len(found)} that it does not. "
+            "What all of them cost together is not what the ledger says."
+        )

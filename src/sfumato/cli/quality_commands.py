@@ -136,6 +136,10 @@ def report_command(
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="Of the rows that are drawn, and of the classifiers.")
     ] = 0,
+    public_key: Annotated[
+        Path | None,
+        typer.Option("--public-key", metavar="FILE", help="The key it is signed with: checked, and shown on the page."),
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a page about a release. With --real it compares with real records and is NOT private."""
@@ -146,10 +150,12 @@ def report_command(
             raise ConfigError(f"Expected --real beside {option}, got none. Pass the real rows that were released.")
     if out.suffix.lower() not in {".html", ".htm"}:
         raise ConfigError(f"Expected --out to name a page that ends in .html, got {str(out)!r}.")
-    refuse_inputs(out, release=release, real=real, test=test)
+    refuse_inputs(out, release=release, real=real, test=test, public_key=public_key)
     refuse_existing(out, overwrite=overwrite)
     with last_output(out):
-        write_report(release, out, real=real, test=test, target=target, seed=seed, overwrite=overwrite)
+        write_report(
+            release, out, real=real, test=test, target=target, seed=seed, overwrite=overwrite, public_key=public_key
+        )
     if real is None:
         say(f"Wrote {out}, from the release alone: it tells nothing that the release does not tell.")
     else:

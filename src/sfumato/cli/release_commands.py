@@ -287,7 +287,8 @@ def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> It
 
 def certificate_command(release: ReleaseArgument, json_output: JsonOption = False) -> None:
     """Show what a release cost, and check it: epsilon is computed again from the listed events."""
-    certificate = load(release).certificate
+    found = load(release)
+    certificate = found.certificate
     if certificate.epsilon is not None:
         certificate.verify()
     if json_output:
@@ -299,6 +300,8 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     print_cost(certificate)
     if certificate.epsilon is not None:
         say(words.recomputed(certificate, certificate.recompute()))
+    for line in words.checked(found.checked):
+        say(line)
     say("It rests on these assumptions:")
     for assumption in certificate.assumptions:
         say(f"  - {words.whole(assumption)}")

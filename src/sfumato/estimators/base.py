@@ -199,7 +199,7 @@ class PrivateEstimator(BaseEstimator, ABC):
             sampler=settings,
             parameters={name: np.array(value, dtype=np.float64) for name, value in parameters.items()},
             measurements=tuple(
-                Measurement(self._measured(n), n.value, n.noise_std, n.symmetric) for n in self.releases_
+                Measurement(self._measured(n), n.value, n.noise_std, n.symmetric, n.origin) for n in self.releases_
             ),
             form=SourceForm("pandas", dict.fromkeys(kinds, pa.float64()), dict.fromkeys(kinds, "float64")),
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import final
 
 import numpy as np
@@ -17,11 +18,14 @@ import numpy as np
 from sfumato.errors import LedgerError
 from sfumato.fitting.journal import Arrays, Journal, Progress
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
+from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum, origin_of
 from sfumato.mechanisms.statistics import OuterProducts
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.origin import Origin, simplest
 from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Records, Statistic, reduce
+
+_ORIGIN = ("norm_bound", "grid", "off_diagonal_grid")
 
 
 @final
@@ -74,9 +78,11 @@ class Account:
 
         def draw() -> Arrays:
             exact = reduce(statistic, records)
-            return arrays_of(release(exact, stage=stage, ledger=self.ledger, noise=self.noise))
+            noisy = release(exact, stage=stage, ledger=self.ledger, noise=self.noise)
+            origin = origin_of(exact, stage, noisy.noise_std, symmetric=noisy.symmetric)
+            return arrays_of(replace(noisy, origin=origin))
 
-        return noisy_of(self._kept(stage, event, 1, draw))
+        return noisy_of(self._kept(stage, event, 1, draw), stage)
 
     def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
         """Return what all events of a stage released: as kept, or made now, by a function that charges them."""
@@ -114,13 +120,21 @@ class Account:
 
 def arrays_of(noisy: Noisy) -> Arrays:
     """Return a released statistic as a journal holds it."""
-    return {
+    found = {
         "value": noisy.value,
         "noise_std": np.array([noisy.noise_std]),
         "symmetric": np.array([noisy.symmetric], dtype=np.int64),
     }
+    if noisy.origin is not None:
+        said = {name: getattr(noisy.origin, name) for name in _ORIGIN}
+        found |= {name: np.asarray(part) for name, part in said.items() if part is not None}
+    return found
 
 
-def noisy_of(arrays: Mapping[str, np.ndarray]) -> Noisy:
-    """Return a released statistic that a journal holds."""
-    return Noisy(arrays["value"], float(arrays["noise_std"][0]), bool(arrays["symmetric"][0]))
+def noisy_of(arrays: Mapping[str, np.ndarray], stage: str) -> Noisy:
+    """Return a released statistic of a stage that a journal holds; those of older versions have no origin."""
+    origin = None
+    if "norm_bound" in arrays:
+        grids = [simplest(arrays[name]) if name in arrays else None for name in _ORIGIN[1:]]
+        origin = Origin(stage, float(arrays["norm_bound"]), *grids)
+    return Noisy(arrays["value"], float(arrays["noise_std"][0]), bool(arrays["symmetric"][0]), origin)

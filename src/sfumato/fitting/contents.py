@@ -29,4 +29,4 @@ def open_records(data: object, schema: Schema) -> tuple[PrivateData, SourceForm]
 
 def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:
     """Return named noisy statistics as a release holds them."""
-    return tuple(Measurement(name, n.value, n.noise_std, n.symmetric) for name, n in measured)
+    return tuple(Measurement(name, n.value, n.noise_std, n.symmetric, n.origin) for name, n in measured)

@@ -10,7 +10,7 @@ before it takes the old one's name: whenever a process dies, the file is as it w
 Nothing in the file comes from a record: it holds plans, which follow from public facts, and times.
 
 Charges are a chain: each has a number, and a hash of what it says and of all before it. A release carries number and
-hash of its charge, so that whoever holds releases sees whether a ledger still knows them (`check_releases`).
+hash of its charge, so that whoever holds releases sees whether a ledger still knows them (`ledger_check.py`).
 """
 
 from __future__ import annotations

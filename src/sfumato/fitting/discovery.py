@@ -23,7 +23,7 @@ from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, 
 from sfumato.columns.open import OpenKind
 from sfumato.fitting.account import Account
 from sfumato.io.sources import Source
-from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.queries import Noisy, origin_of
 from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.words import NoisyTally, Tally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
@@ -291,7 +291,8 @@ def discover(
     counts = DomainCounts(kinds, 1 if schema.unit is None else schema.unit.max_rows)
     exact = tally(counts, OpenData(source, schema))
     released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
-    measured.append((counts.name, released.listed))
+    listed = replace(released.listed, origin=origin_of(exact, DOMAINS, released.listed.noise_std))
+    measured.append((counts.name, listed))
     found = discovered(released, counts, n)
     columns = {name: found.get(name, kind) for name, kind in schema.columns.items()}
     for name, kind in columns.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, final
 
 import numpy as np
@@ -18,7 +18,7 @@ from sfumato.columns.kinds import ColumnKind
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
 from sfumato.fitting.contents import measurements_of
-from sfumato.fitting.data_ledger import charge_data, settled
+from sfumato.fitting.data_ledger import Charge, charge_data, settled
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, NoMoreNoise
 from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
@@ -27,7 +27,7 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate import Certificate, describe, issue
-from sfumato.privacy.certificate_form import Description, Protected
+from sfumato.privacy.certificate_form import Description, LedgerCharge, Protected
 from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Records, Statistic
@@ -119,6 +119,7 @@ class Driver(Generic[Held]):
         methods: the classes whose code runs.
         unit: whom it protects, as a certificate says it.
         journal: what is kept of the fit; it says under which charge the fit began.
+        charges: the charge in the account of the data, once it is made.
     """
 
     plan: Plan
@@ -128,6 +129,7 @@ class Driver(Generic[Held]):
     methods: tuple[type, ...]
     unit: Protected
     journal: Journal
+    charges: list[Charge] = field(default_factory=list)
 
     @contextmanager
     def charged(self, path: str | os.PathLike[str] | None) -> Iterator[NoiseSource]:
@@ -149,6 +151,7 @@ class Driver(Generic[Held]):
         charged = charge_data(path, self.plan, method=self.method, unit=unit, resumes=resumes, private=private)
         if charged is not None:
             self.journal.charge = charged.id
+            self.charges.append(charged)
         with settled(charged):
             yield self.noise if charged is None or not charged.complete else NoMoreNoise(self.noise)
 
@@ -163,7 +166,8 @@ class Driver(Generic[Held]):
             LedgerError: not all of the plan was charged.
         """
         self.ledger.close()
-        return issue(description, private=self.noise.private)
+        paid = [LedgerCharge(charge=charge.number, chain=charge.chain) for charge in self.charges]
+        return issue(description, private=self.noise.private, ledger=paid[-1] if paid else None)
 
 
 def described(

@@ -10,6 +10,7 @@ docs/proofs/second_moment.md, docs/proofs/grid.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from sfumato.mechanisms.noise import NoiseSource, Step
 from sfumato.mechanisms.rounded import LARGEST_SCALE
 from sfumato.privacy.event import GaussianEvent
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.origin import Origin, simplest
 from sfumato.records.engine import Exact, Sealed
 
 _FINENESS = 24  # a grid step is at most 2^-24 of the noise's standard deviation
@@ -35,11 +37,36 @@ class Noisy:
         value: noisy value, float64.
         noise_std: standard deviation of the noise of each entry (of diagonal entries, if symmetric), data units.
         symmetric: the last two axes are a symmetric matrix; off-diagonal noise has standard deviation noise_std/√2.
+        origin: the stage, bound and grid of it, where it is what one event released, or a part of that.
     """
 
     value: np.ndarray
     noise_std: float
     symmetric: bool = False
+    origin: Origin | None = None
+
+
+def origin_of(exact: Sealed[Any], stage: str, noise_std: float, *, symmetric: bool = False) -> Origin | None:
+    """Return the origin of what a stage released of a statistic: public facts alone; None without noise."""
+    if not noise_std:
+        return None
+    if exact.step is None:
+        return Origin(stage, exact.norm_bound)
+    beside = simplest(grid_step(exact.step, noise_std / np.sqrt(2))[1]) if symmetric else None
+    return Origin(stage, exact.norm_bound, simplest(grid_step(exact.step, noise_std)[1]), beside)
+
+
+def together(released: Sequence[Noisy], join: Callable[[list[np.ndarray]], np.ndarray] = np.stack) -> Noisy:
+    """Return several releases as one; it has an origin if all are of one stage, with one noise and one bound."""
+    first, values = released[0], [noisy.value for noisy in released]
+    origins = [noisy.origin for noisy in released if noisy.origin is not None]
+    found = None
+    if len(origins) == len(released) and not first.symmetric:
+        alike = {(o.stage, o.norm_bound, n.noise_std) for o, n in zip(origins, released, strict=True)}
+        grids = [np.broadcast_to(o.grid, v.shape) for o, v in zip(origins, values, strict=True) if o.grid is not None]
+        if len(alike) == 1 and len(grids) == len(released):
+            found = Origin(origins[0].stage, origins[0].norm_bound, simplest(join(grids)))
+    return Noisy(join(values), first.noise_std, origin=found)
 
 
 def charge_stage(exact: Sealed[Any], stage: str, ledger: Ledger, noise: NoiseSource) -> float:

@@ -27,7 +27,9 @@ from sfumato.privacy.certificate_form import (
     FORMAT_VERSION,
     PLACE,
     Accountant,
+    Bound,
     Description,
+    LedgerCharge,
     Point,
     Protected,
     Searched,
@@ -93,6 +95,8 @@ class Certificate(Description):
     Attributes:
         n_public: number of rows, by now known.
         private: False if a seed or no noise at all was used: then nothing is guaranteed.
+        release: what it belongs to, of one that was read from a file; equal certificates may belong to several.
+        ledger: the charge in the account of the data; None of a fit that named no ledger.
         further: entries of later versions of the format, unread; written back as they are.
 
     Example:
@@ -104,6 +108,8 @@ class Certificate(Description):
 
     n_public: int = entry(whole(1))
     private: bool = entry(bool)
+    release: Bound | None = entry(Bound, default=None, compare=False)
+    ledger: LedgerCharge | None = entry(LedgerCharge, default=None)
     further: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -310,12 +316,13 @@ def _assumptions(discovered: Sequence[str]) -> list[str]:
     return [fixed, *ASSUMPTIONS[1:]]
 
 
-def issue(description: Description, *, private: bool) -> Certificate:
+def issue(description: Description, *, private: bool, ledger: LedgerCharge | None = None) -> Certificate:
     """Write the certificate of a finished fit.
 
     Args:
         description: what `describe` said of the plan that the ledger was charged.
         private: False if a seed or no noise was used.
+        ledger: the charge in the account of the data, if there is one.
     """
     known = {f.name: getattr(description, f.name) for f in fields(Description)}
-    return Certificate(**known, private=private and description.epsilon is not None)
+    return Certificate(**known, private=private and description.epsilon is not None, ledger=ledger)

@@ -83,6 +83,22 @@ class Searched:
 
 
 @document
+class Bound:
+    """What a saved certificate belongs to: hashes of the release's arrays as written, and of what its manifest says."""
+
+    arrays: str = entry(str)
+    content: str = entry(str)
+
+
+@document
+class LedgerCharge:
+    """The charge in the account of a data set: its number, and the hash of the chain up to it."""
+
+    charge: int = entry(whole(1))
+    chain: str = entry(str)
+
+
+@document
 class _Event:
     """One entry of `events`. What is only there at times has a default."""
 

@@ -52,10 +52,14 @@ def entry(
     write: Callable[[T], object] | None = None,
     default: Any = dataclasses.MISSING,  # noqa: ANN401 - of a type of its own
     factory: Any = dataclasses.MISSING,  # noqa: ANN401
+    compare: bool = True,
 ) -> T:
     """Return a field of a document: how its value is read, and how written, if it is not plain."""
     return dataclasses.field(
-        default=default, default_factory=factory, metadata={_READ: reader(form), _WRITE: write or plain}
+        default=default,
+        default_factory=factory,
+        compare=compare,
+        metadata={_READ: reader(form), _WRITE: write or plain},
     )
 
 

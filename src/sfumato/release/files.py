@@ -30,21 +30,23 @@ _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
 _DTYPES = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64))
 
 
-def write_files(
-    path: Path, content: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, overwrite: bool = False
-) -> None:
+def packed_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return arrays as they are written: the same arrays give the same bytes."""
+    return safetensors.numpy.save({name: np.asarray(value, order="C") for name, value in arrays.items()})
+
+
+def write_files(path: Path, content: Mapping[str, Any], packed: bytes, *, overwrite: bool = False) -> None:
     """Write a manifest and arrays; they are there whole or not at all.
 
     Args:
         path: a directory to make, or a file name that ends in `.sfm`.
         content: what the manifest says; the format's version and the arrays' checksum are added.
-        arrays: by name.
+        packed: the arrays, of `packed_arrays`.
         overwrite: whether an existing release may be replaced.
 
     Raises:
         OutputError: the path exists and may not be replaced, or cannot be written.
     """
-    packed = safetensors.numpy.save({name: np.asarray(value, order="C") for name, value in arrays.items()})
     checksum = {"file": ARRAYS, "sha256": hashlib.sha256(packed).hexdigest()}
     manifest = {"format_version": FORMAT_VERSION, **content, "arrays": checksum}
     text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
@@ -79,7 +81,7 @@ def read_files(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         ReleaseError: not a release, damaged, or of a format that this version does not know. What else a hostile file
             provokes is the caller's to catch.
     """
-    manifest_bytes, packed = _contents(path)
+    manifest_bytes, packed = read_bytes(path)
     manifest = _parse(manifest_bytes)
     version = manifest.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:  # neither true nor 1.0
@@ -103,7 +105,8 @@ def _parse(content: bytes) -> dict[str, Any]:
     raise ReleaseError(f"Expected a manifest in JSON, got {problem}.")
 
 
-def _contents(path: Path) -> tuple[bytes, bytes]:
+def read_bytes(path: Path) -> tuple[bytes, bytes]:
+    """Return the manifest and the arrays as they are on disk, unread; errors as `read_files`."""
     if path.is_dir():
         return _read_file(path / MANIFEST), _read_file(path / ARRAYS)
     if not path.is_file():

@@ -6,7 +6,7 @@ A manifest may come from a stranger: every entry is checked before it is used, m
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, get_args
 
@@ -18,12 +18,13 @@ from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
 from sfumato.privacy.certificate import Certificate
+from sfumato.privacy.origin import Grid, Origin
 from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
 from sfumato.schema.schema import Schema, release_schema
 
 _LONGEST_DTYPE = 200
 _PLACE = Place("manifest")
-_PARAMETERS, _MEASUREMENTS = "parameters.", "measurements."
+_PARAMETERS, _MEASUREMENTS, _GRIDS = "parameters.", "measurements.", "grids."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,15 @@ class Measurement:
         value: noisy value.
         noise_std: standard deviation of the Gaussian noise of each entry, in the value's units.
         symmetric: the last two axes are a symmetric matrix; off its diagonal the noise is noise_std/√2.
+        origin: the stage of the certificate that paid for it, with its public bound and grid; None of what is no direct
+            output of one event of all records, and of releases of before.
     """
 
     name: str
     value: np.ndarray
     noise_std: float
     symmetric: bool = False
+    origin: Origin | None = None
 
 
 def _storage(value: object, place: Place) -> pa.DataType:
@@ -79,14 +83,22 @@ class ReleaseContent(NamedTuple):
     form: SourceForm
 
 
+def _grid(value: object, place: Place) -> float | str:
+    return value if isinstance(value, str) else number(0, sys.float_info.max, inside=True)(value, place)
+
+
 @document
 class _Measured:
-    """What the manifest says of a measurement; its value is an array."""
+    """What the manifest says of a measurement; its value is an array, and so is a grid of several steps."""
 
     name: str = entry(str)
     array: str = entry(str)
     noise_std: float = entry(number(0, sys.float_info.max))
     symmetric: bool = entry(bool)
+    stage: str | None = entry(str, default=None)
+    norm_bound: float | None = entry(number(0, sys.float_info.max, inside=True), default=None)
+    grid: float | str | None = entry(_grid, default=None)
+    off_diagonal_grid: float | str | None = entry(_grid, default=None)
 
 
 @document
@@ -98,6 +110,7 @@ class _Manifest:
     certificate: Certificate = entry(lambda value, place: Certificate.from_dict(value), write=Certificate.to_dict)
     measurements: tuple[_Measured, ...] = entry(many(_Measured))
     form: SourceForm = entry(SourceForm)
+    not_kept: tuple[str, ...] = entry(many(str), default=())
 
 
 def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -112,12 +125,36 @@ def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarr
         sampler=content.sampler,
         certificate=content.certificate,
         measurements=tuple(
-            _Measured(name=m.name, array=name, noise_std=m.noise_std, symmetric=m.symmetric)
-            for name, m in zip(names, content.measurements, strict=True)
+            _Measured(
+                name=m.name, array=name, noise_std=m.noise_std, symmetric=m.symmetric, **_said(m.origin, i, arrays)
+            )
+            for i, (name, m) in enumerate(zip(names, content.measurements, strict=True))
         ),
         form=content.form,
+        not_kept=stages_not_kept(content.certificate, content.measurements),
     )
     return plain(manifest), arrays
+
+
+def _said(origin: Origin | None, i: int, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the entries of an origin; a grid of several steps joins the arrays."""
+    if origin is None:
+        return {}
+    found: dict[str, Any] = {"stage": origin.stage, "norm_bound": origin.norm_bound}
+    for key in ("grid", "off_diagonal_grid"):
+        grid: Grid | None = getattr(origin, key)
+        if isinstance(grid, np.ndarray):
+            found[key] = f"{_GRIDS}{i}.{key}"
+            arrays[found[key]] = grid
+        elif grid is not None:
+            found[key] = grid
+    return found
+
+
+def stages_not_kept(certificate: Certificate, measurements: Iterable[Measurement]) -> tuple[str, ...]:
+    """Return the stages of all records that no measurement names."""
+    named = {m.origin.stage for m in measurements if m.origin is not None}
+    return tuple(s.name for s in certificate.events if s.inclusion is None and s.name not in named)
 
 
 def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> ReleaseContent:
@@ -131,18 +168,44 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
         SfumatoError: an entry is not as it has to be. What else a hostile manifest provokes is the caller's to catch.
     """
     said = reader(_Manifest)(manifest, _PLACE)
-    if not all(m.array in arrays for m in said.measurements):
-        _PLACE.at("measurements").refuse("names an array that is not there")
+    place = _PLACE.at("measurements")
+    held = {part for m in said.measurements for part in (m.array, m.grid, m.off_diagonal_grid) if isinstance(part, str)}
+    if not held <= arrays.keys():
+        place.refuse("names an array that is not there")
     return ReleaseContent(
         schema=said.schema,
         certificate=said.certificate,
         sampler=said.sampler,
         parameters={name.removeprefix(_PARAMETERS): a for name, a in arrays.items() if name.startswith(_PARAMETERS)},
         measurements=tuple(
-            Measurement(m.name, arrays[m.array], float(m.noise_std), m.symmetric) for m in said.measurements
+            Measurement(m.name, arrays[m.array], float(m.noise_std), m.symmetric, _origin(m, arrays, place))
+            for m in said.measurements
         ),
         form=_of_schema(said.form, said.schema, _PLACE.at("form")),
     )
+
+
+def _origin(said: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:
+    """Return where a measurement says that it comes from."""
+    if said.stage is None or said.norm_bound is None:
+        stray = (said.stage, said.norm_bound, said.grid, said.off_diagonal_grid) != (None,) * 4
+        return place.refuse("has a bound or a grid without a stage, or a stage without a bound") if stray else None
+    value = arrays[said.array]
+    found: list[Grid | None] = []
+    for grid in (said.grid, said.off_diagonal_grid):
+        steps = arrays[grid] if isinstance(grid, str) else grid
+        if isinstance(steps, np.ndarray):
+            fits = steps.ndim <= value.ndim and (steps > 0).all()
+            fits = fits and all(a in (1, b) for a, b in zip(steps.shape[::-1], value.shape[::-1], strict=False))
+            if not fits:
+                place.refuse("has a grid that does not fit its values")
+        found.append(steps)
+    square = value.ndim > 1 and value.shape[-1] == value.shape[-2]
+    if (said.off_diagonal_grid is not None) != (said.symmetric and said.grid is not None) or (
+        said.symmetric and not square
+    ):
+        place.refuse("has a grid off the diagonal of what is no symmetric matrix, or lacks it")
+    return Origin(said.stage, float(said.norm_bound), *found)
 
 
 def _of_schema(form: SourceForm, schema: Schema, place: Place) -> SourceForm:

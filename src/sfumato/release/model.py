@@ -22,10 +22,12 @@ from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source, to_container
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.models.mixed import MixtureSet
+from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
 from sfumato.records.long_tables import as_written, written_types
+from sfumato.release.binding import bound, check_binding, check_measurements, what_was_checked
 from sfumato.release.conditions import Conditions
-from sfumato.release.files import read_files, write_files
+from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.schema.schema import Schema
@@ -90,6 +92,15 @@ class Release:
     def _plain(self) -> list[str]:
         """The released columns whose storage types say all of their cells."""
         return [name for name in self.schema.released if name not in self.schema.images]
+
+    @cached_property
+    def _loaded(self) -> bool:
+        return False
+
+    @property
+    def checked(self) -> words.Checked:
+        """What was checked when it was loaded, beside the events: `certificate` and `report` say it."""
+        return what_was_checked(self.measurements, self.certificate, loaded=self._loaded)
 
     def _comes_back(self, trial: pa.Table) -> bool:
         """Whether the form holds a table, and the storage types can be read off it.
@@ -229,7 +240,9 @@ class Release:
         content = ReleaseContent(
             self.schema, self.certificate, self.sampler, self.parameters, self.measurements, self.form
         )
-        write_files(Path(path), *written(content), overwrite=overwrite)
+        manifest, arrays = written(content)
+        packed = packed_arrays(arrays)
+        write_files(Path(path), bound(manifest, packed), packed, overwrite=overwrite)
 
     def write_sample(
         self,
@@ -274,8 +287,12 @@ def load(path: str | os.PathLike[str]) -> Release:
         raise ReleaseError(f"Expected the path of a release, got {type(path).__name__}.")
     path = Path(path)
     try:
-        release = Release(*read(*read_files(path)))
+        manifest, arrays = read_files(path)
+        release = Release(*read(manifest, arrays))
         release.check()
+        check_measurements(release.measurements, release.certificate, manifest.get("not_kept"))
+        check_binding(manifest, release.certificate)
+        release.__dict__["_loaded"] = True  # of this very object: a changed copy has not been checked
     except SfumatoError as error:
         problem = str(error)[:_LONGEST_PROBLEM]  # it may quote the file
     except OSError as error:

@@ -19,6 +19,7 @@ from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.release import Release, load
+from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.page import render, require_templates
@@ -47,6 +48,7 @@ def write_report(
     target: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
+    public_key: str | os.PathLike[str] | None = None,
 ) -> None:
     """Write one self-contained HTML page about a release.
 
@@ -61,11 +63,12 @@ def write_report(
         target: the column that classifiers predict; by default the release's own target. Needs `real`.
         seed: of the rows that are drawn and of the classifiers.
         overwrite: whether an existing page may be replaced.
+        public_key: PEM of the key that the release, a path, is signed with; the page then shows its fingerprint.
 
     Raises:
-        ConfigError: jinja2 is not installed; `test` or `target` without `real`; `test` or `target` beside sets.
+        ConfigError: `public_key` is no such key, or the release is no path; jinja2 is not installed; `test` or `target` without `real`; `test` or `target` beside sets.
         OutputError: the page exists, or cannot be written.
-        ReleaseError: the release cannot be read, or its certificate does not hold.
+        ReleaseError: the release cannot be read, its certificate does not hold, or no signature of the key beside it.
         SchemaError, DataError: the real rows cannot be read under the release's schema.
     """
     out = Path(out)
@@ -75,10 +78,15 @@ def write_report(
         raise ConfigError(
             f"Expected real rows beside {'test' if test is not None else 'target'}, got none. Pass real=."
         )
+    signed = None
+    if public_key is not None:
+        if isinstance(release, Release):
+            raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
+        signed = verify_release(Path(release), Path(public_key))
     found = release if isinstance(release, Release) else load(release)
     if found.certificate.epsilon is not None:
         found.certificate.verify()
-    page = render(page_content(found, real=real, test=test, target=target, seed=seed))
+    page = render(page_content(found, real=real, test=test, target=target, seed=seed, signed=signed))
     with atomic_path(out, overwrite=overwrite, secret=real is not None) as partial:
         failure = reason_of(lambda: _write(partial, page))
         if failure:
@@ -89,8 +97,13 @@ def _write(path: Path, page: str) -> None:
     path.write_text(page, encoding="utf-8", errors="replace")
 
 
-def page_content(release: Release, *, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
-    """Return what the template shows. With real rows it is not private; arguments as `write_report`."""
+def page_content(
+    release: Release, *, real: object, test: object, target: str | None, seed: int, signed: str | None = None
+) -> dict[str, Any]:
+    """Return what the template shows. With real rows it is not private; arguments as `write_report`.
+
+    `signed` is the fingerprint of the key whose signature was verified.
+    """
     certificate = release.certificate
     content: dict[str, Any] = {
         "from_real": real is not None,
@@ -102,6 +115,8 @@ def page_content(release: Release, *, real: object, test: object, target: str | 
         "repetitions": words.repetitions(certificate),
         "candidates": () if certificate.search is None else certificate.search.candidates,
         "meaning": words.meaning(certificate),
+        "checked": words.checked(release.checked),
+        "signed": None if signed is None else words.signed(signed),
         "stages": words.stages(certificate),
         "stage_bar": charts.stages([stage.share for stage in certificate.stages]),
         "schema_columns": [(n, release.schema.columns[n].name) for n in release.schema.released],

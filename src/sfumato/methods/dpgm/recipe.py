@@ -26,7 +26,7 @@ from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.fourier import FourierFeatures
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.queries import Noisy, together
 from sfumato.methods.dpgm.calibration import calibrated, links
 from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles, TotalLength
 from sfumato.methods.dpgm.settings import RBM, VAE, Component, MixtureShares
@@ -258,12 +258,11 @@ class DPGM(Synthesizer):
                 noise=fit.noise,
                 rng=public_stream(_START_SEED, 1),
             )
-            released = Noisy(np.stack([noisy.value for noisy in found.releases]), found.releases[0].noise_std)
-            return {"centres": found.centres, **arrays_of(released)}
+            return {"centres": found.centres, **arrays_of(together(found.releases))}
 
         kept = fit.account.once(CLUSTERS, make)
         centres = kept["centres"]
-        return lambda rows: nearest(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept)),)
+        return lambda rows: nearest(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept, CLUSTERS)),)
 
     def _start(self, features: FourierFeatures, classes: slice | None) -> np.ndarray:
         """Return centres that no record has a part in: as given, or a class each, or random directions."""

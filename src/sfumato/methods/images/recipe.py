@@ -25,7 +25,7 @@ from sfumato.fitting.facts import Facts
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.contributions import product_bits
-from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.queries import Noisy, together
 from sfumato.methods.images.model import (
     MOST_AXES,
     ClassMeans,
@@ -208,11 +208,10 @@ def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Trai
     start = warm_start(standardised.vectors(features), classes, layout.n_classes)
     coefficients, offsets = standardised.linear(train(start, gradient, fit.n_public))
     varied = {"spread": purpose.spread, "elastic": purpose.elastic, "jitter": purpose.jitter}
-    steps = Noisy(np.stack([noisy.value for noisy in released]), released[0].noise_std)
     return Fitted(
         sampler={**fitted.sampler, **varied},
         parameters={**fitted.parameters, "teacher_coefficients": coefficients, "teacher_offsets": offsets},
-        measurements=(*fitted.measurements, (TEACHER, steps)),
+        measurements=(*fitted.measurements, (TEACHER, together(released))),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.fitting.account import Account
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.queries import Noisy, together
 from sfumato.methods.mixtures.em import fit_mixture
 from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
 from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_covariances
@@ -98,4 +98,4 @@ def fit_mixture_prior(
     else:
         start = random_start(n_components, np.full(dimension, dimension**-0.5), form=form, rng=rng)
     mixture, released = fit_mixture(records, vectors, start=start, stage=stage, ledger=ledger, noise=noise, bits=bits)
-    return mixture, Noisy(np.concatenate([noisy.value for noisy in released]), released[0].noise_std)
+    return mixture, together(released, np.concatenate)

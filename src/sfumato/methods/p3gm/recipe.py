@@ -296,7 +296,7 @@ class P3GM(Synthesizer):
         scaled = GaussianMixture(
             prior.weights, prior.means * axes.scale, prior.dense_covariances() * axes.scale**2, FullCovariance()
         )
-        return scaled, noisy_of(kept)
+        return scaled, noisy_of(kept, MIXTURE)
 
     def _decoder(self, fit: Fit, vectors: Vectors, axes: LatentAxes, prior: GaussianMixture) -> Layers:
         """Train the decoder and return it."""

@@ -31,6 +31,7 @@ from sfumato.methods.tables.cross_moments import Entries, cross_moments
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.histograms import STANDS_OUT
 from sfumato.methods.tables.shares import Resolution, column_shares, released_counts
+from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.grid import Grid
@@ -290,22 +291,35 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     )
 
 
+def _unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice) -> Noisy:
+    """Return a part of a release that was divided by its weight; `part` of the first axis has its grid."""
+    origin = noisy.origin
+    if origin is not None:
+        own = {
+            name: simplest(grid[part])
+            for name in ("grid", "off_diagonal_grid")
+            if isinstance(grid := getattr(origin, name), np.ndarray)
+        }
+        origin = replace(origin, **own).divided(float(weight))
+    return Noisy(value, noisy.noise_std / weight, noisy.symmetric, origin)
+
+
 def _count_measurements(counts: Noisy, statistic: TwoResolutionCounts) -> tuple[tuple[str, Noisy], ...]:
     """Return the first release in records: tables (classes, runs) side by side, and cells."""
     by_class, cells = statistic.split(counts.value)
     return (
-        (RUN_COUNTS, Noisy(np.concatenate(by_class, axis=1), counts.noise_std / RUN_STEP)),
-        (CELL_COUNTS, Noisy(np.concatenate(cells), counts.noise_std / CELL_STEP)),
+        (RUN_COUNTS, _unweighted(counts, np.concatenate(by_class, axis=1), RUN_STEP, slice(0, 1))),
+        (CELL_COUNTS, _unweighted(counts, np.concatenate(cells), CELL_STEP, slice(-1, None))),
     )
 
 
 def _moment_measurements(noisy: Noisy, statistic: TableMoments) -> tuple[tuple[str, Noisy], ...]:
     """Return the second release without its weights."""
-    pooled = Noisy(noisy.value[0] / statistic.weights[0], noisy.noise_std / statistic.weights[0], symmetric=True)
+    pooled = _unweighted(noisy, noisy.value[0] / statistic.weights[0], statistic.weights[0], 0)
     if statistic.weights.size == 1:
         return ((POOLED, pooled),)
     weight = statistic.weights[1]
-    return ((POOLED, pooled), (MOMENTS, Noisy(noisy.value[1:] / weight, noisy.noise_std / weight, symmetric=True)))
+    return ((POOLED, pooled), (MOMENTS, _unweighted(noisy, noisy.value[1:] / weight, weight, slice(1, None))))
 
 
 _NORM_ROWS, _NORM_SEED = 4096, 7

@@ -1,0 +1,93 @@
+"""Whether a ledger still knows the charges that releases say they made: a rollback, a fork, a fit that was not charged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from sfumato.fitting.data_ledger import LedgerState, read_ledger
+from sfumato.privacy.accounting import account_of_fits
+from sfumato.privacy.certificate import Certificate
+from sfumato.privacy.certificate_form import event_to_dict
+from sfumato.privacy.plan import Plan
+from sfumato.release import load
+
+Standing: TypeAlias = Literal["known", "not charged", "unknown", "other chain", "other events", "fork"]
+MEANINGS: dict[Standing, str] = {
+    "known": "the ledger has this charge, with these events",
+    "not charged": "it states no charge: its fit named no ledger, or was made by a version before",
+    "unknown": "the ledger has no charge of this number: it was put back to an older state, or is another",
+    "other chain": "the ledger has another charge of this number: it was put back and went on, or is another",
+    "other events": "the ledger was charged other events than the certificate lists",
+    "fork": "another of these releases states another charge of the same number: the ledger was put back between them",
+}
+_SAME = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a ledger says of one release.
+
+    Attributes:
+        release: its path.
+        charge: the number of the charge that it states; None of none.
+        standing: a key of `MEANINGS`.
+    """
+
+    release: str
+    charge: int | None
+    standing: Standing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ledger verify --json` prints."""
+        return {**asdict(self), "meaning": MEANINGS[self.standing]}
+
+
+def check_releases(ledger: str | os.PathLike[str], releases: Sequence[str | os.PathLike[str]]) -> tuple[Claim, ...]:
+    """Say of each release whether a ledger still knows its charge. Reads no record.
+
+    Args:
+        ledger: the account of the data.
+        releases: paths of releases, in any order.
+
+    Raises:
+        ConfigError: there is no such ledger, or it was changed by hand.
+        ReleaseError: a release cannot be read.
+    """
+    state = read_ledger(ledger)
+    found = [load(path).certificate for path in releases]
+    standings = [_standing(certificate, state) for certificate in found]
+    for i, one in enumerate(found):
+        if any(_forked(one, other) for other in found):
+            standings[i] = "fork" if standings[i] != "known" else "known"
+    return tuple(
+        Claim(os.fspath(path), None if c.ledger is None else c.ledger.charge, standing)
+        for path, c, standing in zip(releases, found, standings, strict=True)
+    )
+
+
+def _forked(one: Certificate, other: Certificate) -> bool:
+    if one.ledger is None or other.ledger is None:
+        return False
+    return one.ledger.charge == other.ledger.charge and one.ledger.chain != other.ledger.chain
+
+
+def _standing(certificate: Certificate, state: LedgerState) -> Standing:
+    said = certificate.ledger
+    if said is None:
+        return "not charged"
+    if said.charge > len(state.fits):
+        return "unknown"
+    if state.chain[said.charge - 1] != said.chain:
+        return "other chain"
+    return "known" if _charged(certificate, state.fits[said.charge - 1].plan, state) else "other events"
+
+
+def _charged(certificate: Certificate, plan: Plan, state: LedgerState) -> bool:
+    """Whether what is certified was charged; of a search, a plan that costs the same stands for all candidates'."""
+    if certificate.search is None or certificate.delta is None:
+        return [event_to_dict(s) for s in certificate.events] == [event_to_dict(s) for s in plan.stages]
+    cost = account_of_fits([plan], certificate.delta, state.neighbours)
+    return cost is not None and certificate.epsilon is not None and cost.epsilon >= certificate.epsilon * (1 - _SAME)
