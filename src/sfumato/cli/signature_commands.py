@@ -35,9 +35,7 @@ def sign_command(
     """Sign a release, in a file beside it; or make a key."""
     if new is not None:
         if release is not None or key is not None or out is not None:
-            raise ConfigError(
-                "Expected --new-key alone, got a release, --key or --out beside it. Sign in another call."
-            )
+            raise ConfigError("Expected --new-key alone, got others beside it. Sign in another call.")
         with last_output(public_path(new)):
             found = new_key(new)
         say(f"Wrote {new}, which is secret, and {public_path(new)}, to hand out. The key is {found}.")

@@ -1,4 +1,4 @@
-"""Whether a ledger still knows the charges that releases say they made: a rollback, a fork, a fit that was not charged."""
+"""Whether a ledger still knows the charges that releases say they made: a rollback, a fork, an uncharged fit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_releases(ledger: str | os.PathLike[str], releases: Sequence[str | os.P
     """
     state = read_ledger(ledger)
     found = [load(path).certificate for path in releases]
-    standings = [_standing(certificate, state) for certificate in found]
+    standings: list[Standing] = [_standing(certificate, state) for certificate in found]
     for i, one in enumerate(found):
         if any(_forked(one, other) for other in found):
             standings[i] = "fork" if standings[i] != "known" else "known"

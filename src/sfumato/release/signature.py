@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import json
 from pathlib import Path
@@ -116,8 +117,8 @@ def verify_release(release: Path, public_key: Path, signature: Path | None = Non
         valid = False
     if not valid:
         raise ReleaseError(
-            f"Expected a signature of {release} by the key {fingerprint(public)}, got one of another release or key, or "
-            "the release was changed since. Do not trust it."
+            f"Expected a signature of {release} by the key {fingerprint(public)}, got one of another release or key, "
+            "or the release was changed since. Do not trust it."
         )
     return fingerprint(public)
 
@@ -138,10 +139,8 @@ def _signature(path: Path) -> bytes:
 
 def _private_key(path: Path) -> Ed25519PrivateKey:
     found = None
-    try:
+    with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
         found = serialization.load_pem_private_key(_bytes_of(path), password=None)
-    except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
-        pass
     if not isinstance(found, Ed25519PrivateKey):
         raise ConfigError(
             f"Expected an Ed25519 private key in PEM without a password in {path}, got something else. `sfumato sign "
@@ -152,10 +151,8 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
 
 def _public_key(path: Path) -> Ed25519PublicKey:
     found = None
-    try:
+    with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
         found = serialization.load_pem_public_key(_bytes_of(path))
-    except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
-        pass
     if not isinstance(found, Ed25519PublicKey):
         raise ConfigError(f"Expected an Ed25519 public key in PEM in {path}, got something else. Name another file.")
     return found

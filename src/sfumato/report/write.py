@@ -66,9 +66,11 @@ def write_report(
         public_key: PEM of the key that the release, a path, is signed with; the page then shows its fingerprint.
 
     Raises:
-        ConfigError: `public_key` is no such key, or the release is no path; jinja2 is not installed; `test` or `target` without `real`; `test` or `target` beside sets.
+        ConfigError: `public_key` is no such key, or the release is no path; jinja2 is not installed;
+            `test` or `target` without `real`; `test` or `target` beside sets.
         OutputError: the page exists, or cannot be written.
-        ReleaseError: the release cannot be read, its certificate does not hold, or no signature of the key beside it.
+        ReleaseError: the release cannot be read, its certificate does not hold, or the key's signature of it is not
+            beside it.
         SchemaError, DataError: the real rows cannot be read under the release's schema.
     """
     out = Path(out)
