@@ -49,6 +49,34 @@ CLIPPED_TABLE = "whole = whole_rows(self.of([column[some] for column in cells]),
 NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n"
 
 BUGS = [
+    PlantedBug(
+        "an unbound certificate",
+        "release/model.py",
+        "        check_binding(manifest, release.certificate)\n",
+        "",
+        "tests/release/test_binding.py -k another_release",
+    ),
+    PlantedBug(
+        "noise_std is not compared with its stage",
+        "privacy/origin.py",
+        "if abs(noise_std / self.norm_bound / multiplier - 1) > _SAME:",
+        "if self.norm_bound <= 0:",
+        "tests/release/test_binding.py -k not_the_stages",
+    ),
+    PlantedBug(
+        "the grid is not checked",
+        "privacy/origin.py",
+        "return None if self._on_grid(value) else",
+        "return None if value is not None else",
+        "tests/release/test_binding.py -k naive",
+    ),
+    PlantedBug(
+        "a ledger rewound",
+        "fitting/ledger_check.py",
+        "if state.chain[said.charge - 1] != said.chain:",
+        "if state.chain[said.charge - 1] == '':",
+        "tests/fitting/test_ledger_check.py -k put_back",
+    ),
     PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 2 / 3,"), LAW),
     PlantedBug("noise × 3/2", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 3 / 2,"), LAW),
     PlantedBug(

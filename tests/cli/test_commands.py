@@ -30,7 +30,7 @@ from sfumato.schema.schema import Schema
 CERTIFICATE_KEYS = {
     "format_version", "method", "versions", "private", "epsilon", "delta", "neighbours", "replace_one", "unit",
     "n_public", "n_public_source", "sampling", "accountant", "curve", "extra_delta", "events", "stages",
-    "assumptions",
+    "assumptions", "release",
 }  # fmt: skip
 EVENT_KEYS = {"stage", "type", "noise_multiplier", "sampling_probability", "count", "replace_distance"}
 CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost"}
@@ -39,6 +39,7 @@ COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "import"), ("validate",), ("plan",),
     ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
+    ("ledger", "verify"), ("sign",), ("verify",),
 ]  # fmt: skip
 
 

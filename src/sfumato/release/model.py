@@ -242,7 +242,11 @@ class Release:
         )
         manifest, arrays = written(content)
         packed = packed_arrays(arrays)
-        write_files(Path(path), bound(manifest, packed), packed, overwrite=overwrite)
+        if self._loaded and self.certificate.release is None:
+            manifest.pop("not_kept", None)  # of before: written as it was, for nobody saw that they belong together
+        else:
+            manifest = bound(manifest, packed)
+        write_files(Path(path), manifest, packed, overwrite=overwrite)
 
     def write_sample(
         self,
