@@ -1,0 +1,46 @@
+"""`sign`, `verify` and `report --public-key`: exit codes, sentences and files."""
+
+import json
+
+import pytest
+
+from fixtures.releases import SMALL, fit, small_frame
+from sfumato.privacy import words
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, remembered_accounts):
+    monkeypatch.chdir(tmp_path)
+    fit(small_frame(), SMALL, "label").save("r.sfm")
+    return tmp_path
+
+
+def test_sign_verify_and_report(folder, call):
+    assert call("sign", "--new-key", "key").code == 0
+    assert call("sign", "r.sfm", "--key", "key").code == 0
+    fingerprint = json.loads((folder / "r.sfm.sig").read_text("utf-8"))["key"]
+    result = call("verify", "r.sfm", "--public-key", "key.pub")
+    assert result.code == 0
+    assert fingerprint in result.out.replace("\n", "")
+    assert call("report", "r.sfm", "--out", "page.html", "--public-key", "key.pub").code == 0
+    assert words.signed(fingerprint) in (folder / "page.html").read_text("utf-8")
+    assert call("sign", "--new-key", "other").code == 0
+    assert call("verify", "r.sfm", "--public-key", "other.pub").code == 1
+    assert call("report", "r.sfm", "--out", "no.html", "--public-key", "other.pub").code == 1
+    assert not (folder / "no.html").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("sign",), ("sign", "r.sfm"), ("sign", "r.sfm", "--new-key", "k"), ("sign", "r.sfm", "--key", "none"),
+     ("verify", "r.sfm", "--public-key", "none")],
+)  # fmt: skip
+def test_a_wrong_call_ends_with_2_and_writes_nothing(folder, call, arguments):
+    assert call(*arguments).code == 2
+    assert [entry.name for entry in folder.iterdir()] == ["r.sfm"]
+
+
+def test_certificate_says_what_was_checked(folder, call):
+    said = " ".join(call("certificate", "r.sfm").out.split())
+    assert "Bound: the certificate names these very arrays" in said
+    assert "4 of 4 have the noise of their stages" in said
