@@ -257,7 +257,7 @@ class TestPlan:
 
     def test_json(self, folder, call):
         plan = call(*PLAN, "--target", "income", "--json").json
-        assert set(plan) == CERTIFICATE_KEYS - {"private"}
+        assert set(plan) == CERTIFICATE_KEYS - {"private", "release"}
         assert plan["epsilon"] <= 1
         assert (plan["delta"], plan["n_public"], plan["n_public_source"]) == (1e-5, 240, "declared")
         assert plan["neighbours"] == "add_remove"

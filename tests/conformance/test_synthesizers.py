@@ -64,6 +64,11 @@ def make(method: str, **settings):
     return {**METHODS, **DATA_SETS}[method](**{"epsilon": 1.0, **settings})
 
 
+def cost_of(release):
+    """Return all that a certificate says but what it belongs to, which a saved one does."""
+    return {key: value for key, value in release.certificate.content.items() if key != "release"}
+
+
 def same(one, other) -> bool:
     """Whether two releases are the same to the last bit."""
     arrays = [
@@ -72,7 +77,7 @@ def same(one, other) -> bool:
     return (
         arrays[0].keys() == arrays[1].keys()
         and all(np.array_equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
-        and one.certificate.content == other.certificate.content
+        and cost_of(one) == cost_of(other)
         and one.sampler == other.sampler
     )
 
