@@ -122,6 +122,9 @@ class TestPackages:
         assert entry["package"] == "sfumato-duration"
         entry |= facts
         manifest["schema"]["columns"]["ride"] = {k: v for k, v in entry.items() if v is not None}
+        manifest["certificate"].pop(
+            "release", None
+        )  # whoever edits a manifest computes its hashes anew, or leaves them out
         (path / "manifest.json").write_text(json.dumps(manifest))
         for name in [name for name in sys.modules if name.startswith("sfumato_duration")]:
             del sys.modules[name]

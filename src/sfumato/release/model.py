@@ -293,9 +293,9 @@ def load(path: str | os.PathLike[str]) -> Release:
     try:
         manifest, arrays = read_files(path)
         release = Release(*read(manifest, arrays))
+        check_binding(manifest, release.certificate)
         release.check()
         check_measurements(release.measurements, release.certificate, manifest.get("not_kept"))
-        check_binding(manifest, release.certificate)
         release.__dict__["_loaded"] = True  # of this very object: a changed copy has not been checked
     except SfumatoError as error:
         problem = str(error)[:_LONGEST_PROBLEM]  # it may quote the file
