@@ -50,6 +50,20 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 BUGS = [
     PlantedBug(
+        "types from data",
+        "fitting/contents.py",
+        "    storage = {name: _sample_type(schema, name, source.container) for name in schema.written}\n",
+        "    storage = {name: source_type(source, name) for name in schema.written}\n",
+        "tests/attacks/test_storage_types.py -k form_of_samples",
+    ),
+    PlantedBug(
+        "truth values as text are no numbers",
+        "columns/number_cells.py",
+        "    text = _numbered(text)\n",
+        "",
+        "tests/attacks/test_storage_types.py -k other_cells",
+    ),
+    PlantedBug(
         "an unbound certificate",
         "release/model.py",
         "        check_binding(manifest, release.certificate)\n",

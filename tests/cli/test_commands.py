@@ -313,6 +313,7 @@ class TestFit:
         assert call(*FIT[:-1], "r.sfm").code == 0
         assert load("r.sfm").certificate.private
 
+    @pytest.mark.filterwarnings("default:The storage types:sfumato.errors.PrivacyWarning")
     @pytest.mark.parametrize("name", ["people.parquet", "pictures.npz"])
     def test_other_files(self, folder, call, name):
         text, writer = tables.SCHEMA_TEXT, tables.write_parquet
@@ -320,7 +321,10 @@ class TestFit:
             text, writer = tables.IMAGE_SCHEMA_TEXT, tables.write_npz
         writer(folder / name)
         Path("schema.yaml").write_text(text, encoding="utf-8")
-        assert call("fit", name, *FIT[2:]).code == 0
+        done = call("fit", name, *FIT[2:], "--types", "as-source")
+        assert done.code == 0
+        assert "The storage types of" in done.err
+        assert "NOT covered" in call("certificate", "r").out
         assert call("sample", "r", "-n", 7, "--seed", 1, "--out", f"s{Path(name).suffix}").code == 0
         if name.endswith("npz"):
             with np.load("s.npz") as made:

@@ -34,6 +34,7 @@ KINDS = [
     Ordinal(categories=("low", "mid", "high")),
     Boolean(),
     Boolean(nullable=True),
+    Boolean(text=("Nein", "Ja"), nullable=True),
     Integer(lower=-5, upper=100),
     Integer(lower=2**62, upper=2**62 + 10, nullable=True),
     Integer(lower=3, upper=3),

@@ -448,12 +448,12 @@ ODD_TYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:The storage types:sfumato.errors.PrivacyWarning")
 class TestFrames:
-    """The same container comes back: columns, order and types."""
+    """The same container comes back, and if they are asked for the same types."""
 
     schema = Schema(columns=KINDS, rows=60)
 
-    @pytest.mark.filterwarnings("ignore:Storage types are published:sfumato.errors.PrivacyWarning")
     @pytest.mark.parametrize(
         ("method", "form", "target"), forms(range(len(PANDAS)), [None, "c"], networks=[(1, "c"), (5, None)])
     )
@@ -464,7 +464,7 @@ class TestFrames:
             if "," in dtype:
                 frame[name] = frame[name].dt.tz_localize(dtype.split(", ")[1][:-1]).astype(dtype)
         frame = frame[list(reversed(frame.columns))]  # the schema's order is the order that comes back
-        release = make(method).fit(frame, schema=self.schema, target=target)
+        release = make(method).fit(frame, schema=self.schema, target=target, as_source=True)
         release.save(tmp_path / "r")
         for made in (release.sample(30), load(tmp_path / "r").sample(30)):
             assert isinstance(made, pd.DataFrame)
@@ -483,7 +483,7 @@ class TestFrames:
             zone = getattr(dtype, "time_zone", None)
             column = pl.col(name).dt.replace_time_zone(zone) if zone else pl.col(name)
             frame = frame.with_columns(column.cast(dtype))
-        release = make(method).fit(frame, schema=self.schema, target=target)
+        release = make(method).fit(frame, schema=self.schema, target=target, as_source=True)
         release.save(tmp_path / "r")
         for made in (release.sample(30), load(tmp_path / "r").sample(30)):
             assert isinstance(made, pl.DataFrame)
@@ -498,7 +498,7 @@ class TestFrames:
         for name, kind in types.items():
             place = table.schema.get_field_index(name)
             table = table.set_column(place, name, _cast(table.column(name), kind))
-        release = make(method).fit(table, schema=self.schema, target=target)
+        release = make(method).fit(table, schema=self.schema, target=target, as_source=True)
         release.save(tmp_path / "r")
         for made in (release.sample(30), load(tmp_path / "r").sample(30)):
             assert isinstance(made, pa.Table)
@@ -515,7 +515,7 @@ class TestFrames:
         schema = Schema(columns={"v": KINDS[declared]}, rows=60)
         said = ""
         try:
-            release = make(method).fit(table, schema=schema)
+            release = make(method).fit(table, schema=schema, as_source=True)
         except SfumatoError as error:
             said = str(error)
         if said:

@@ -11,7 +11,7 @@ from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 from harness.privacy import FakeRecords, join
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit, evaluate
-from sfumato.columns.kinds import Categorical, Identifier, Integer, Open
+from sfumato.columns.kinds import Boolean, Categorical, Identifier, Integer, Open
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.fitting.discovery import N_CELLS, KindCounts, cell_span, cells_of, kinds_of
 from sfumato.io.sources import open_source
@@ -72,13 +72,13 @@ def test_a_csv_without_a_schema(people, call, tmp_path):
     assert sample.column_names == [name for name in release.schema.released]
 
 
-def test_parquet_types_are_public(people, call, tmp_path):
+def test_types_of_parquet_are_not_taken_as_public(people, call, tmp_path):
     arguments = ("fit", people / "people.parquet", "--epsilon", 1, "--delta", DELTA, "--rows", 20_000)
     done = call(*arguments, "--out", tmp_path / "r")
     assert done.code == 0
-    assert "the storage types of people.parquet" in done.out
+    assert "types" not in done.out
     assert "the number of rows, 20000" in done.out
-    assert "Not released: 'seen'." in done.out
+    assert "the kinds of 9 columns" in done.out
 
 
 def test_a_schema_may_leave_columns_open(people, call, tmp_path):
@@ -117,6 +117,21 @@ def test_without_noise_the_facts_are_found():
     assert (columns["x"].lower, columns["x"].upper) == (3, 223)
     assert (columns["f"].lower, columns["f"].upper) == (-0.3125, 10.0)
     assert columns["c"] == Categorical(categories=("u", "v"), nullable=True)
+
+
+def test_truth_values_keep_their_spelling_and_dates_are_bought_as_labels():
+    days = pd.to_datetime(["2024-01-01", "2024-02-01"] * 1_000)
+    frame = pd.DataFrame(
+        {"a": [True, False] * 1_000, "b": ["True", "False"] * 1_000, "c": ["TRUE", "NO"] * 1_000, "d": days}
+    )
+    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=OpenSchema.of(frame, rows=2_000))
+    columns = release.schema.columns
+    assert (columns["a"], columns["b"]) == (Boolean(), Boolean(text=("False", "True")))
+    assert set(columns["c"].categories) == {"TRUE", "NO"}
+    assert set(columns["d"].categories) == {"2024-01-01", "2024-02-01"}
+    rows = release.sample(50)
+    assert rows["a"].dtype == bool
+    assert set(rows["b"]) == {"False", "True"}
 
 
 def test_the_grid_does_not_depend_on_data_and_holds_every_number():

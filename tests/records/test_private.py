@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.columns.kinds import Categorical, Continuous, Identifier, Image, Integer
+from sfumato.columns.kinds import Categorical, Continuous, DateTime, Identifier, Image, Integer
 from sfumato.columns.sets import ItemSet
-from sfumato.errors import DataError, PrivacyWarning, SchemaError
+from sfumato.errors import DataError, SchemaError
 from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
 from sfumato.records.engine import reduce
@@ -137,8 +137,14 @@ def test_missing_columns_are_all_named():
         PrivateData(open_source(people()), wrong)
 
 
-def test_storage_that_cannot_hold_a_category_is_refused_before_reading():
-    wrong = Schema(columns={"age": Categorical(categories=("1", "2"), other="else")}, rows=1)
+@pytest.mark.parametrize("kind", [Categorical(categories=("1", "2"), other="else"), Integer(lower=0, upper=10**6)])
+def test_narrow_storage_is_read_whatever_samples_will_be(kind):
+    narrow = pa.table({"who": ["a"], "age": pa.array([1], pa.int8())})
+    assert PrivateData(open_source(narrow), Schema(columns={"who": Identifier(), "age": kind}, rows=1)).coded()
+
+
+def test_a_type_none_of_whose_cells_can_be_of_the_kind_is_refused_before_reading():
+    wrong = Schema(columns={"age": DateTime(lower="2024-01-01", upper="2024-12-31")}, rows=1)
     with pytest.raises(SchemaError, match="age"):
         PrivateData(open_source(people()), wrong)
 
@@ -169,12 +175,6 @@ def test_units_that_python_cannot_read_are_left_out_or_kept_and_never_raise():
 def test_equal_units_of_different_bits_are_one():
     zeros = pa.array([0.0, -0.0, 0.0, -0.0, 1.0, 1.0, 2.0, 0.0])
     assert ages(PrivateData(open_source(people().set_column(0, "who", zeros)), schema(1))) == [1, 5, 7]
-
-
-def test_a_pandas_float_column_of_whole_numbers_is_warned_of():
-    frame = pd.DataFrame({"age": [1.0, None], "who": ["a", "b"]})
-    with pytest.warns(PrivacyWarning, match="'age' is float"):
-        PrivateData(open_source(frame), schema())
 
 
 @pytest.mark.parametrize("odd", [5, 1.5, None, b"\xff", float("nan"), object()])

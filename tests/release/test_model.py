@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from fixtures import tables
-from fixtures.releases import SMALL, fit, small_frame
+from fixtures.releases import SMALL, small_frame
+from sfumato import ConditionalGaussian
 from sfumato.columns.kinds import Categorical
-from sfumato.errors import ConfigError, OutputError, ReleaseError, SchemaError
+from sfumato.errors import ConfigError, OutputError, PrivacyWarning, ReleaseError, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.release import Release, SourceForm
 from sfumato.release.model import SAMPLE_BLOCK
@@ -82,6 +83,7 @@ def test_memory_does_not_grow_with_n(small):
     assert peak(12 * SAMPLE_BLOCK) < 1.2 * peak(SAMPLE_BLOCK) + 1e6
 
 
+@pytest.mark.filterwarnings("ignore:The storage types:sfumato.errors.PrivacyWarning")
 @pytest.mark.parametrize("container", ["pandas", "polars", "pyarrow", "csv", "parquet"])
 def test_tables_come_back_as_they_came(container, tmp_path):
     frame = small_frame()
@@ -94,7 +96,7 @@ def test_tables_come_back_as_they_came(container, tmp_path):
         "csv": lambda: tables.write_csv(tmp_path / "d.csv", frame),
         "parquet": lambda: frame.to_parquet(tmp_path / "d.parquet") or tmp_path / "d.parquet",
     }[container]()
-    release = fit(data, SMALL, "label")
+    release = ConditionalGaussian(epsilon=1.0).fit(data, schema=SMALL, target="label", seed=1, as_source=True)
     release.check()
     rows = release.sample(50, seed=2)
     if container == "pandas":
@@ -166,5 +168,7 @@ def test_dtypes_of_another_storage_are_refused(small, dtype):
 def test_levels_that_are_never_drawn_keep_their_place():
     kind = Categorical(categories=("a", "b", "c", "d"))
     frame = pd.DataFrame({"g": pd.Categorical(["a", "b"] * 100, categories=list("abcd"))})
-    release = fit(frame, Schema(columns={"g": kind}, rows=200))
+    schema = Schema(columns={"g": kind}, rows=200)
+    with pytest.warns(PrivacyWarning):
+        release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, seed=1, as_source=True)
     assert list(release.sample(5, seed=0)["g"].cat.categories) == list("abcd")

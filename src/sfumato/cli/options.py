@@ -6,6 +6,7 @@ Reading `COL=VALUE`, `LABEL=N` and `COL=KIND` from the command line.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -81,6 +82,23 @@ CheckpointOption = Annotated[
         "--checkpoint",
         metavar="FILE",
         help="For long fits: keeps what is released so far; the same command goes on from it after a stop.",
+    ),
+]
+
+
+class SampleTypes(StrEnum):
+    """What decides the storage types of samples."""
+
+    kinds = "kinds"
+    as_source = "as-source"
+
+
+TypesOption = Annotated[
+    SampleTypes,
+    typer.Option(
+        "--types",
+        help="Types of samples: by the schema's kinds; or as-source, which publishes those of DATA: NOT covered by the "
+        "guarantee.",
     ),
 ]
 LedgerOption = Annotated[

@@ -32,11 +32,13 @@ from sfumato.cli.options import (
     PurposeOption,
     ReleaseArgument,
     RowsOption,
+    SampleTypes,
     SchemaOption,
     SeedOption,
     SetOption,
     SettingsOption,
     TargetOption,
+    TypesOption,
     class_counts,
     column_kinds,
     given_values,
@@ -149,6 +151,7 @@ def fit_command(
     seed: SeedOption = None,
     checkpoint: CheckpointOption = None,
     ledger: LedgerOption = None,
+    types: TypesOption = SampleTypes.kinds,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a release to private data."""
@@ -180,6 +183,7 @@ def fit_command(
             progress=progress,
             checkpoint=checkpoint,
             ledger=ledger,
+            as_source=types is SampleTypes.as_source,
         )
     with last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)
@@ -207,8 +211,6 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     bought = [name for name, kind in known.open.items() if kind == "unknown"]
     count = len(known.open)
     facts = ["the names of all columns"]
-    if source.container != "csv":
-        facts.append(f"the storage types of {source.label}")
     if len(bought) < count:
         facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in bought)}")
     rows = isinstance(n_public, BuyCount)

@@ -18,11 +18,13 @@ from sfumato.cli.options import (
     LedgerOption,
     MethodOption,
     RowsOption,
+    SampleTypes,
     SchemaOption,
     SeedOption,
     SetOption,
     SettingsOption,
     TargetOption,
+    TypesOption,
 )
 from sfumato.cli.output import notes, print_cost, say, tell_written
 from sfumato.cli.settings import add, flat_settings, flattened, make_method, setting_name
@@ -69,6 +71,7 @@ def tune_command(
     target: TargetOption = None,
     seed: SeedOption = None,
     ledger: LedgerOption = None,
+    types: TypesOption = SampleTypes.kinds,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit the best of several settings: a search whose whole cost is epsilon."""
@@ -92,6 +95,7 @@ def tune_command(
             shape=shape,
             seed=seed,
             ledger=ledger,
+            as_source=types is SampleTypes.as_source,
         )
     with last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)

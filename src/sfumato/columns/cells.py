@@ -86,6 +86,30 @@ def is_text(storage: pa.DataType) -> bool:
     )
 
 
+def values_of(storage: pa.DataType) -> pa.DataType:
+    """Return the type of the values themselves: dictionaries, run ends and extensions undone."""
+    while True:
+        if types.is_dictionary(storage) or types.is_run_end_encoded(storage):
+            storage = storage.value_type
+        elif isinstance(storage, pa.BaseExtensionType) and not isinstance(storage, pa.FixedShapeTensorType):
+            storage = storage.storage_type
+        else:
+            return storage
+
+
+def is_scalar(storage: pa.DataType) -> bool:
+    """Whether cells are numbers, truth values or text, or none has a value: types that one cell turns into another."""
+    values = values_of(storage)
+    return (
+        is_text(values)
+        or types.is_null(values)
+        or types.is_boolean(values)
+        or types.is_integer(values)
+        or types.is_floating(values)
+        or types.is_decimal(values)
+    )
+
+
 def is_bytes(storage: pa.DataType) -> bool:
     """Whether cells of this type are bytes."""
     return (

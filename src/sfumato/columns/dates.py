@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.bounded import WholeKind
-from sfumato.columns.cells import is_text
+from sfumato.columns.cells import is_text, values_of
 from sfumato.columns.facts import (
     EPOCH,
     flag,
@@ -103,6 +103,19 @@ class DateTime(WholeKind):
     def zero_code(self) -> float | None:
         """None: no date is nothing."""
         return None
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Text where it is declared how it is written, else days, or timestamps in microseconds."""
+        if self.format is not None:
+            return pa.string()
+        return pa.date32() if self.resolution == "day" else pa.timestamp("us")
+
+    def reading_fault(self, storage: pa.DataType) -> str | None:
+        """Return why no cell of a type can be a date."""
+        values = values_of(storage)
+        timely = is_text(values) or types.is_null(values) or types.is_date(values) or types.is_timestamp(values)
+        return None if timely else self._value_fault(values)
 
     def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return cells as steps since 1970-01-01, and a mask of those that are dates."""

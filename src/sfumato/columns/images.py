@@ -94,6 +94,15 @@ class Image(ColumnKind):
             raise ConfigError(self._not_coded())
         return pa.FixedShapeTensorArray.from_numpy_ndarray(codes)
 
+    def reading_fault(self, storage: pa.DataType) -> str | None:
+        """Return why a type holds no such images."""
+        return self.storage_fault(storage)
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Images of the declared shape and type of pixels."""
+        return pa.fixed_shape_tensor(pa.from_numpy_dtype(np.dtype(self.dtype)), self.shape)
+
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why such images cannot be stored in a type, or None if they can."""
         if not isinstance(storage, pa.FixedShapeTensorType):

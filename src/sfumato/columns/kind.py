@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.cells import plain, total
+from sfumato.columns.cells import is_scalar, plain, total
 from sfumato.entry_points import is_ours, package_named
 from sfumato.errors import ConfigError, SchemaError
 
@@ -84,6 +84,18 @@ class ColumnKind(ABC):
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why the values cannot be stored in a column's type, and what to declare; None if they can."""
 
+    def reading_fault(self, storage: pa.DataType) -> str | None:
+        """Return why no cell of a type can be such a value, and what to declare; None if some can.
+
+        One answer for all types that one cell may turn into another: an answer must not depend on a record.
+        """
+        return None if is_scalar(storage) else self.storage_fault(storage)
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """The type of the values in samples, by public facts alone: text, unless a kind says otherwise."""
+        return pa.string()
+
     @property
     def cell_bytes(self) -> int:
         """Most bytes of one cell of samples, however it is stored: a bound for memory, from public facts alone."""
@@ -132,9 +144,15 @@ class ColumnKind(ABC):
         Raises:
             SchemaError: `decode` could not keep the type; the message says what to declare.
         """
-        fault = self.storage_fault(storage)
-        if fault is not None:
-            raise SchemaError(f"Column {column!r}: {fault}")
+        _refuse_fault(column, self.storage_fault(storage))
+
+    def check_readable(self, column: str, storage: pa.DataType) -> None:
+        """Refuse a kind that no cell of a column's type can have; reads no cell.
+
+        Raises:
+            SchemaError: says what to declare.
+        """
+        _refuse_fault(column, self.reading_fault(storage))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind as plain values, a package if it is not ours; what has its default is left out."""
@@ -249,6 +267,11 @@ class TabularKind(ColumnKind):
         if faults:
             raise ConfigError(faults[0])
         return read
+
+
+def _refuse_fault(column: str, fault: str | None) -> None:
+    if fault is not None:
+        raise SchemaError(f"Column {column!r}: {fault}")
 
 
 def _is_missing(value: object) -> bool:

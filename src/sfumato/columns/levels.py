@@ -22,7 +22,16 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.canonical import canonical_text, has_canonical_text
-from sfumato.columns.cells import dictionary_indices, is_bytes, is_text, plain, read_text, valid_mask
+from sfumato.columns.cells import (
+    dictionary_indices,
+    is_bytes,
+    is_scalar,
+    is_text,
+    plain,
+    read_text,
+    valid_mask,
+    values_of,
+)
 from sfumato.columns.facts import flag, label_text, labels_text, shown
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
 from sfumato.errors import SchemaError
@@ -162,6 +171,22 @@ class LevelKind(TabularKind):
             "Declare a label of that type, or store the column as text."
         )
 
+    def reading_fault(self, storage: pa.DataType) -> str | None:
+        """Return why no cell of a type can be a label: numbers of any type, where no label is one; what has no text."""
+        values = values_of(storage)
+        if is_text(values) or types.is_null(values):
+            return None
+        if is_scalar(values) and not types.is_boolean(values):
+            values = pa.float64()  # one cell may decide which numbers they are
+        fits = has_canonical_text(values) and any(_stored((text,), values) for text in self.texts(values))
+        return None if fits else self.storage_fault(values)
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Whole numbers, or else numbers, if every label is written as such; else text."""
+        found = (kind for kind in (pa.int64(), pa.float64()) if self.storage_fault(kind) is None)
+        return next(found, pa.string())
+
     def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
         """Return which cells have no value, and which no label."""
         found = self.find(cells, missing)
@@ -292,35 +317,57 @@ class Boolean(LevelKind):
     """True or false.
 
     Attributes:
+        text: how false and true are written where the column is text, such as ("No", "Yes"); samples then are text.
+            None: samples are truth values.
         nullable: whether a missing cell is a level of its own, rather than false.
 
     Example:
         >>> Boolean(nullable=True).n_levels  # false, true, missing
         3
+        >>> Boolean(text=("No", "Yes")).labels
+        ('No', 'Yes')
     """
 
     name: ClassVar[str] = "boolean"
 
+    text: tuple[str, str] | None = None
     nullable: bool = False
 
     def __post_init__(self) -> None:
         faults: list[str] = []
+        text = None if self.text is None else labels_text("text", "a word", self.text, faults)
         nullable = flag(self.nullable, faults)
+        if not faults and text is not None:
+            words = [word.strip().lower() for word in text]
+            if len(set(words)) != 2 or len(words) != 2 or words[0] in _TRUE or words[1] in _FALSE:
+                faults.append(
+                    'Expected text to be the word for false and the word for true, such as ["No", "Yes"], got '
+                    f"{shown(self.text)}."
+                )
         refuse(faults)
-        settle(self, nullable=nullable)
+        settle(self, text=text, nullable=nullable)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """False and true."""
-        return ("false", "true")
+        return ("false", "true") if self.text is None else self.text
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Truth values, or text where it is declared how it is written."""
+        return pa.bool_() if self.text is None else pa.string()
 
     def texts(self, storage: pa.DataType) -> tuple[str, ...]:
-        """Return the labels, or 0 and 1 where numbers are stored."""
-        return self.labels if is_text(storage) or types.is_boolean(storage) else ("0", "1")
+        """Return the labels where text is stored, else false and true, or 0 and 1 where numbers are."""
+        if is_text(storage):
+            return self.labels
+        return ("false", "true") if types.is_boolean(storage) else ("0", "1")
 
     def names(self) -> tuple[Sequence[str], Sequence[int]]:
         """Return the words for false and true, and their codes."""
-        return (*_FALSE, *_TRUE), [0] * len(_FALSE) + [1] * len(_TRUE)
+        declared = dict(zip(([word.lower() for word in self.text or ()]), (0, 1), strict=False))
+        words = dict.fromkeys(_FALSE, 0) | dict.fromkeys(_TRUE, 1) | declared
+        return list(words), list(words.values())
 
     def folded(self, text: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Sequence[str]]:
         """Return both in small letters."""

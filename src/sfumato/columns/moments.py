@@ -210,16 +210,26 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SECONDS_OF_YEARS_1_TO_9999 = (-62_135_596_800, 253_402_300_799)
 
 
-def read_microseconds(cells: pa.Array, missing: Sequence[str], format: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return cells of any type as wall-clock microseconds, and a mask of those that are dates."""
+def read_microseconds(
+    cells: pa.Array, missing: Sequence[str], format: str | None, *, strict: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return cells of any type as wall-clock microseconds, and a mask of those that are dates.
+
+    Text is read by the format, or else by ISO 8601 unless strict: one odd cell makes pandas store dates as objects.
+    """
     cells = plain(cells)
     storage = cells.type
     if types.is_dictionary(storage):
-        micros, valid = read_microseconds(cells.dictionary, missing, format)
+        micros, valid = read_microseconds(cells.dictionary, missing, format, strict=strict)
         places = dictionary_indices(cells)
         return np.append(micros, 0)[places], np.append(valid, False)[places]
     if is_text(storage):
-        return parse_dates(without_tokens(read_text(cells), missing), format)
+        text = without_tokens(read_text(cells), missing)
+        micros, valid = parse_dates(text, format)
+        rest = ~valid & valid_mask(text)
+        if format is not None and not strict and rest.any():
+            micros[rest], valid[rest] = parse_dates(text.filter(pa.array(rest)), None)
+        return micros, valid
     if types.is_date32(storage):
         per_second, seconds_per_unit, cells = 1, 86_400, cells.cast(pa.int32())
     elif types.is_date64(storage):
@@ -259,8 +269,13 @@ def wall_clock_text(cells: pa.Array) -> pa.Array:
     """Return dates or times as ISO text, without the time where it is midnight."""
     micros, valid = read_microseconds(cells, (), None)
     moments = [EPOCH + timedelta(microseconds=micro) for micro in micros.tolist()]
-    words = [str(moment).removesuffix(" 00:00:00") for moment in moments]
-    return pa.array(words, pa.string(), mask=~valid)
+    return pa.array([wall_clock_of(moment) for moment in moments], pa.string(), mask=~valid)
+
+
+def wall_clock_of(moment: datetime) -> str:
+    """Return a moment as ISO text to the microsecond, without its zone, and without the time at midnight."""
+    exact = datetime(*moment.timetuple()[:6], microsecond=moment.microsecond)  # pandas' own have more digits
+    return str(exact).removesuffix(" 00:00:00")
 
 
 def _on_the_wall(cells: pa.Array) -> pa.Array:

@@ -16,6 +16,7 @@ from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text,
 
 _WHOLE = r"^-?[0-9]{1,18}$"  # 18 digits always fit int64
 _NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^-?(?i:inf|infinity)$"
+_TRUTHS = ("false", "true", "False", "True", "FALSE", "TRUE")
 _INT64_MAX = 2**63 - 1
 _LARGEST_FLOAT_IN_INT64 = float(2**63 - 1024)
 
@@ -107,13 +108,26 @@ def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
 
 
 def _parse_floats(text: pa.Array) -> np.ndarray:
+    text = _numbered(text)
     text = pc.replace_substring_regex(text, pattern=r"^\+([0-9.iI])", replacement=r"\1")
     is_number = pc.match_substring_regex(text, _NUMBER)
     floats = pc.if_else(is_number, text, pa.scalar(None, text.type)).cast(pa.float64())
     return floats.fill_null(np.nan).to_numpy(zero_copy_only=False)
 
 
+def _numbered(text: pa.Array) -> pa.Array:
+    """Return text with 1 for `true` and 0 for `false`.
+
+    Truth values are the numbers 1 and 0; pandas stores them as objects, hence as text, where one of them is missing.
+    """
+    places = pc.index_in(text, value_set=pa.array(_TRUTHS, text.type))
+    if places.null_count == len(text):
+        return text
+    return pc.coalesce(pa.array(["0", "1"] * (len(_TRUTHS) // 2), text.type).take(places), text)
+
+
 def _parse_integers(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    text = _numbered(text)
     is_whole = pc.match_substring_regex(text, _WHOLE)
     nothing = pa.scalar(None, text.type)
     whole = pc.if_else(is_whole, text, nothing).cast(pa.int64())

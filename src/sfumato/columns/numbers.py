@@ -71,6 +71,11 @@ class Integer(WholeKind):
         """The bounds."""
         return self.lower, self.upper
 
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Whole numbers of 64 bits."""
+        return pa.int64()
+
     def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return cells as int64, and a mask of those that are numbers."""
         return read_integers(cells, missing)
@@ -135,6 +140,11 @@ class Continuous(NumericKind):
     def bounds(self) -> tuple[float, float]:
         """The bounds."""
         return self.lower, self.upper
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Floats of 64 bits."""
+        return pa.float64()
 
     @property
     def steps(self) -> Steps:

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, get_args
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.canonical import has_canonical_text
+from sfumato.columns.cells import is_scalar, values_of
 from sfumato.columns.kind import ColumnKind, refuse
 from sfumato.columns.levels import Boolean, Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
@@ -66,6 +68,12 @@ class Open(ColumnKind):
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why whatever is found could not be stored in a type; None if it could."""
         return self.narrowest.storage_fault(storage)
+
+    def reading_fault(self, storage: pa.DataType) -> str | None:
+        """Return why no cell of a type can be what is found: labels are found in cells of any type that has text."""
+        if self.kind in ("categorical", "unknown") and (is_scalar(storage) or has_canonical_text(values_of(storage))):
+            return None
+        return self.narrowest.reading_fault(storage)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind as plain values."""

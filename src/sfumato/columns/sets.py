@@ -194,6 +194,15 @@ class ItemSet(ColumnKind):
             return f"Expected items that type {items} can hold, got n_items={self.size}. Store them as integers."
         return _numbers(self).storage_fault(items)
 
+    def reading_fault(self, storage: pa.DataType) -> str | None:
+        """Return why no cell of a type can be a set."""
+        return None if is_set_storage(storage) else self.storage_fault(storage)
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Lists of whole numbers, or of what the labels are."""
+        return pa.list_(pa.int64() if self.is_counted else _levels(self).sample_type)
+
     def problems(
         self, column: pa.ChunkedArray | np.ndarray, missing: Sequence[str]
     ) -> Iterator[tuple[Fault, pa.Array]]:

@@ -1,30 +1,140 @@
-"""What a release holds beside its sampler: the form of its source, and its noisy statistics."""
+"""What a release holds beside its sampler: the form its samples come back in, and its noisy statistics.
+
+The types of samples follow from the schema and from the kind of container, never from the types of the source: one cell
+may decide these. Whoever wants them back asks for them, and the certificate says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import warnings
+from collections.abc import Iterable, Mapping
 
+import pyarrow as pa
+from pyarrow import types
+
+from sfumato.columns.kinds import ItemSet
+from sfumato.columns.sets import is_set_storage, plain_list_type
+from sfumato.errors import PrivacyWarning, ReleaseError, SchemaError, require_instance
 from sfumato.io.arrow import write_type
-from sfumato.io.sources import open_source
+from sfumato.io.chunks import Container, Source
 from sfumato.mechanisms.queries import Noisy
-from sfumato.records.private import PrivateData
+from sfumato.records.long_tables import check_ids
 from sfumato.release import Measurement, SourceForm
 from sfumato.schema.schema import Schema
 
+AS_SOURCE = (
+    "Samples come back in the storage types of the source, which are published as they were. A single cell may decide "
+    "such a type: they are NOT covered by the guarantee, unless they were fixed without looking at the records."
+)
 
-def open_records(data: object, schema: Schema) -> tuple[PrivateData, SourceForm]:
-    """Open the records of a source, and return their form, which samples come back in. Reads metadata alone."""
-    source, released = open_source(data), schema.released
-    records = PrivateData(source, schema)
-    for kind in records.storage.values():
-        write_type(kind)  # refuses a type that could not be saved, before anything is charged
-    form = SourceForm(
-        container=source.container,
-        storage=records.storage,
-        dtypes={name: source.dtypes[name] for name in released if name in source.dtypes},
-        keys={name: source.keys[name] for name in released if name in source.keys},
+
+def form_of(source: Source, schema: Schema, *, as_source: bool = False) -> SourceForm:
+    """Return the form in which samples come back. Reads metadata alone, and of the types only if they are asked for.
+
+    Args:
+        source: of the records.
+        schema: every column declared or found.
+        as_source: whether the types are those of the source, where these can hold the values.
+    """
+    storage = {name: _sample_type(schema, name, source.container) for name in schema.written}
+    kept: set[str] = set()
+    if as_source:
+        own = {name: source_type(source, name) for name in schema.written}
+        kept = {name for name, kind in own.items() if _holds(schema, name, kind)}
+        storage |= {name: own[name] for name in kept}
+    dtypes = {name: source.dtypes[name] for name in schema.released if name in kept and name in source.dtypes}
+    if source.container == "pandas":
+        others = {name: storage[name] for name in schema.released if name not in kept}
+        dtypes |= _pandas_dtypes(others, schema)
+    keys = {name: source.keys[name] for name in schema.released if name in source.keys}
+    return SourceForm(container=source.container, storage=storage, dtypes=dtypes, keys=keys)
+
+
+def check_types(source: Source, schema: Schema, *, as_source: bool) -> None:
+    """Refuse types of a source, if they are asked for, that cannot hold samples; warn that they are published.
+
+    Reads metadata alone.
+
+    Raises:
+        SchemaError: a declared column has values that its own type cannot hold, or one that no release gives back.
+    """
+    require_instance(bool, "True or False", as_source=as_source)
+    if not as_source:
+        return
+    for name in schema.written:
+        storage = source_type(source, name)
+        _check_written(name, storage)
+        if name in schema.released and name not in schema.open:
+            schema.columns[name].check_storage(name, storage)
+    for kind in schema.of_kind(ItemSet).values():
+        if kind.id is not None:
+            check_ids(source.storage[kind.id])
+    warnings.warn(
+        f"The storage types of {source.label} are published, as as_source asks for. One cell may decide such a type: "
+        "ask for it only if they were fixed without looking at the records. The certificate says so.",
+        PrivacyWarning,
+        stacklevel=5,
     )
-    return records, form
+
+
+def _check_written(name: str, storage: pa.DataType) -> None:
+    with contextlib.suppress(ReleaseError):
+        write_type(storage)
+        return
+    raise SchemaError(f"Column {name!r}: no release can give back its type, {storage}. Leave out as_source.")
+
+
+def source_type(source: Source, name: str) -> pa.DataType:
+    """Return the type of a column, of lists whatever their field was called."""
+    storage = source.storage[name]
+    return plain_list_type(storage) if is_set_storage(storage) else storage
+
+
+def _holds(schema: Schema, name: str, storage: pa.DataType) -> bool:
+    """Whether values of a column can be stored in a type; ids of a long table were checked."""
+    return name not in schema.released or schema.columns[name].storage_fault(storage) is None
+
+
+def _sample_type(schema: Schema, name: str, container: Container) -> pa.DataType:
+    """Return the type of a column of samples; the ids of a long table are whole numbers."""
+    kind = schema.columns[name]
+    ids = {kind.id for kind in schema.of_kind(ItemSet).values()}
+    return _contained(pa.int64() if name in ids else kind.sample_type, container)
+
+
+def _contained(kind: pa.DataType, container: Container) -> pa.DataType:
+    """Return a type as a container has it: files and folders of text have text, polars only large text and lists."""
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return kind
+    if types.is_list(kind):
+        items = _contained(kind.value_type, container)
+        return pa.large_list(items) if container == "polars" else pa.list_(items)
+    if container in ("csv", "fimi", "folder"):
+        return pa.string()
+    if container == "polars" and types.is_string(kind):
+        return pa.large_string()
+    if container == "pandas" and types.is_date(kind):
+        return pa.timestamp("us")
+    return kind
+
+
+def _pandas_dtypes(storage: Mapping[str, pa.DataType], schema: Schema) -> dict[str, str]:
+    """Return pandas' names of types; text has pandas' own."""
+    found = {}
+    for name, kind in storage.items():
+        nullable = bool(getattr(schema.columns[name], "nullable", False))
+        if types.is_int64(kind):
+            found[name] = "Int64" if nullable else "int64"
+        elif types.is_boolean(kind):
+            found[name] = "boolean" if nullable else "bool"
+        elif types.is_float64(kind):
+            found[name] = "float64"
+        elif types.is_timestamp(kind):
+            found[name] = "datetime64[us]"
+        elif types.is_list(kind):
+            found[name] = f"{kind}[pyarrow]"
+    return found
 
 
 def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:

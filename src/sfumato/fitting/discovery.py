@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from pyarrow import types
 from scipy.special import ndtri
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
@@ -194,17 +193,33 @@ def discovered(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str, Col
                 # the edge of a cell that is farther from 0 is not in it
                 first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
                 last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
-                found[name] = Integer(lower=first, upper=max(last, first), nullable=nullable)
+                found[name] = _whole(first, max(last, first), nullable)
             else:
                 found[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
     return found
 
 
-def _labels(words: Mapping[str, float], present: float, std: float, nullable: bool) -> Categorical:
-    """Return the published words, and `other` where a rest stands out from the noise; the most frequent word first."""
+def _whole(lower: int, upper: int, nullable: bool) -> Integer:
+    """Return bounds that 64 bits hold: an edge of the grid may lie beyond."""
+    limits = np.iinfo(np.int64)
+    first, last = (min(max(bound, limits.min), limits.max) for bound in (lower, upper))
+    return Integer(lower=first, upper=last, nullable=nullable)
+
+
+_TRUTH_VALUES = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
+
+
+def _labels(words: Mapping[str, float], present: float, std: float, nullable: bool) -> Categorical | Boolean:
+    """Return the published words, and `other` where a rest stands out from the noise; the most frequent word first.
+
+    Two words for false and true are a truth value, which keeps its spelling.
+    """
     frequent = sorted(words, key=lambda word: -words[word])[:_MOST_WORDS]
     rest = present - sum(words[word] for word in frequent)
     has_rest = not frequent or rest > _PRESENT * std * math.sqrt(len(frequent) + 2)
+    logical = next((pair for pair in _TRUTH_VALUES if set(pair) == set(frequent)), None)
+    if not has_rest and logical is not None:
+        return Boolean(text=None if logical == _TRUTH_VALUES[0] else logical, nullable=nullable)
     if not has_rest:
         return Categorical(categories=tuple(frequent), nullable=nullable)
     return Categorical(categories=tuple(dict.fromkeys([*frequent, OTHER])), other=OTHER, nullable=nullable)
@@ -295,17 +310,4 @@ def discover(
     measured.append((counts.name, listed))
     found = discovered(released, counts, n)
     columns = {name: found.get(name, kind) for name, kind in schema.columns.items()}
-    for name, kind in columns.items():
-        if name in found and isinstance(kind, Integer):
-            columns[name] = _storable(kind, source, name)
     return replace(schema, columns=columns)
-
-
-def _storable(kind: Integer, source: Source, name: str) -> Integer:
-    """Return the bounds that a column's own type can hold: an edge of the grid may lie beyond."""
-    storage = source.storage[name]
-    if not types.is_integer(storage):
-        return kind
-    limits = np.iinfo(storage.to_pandas_dtype())
-    lower, upper = (int(min(max(bound, limits.min), limits.max)) for bound in (kind.lower, kind.upper))
-    return replace(kind, lower=lower, upper=upper)

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.columns.kinds import ColumnKind
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
-from sfumato.fitting.contents import measurements_of
+from sfumato.fitting.contents import AS_SOURCE, measurements_of
 from sfumato.fitting.data_ledger import Charge, charge_data, settled
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, NoMoreNoise
@@ -178,6 +178,7 @@ def described(
     source: type = Source,
     kinds: Iterable[ColumnKind] = (),
     declared: bool = True,
+    as_source: bool = False,
     **known: Any,  # noqa: ANN401 - arguments of `describe`
 ) -> Description:
     """Return all of a certificate but `private`: `describe`, and what it says of other packages' code."""
@@ -186,6 +187,6 @@ def described(
         budget=budget,
         n_public_source="declared" if declared else "bought",
         versions=versions_of([*methods, source, *map(type, kinds)]),
-        assumed=assumptions_of(methods, source, kinds),
+        assumed=[*([AS_SOURCE] if as_source else []), *assumptions_of(methods, source, kinds)],
         **known,
     )

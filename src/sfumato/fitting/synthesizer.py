@@ -21,14 +21,14 @@ from sfumato.fitting.arguments import (
     require_room,
     row_count,
 )
-from sfumato.fitting.contents import open_records
+from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, plan_of_before, written_out
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
-from sfumato.io.sources import Source
+from sfumato.io.sources import Source, open_source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -208,6 +208,7 @@ class Synthesizer(ABC):
         progress: Callable[[str], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         ledger: str | os.PathLike[str] | None = None,
+        as_source: bool = False,
     ) -> Release:
         """Fit a release.
 
@@ -227,6 +228,10 @@ class Synthesizer(ABC):
                 the release is saved: a third call would give the same release again.
             ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
                 record is read, and the charge stands whatever becomes of the fit.
+            as_source: whether samples have the storage types of the source, where these hold their values, rather than
+                types that follow from the schema. One cell may decide such a type (a column of whole numbers becomes
+                one of floats where a value is missing): they are published and NOT covered by the guarantee, and the
+                certificate says so.
 
         Returns:
             The release.
@@ -238,8 +243,9 @@ class Synthesizer(ABC):
             DataError: the data cannot be read.
         """
         return self._fit(
-            self.run, data, schema, target, n_public, seed, progress=progress, checkpoint=checkpoint, ledger=ledger
-        )
+            self.run, data, schema, target, n_public, seed,
+            progress=progress, checkpoint=checkpoint, ledger=ledger, as_source=as_source,
+        )  # fmt: skip
 
     @final
     def _fit(
@@ -254,6 +260,7 @@ class Synthesizer(ABC):
         progress: Callable[[str], None] | None,
         checkpoint: str | os.PathLike[str] | None,
         ledger: str | os.PathLike[str] | None,
+        as_source: bool = False,
     ) -> Release:
         """Check and plan, then charge, let `run` draw, and certify."""
         check_progress(progress)
@@ -263,7 +270,8 @@ class Synthesizer(ABC):
             schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_door(budget, seed)
-        records, form = open_records(data, schema)
+        records = PrivateData(open_source(data), schema)
+        check_types(records.source, schema, as_source=as_source)
         allowed = budget or nominal_budget(rows)
         plan = calibrate(self.uncalibrated(schema, target, rows, allowed.delta), allowed)
         require_room(plan, rows)
@@ -283,9 +291,10 @@ class Synthesizer(ABC):
             found = schema
             if schema.open:
                 found = discover(source, schema, n=n, account=account, measured=measured)
-                records = PrivateData(source, found)
+                records = PrivateData(source, found, bought=schema.open)
             fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
-            told = self._described(plan, budget, found, n, rows is not None, schema.open, type(source))
+            told = self._described(plan, budget, found, n, rows is not None, schema.open, type(source), as_source)
+            form = form_of(source, found, as_source=as_source)
             return fitted.release(driver.certificate(told), found, form, measured)
 
     def _journal(
@@ -357,11 +366,12 @@ class Synthesizer(ABC):
         declared: bool,
         discovered: Iterable[str],
         source: type = Source,
+        as_source: bool = False,
     ) -> Description:
         return described(
             plan, budget, methods=(type(self),), source=source, kinds=schema.columns.values(), declared=declared,
             method=self.method, unit=Protected(**schema.protects), n_public=n, sampling=self.sampling(plan),
-            discovered=list(discovered),
+            discovered=list(discovered), as_source=as_source,
         )  # fmt: skip
 
 

@@ -19,12 +19,13 @@ from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, number_of_rows
-from sfumato.fitting.contents import open_records
+from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, written_out
 from sfumato.fitting.pair_counts import PairCounts, PairLayout, squared_distance
 from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
@@ -60,6 +61,7 @@ def tune(
     score_share: float = 0.1,
     seed: int | None = None,
     ledger: str | os.PathLike[str] | None = None,
+    as_source: bool = False,
 ) -> Release:
     """Fit the best of several candidates: a search whose whole cost is (ε, δ).
 
@@ -84,6 +86,7 @@ def tune(
         score_share: part of the squared budget of one fit and its score that buys the score, in (0, 1).
         seed: for tests only: reproducible, and a release that says it is not private.
         ledger: the account of these data, as for `fit`.
+        as_source: whether samples have the storage types of the source, as for `fit`.
 
     Returns:
         The best release. Its certificate lists the candidates, and the one that was chosen, under `search`.
@@ -99,7 +102,8 @@ def tune(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape), score_share=score_share
     )
     noise = noise_door(search.budget, seed)
-    records, form = open_records(data, schema)
+    records = PrivateData(open_source(data), schema)
+    check_types(records.source, schema, as_source=as_source)
     driver = Driver(
         plan=search.plans[0],
         ledger=SearchLedger(search.plans, search.budget),
@@ -111,7 +115,8 @@ def tune(
     )
     with driver.charged(ledger) as noise:
         best = driver.silenced(lambda: search.run(records, driver.ledger, noise))
-        certificate = driver.certificate(search.description(best, type(records.source)))
+        certificate = driver.certificate(search.description(best, type(records.source), as_source))
+        form = form_of(records.source, schema, as_source=as_source)
         return best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
 
 
@@ -199,7 +204,7 @@ class Search:
             layout.count(counts, sampler.rows(_BLOCK, public_stream(_SAMPLES_SEED, block)))
         return counts
 
-    def description(self, best: Best, source: type) -> Description:
+    def description(self, best: Best, source: type, as_source: bool = False) -> Description:
         """Return all of the certificate but `private`, for records read by a class of sources."""
         chosen = self.candidates[best.candidate]
         return described(
@@ -207,6 +212,7 @@ class Search:
             self.budget,
             methods=tuple(map(type, self.candidates)),
             source=source,
+            as_source=as_source,
             kinds=self.facts.schema.columns.values(),
             method=chosen.method,
             unit=Protected(**self.facts.schema.protects),

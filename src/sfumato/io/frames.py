@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import valid_text
+from sfumato.columns.moments import wall_clock_of
 from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
 
@@ -185,7 +186,9 @@ _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], .
     ),
     ((bytes, bytearray, memoryview), lambda cell: bytes(cell).decode("utf-8", errors="replace")),
     (Decimal, lambda cell: None if cell.is_nan() else str(cell)),
-    ((datetime.date, datetime.time), lambda cell: cell.isoformat() if cell == cell else None),
+    # the wall clock, as a column of timestamps is read
+    (datetime.datetime, lambda cell: wall_clock_of(cell) if cell == cell else None),
+    ((datetime.date, datetime.time), lambda cell: cell.isoformat()),
 )
 
 

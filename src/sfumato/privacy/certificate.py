@@ -50,7 +50,7 @@ ASSUMPTIONS = (
     "One unit is one record of the table, unless `unit` names a column and its largest number of rows.",
     "Noise is independent and Gaussian over the reals: of statistics exactly, on a grid; of gradients, in 64 bits.",
     "Nothing computed from the records was published besides this release.",
-    "Column names, storage types, and what a file counts as one record are public, or independent of any record.",
+    "Column names, and what a file counts as one record, are public, or independent of any record.",
     "Running time and memory are outside the guarantee.",
 )
 SEARCHED = (

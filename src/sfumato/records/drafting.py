@@ -37,7 +37,8 @@ _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
 _LARGEST_WHOLE = 2**63 - 1
 _FEW_LABELS = 50  # text with at most so many values is a list of labels
 _SPARSEST = 4  # whole numbers of which fewer than one in so many are items are names, not places in a list
-_LOGICAL = ({"true", "false"}, {"TRUE", "FALSE"}, {"True", "False"})
+_WRITTEN = (("FALSE", "TRUE"), ("False", "True"))
+_LOGICAL = ({"true", "false"}, *map(set, _WRITTEN))
 
 _HEADER = """\
 # A draft: edit it before any release.
@@ -117,7 +118,8 @@ def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
     if not survey.n_values or survey.items is not None:
         return Identifier(), "no value seen: not released"
     if _is_logical(survey):
-        return Boolean(nullable=survey.n_missing > 0), "two truth values"
+        words = next((pair for pair in _WRITTEN if survey.distinct == set(pair)), None)
+        return Boolean(text=words, nullable=survey.n_missing > 0), "two truth values"
     if survey.is_number and survey.lowest is not None and survey.highest is not None:
         return _number(survey, survey.lowest, survey.highest)
     format, moments = next(iter(survey.dates.items()), (None, None))

@@ -67,9 +67,13 @@ class OpenData:
         return f"OpenData({', '.join(self._schema.open)})"
 
 
+_TRUTHS = {"false", "true", "False", "True", "FALSE", "TRUE"}
+
+
 def numbers_of(texts: np.ndarray) -> np.ndarray:
-    """Return texts as float64, NaN where one is no number or None; total."""
-    return _total("continuous", pa.array(texts, pa.string()), ())
+    """Return texts as float64, NaN where one is no number or None; total. Truth values are words here."""
+    truths = np.array([text is not None and text in _TRUTHS for text in texts], dtype=bool)
+    return np.where(truths, np.nan, _total("continuous", pa.array(texts, pa.string()), ()))
 
 
 def _values_totally(kind: OpenKind, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:

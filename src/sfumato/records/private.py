@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, Protocol, final
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import joined
-from sfumato.columns.kinds import Integer, ItemSet, LevelKind
-from sfumato.columns.sets import is_set_storage, plain_list_type
-from sfumato.errors import PrivacyWarning, SchemaError
+from sfumato.errors import SchemaError
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Records, Rows
-from sfumato.records.long_tables import as_records, check_ids, unit_names
+from sfumato.records.long_tables import as_records, unit_names
 from sfumato.schema.schema import Schema
 
 
@@ -43,29 +40,23 @@ class PrivateData:
     Args:
         source: where the records lie.
         schema: what is public about them.
+        bought: columns whose kinds were found in these records: nothing of them is refused any more.
 
     Raises:
-        SchemaError: the schema names a column that the source does not have, or a value that the column's storage
-            type cannot hold. No record was read.
+        SchemaError: the schema names a column that the source does not have, or a kind that no cell of the column's
+            storage type can have. No record was read.
     """
 
-    def __init__(self, source: Source, schema: Schema) -> None:
+    def __init__(self, source: Source, schema: Schema, *, bought: Container[str] = ()) -> None:
         source = as_records(source, schema)
         self._source = source
         self._schema = schema
-        _check_columns(source, schema)
-        _warn_of_telling_types(source, schema)
+        _check_columns(source, schema, bought)
 
     @property
     def schema(self) -> Schema:
         """The public schema."""
         return self._schema
-
-    @property
-    def storage(self) -> dict[str, pa.DataType]:
-        """Storage types of the columns that samples have, in schema order."""
-        types = {name: self._source.storage[name] for name in self._schema.written}
-        return {name: plain_list_type(kind) if is_set_storage(kind) else kind for name, kind in types.items()}
 
     @property
     def source(self) -> Source:
@@ -110,7 +101,7 @@ class PrivateData:
         return f"PrivateData({', '.join(self._schema.released)})"
 
 
-def _check_columns(source: Source, schema: Schema) -> None:
+def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> None:
     """Refuse a schema that does not describe the source, naming every column that does not fit."""
     needed = [*schema.written, *([] if schema.unit is None else [schema.unit.column])]
     absent = [name for name in needed if name not in source.storage]
@@ -129,26 +120,8 @@ def _check_columns(source: Source, schema: Schema) -> None:
             f"Expected the unit column {schema.unit.column!r} to hold names or numbers, got cells of type "
             f"{source.storage[schema.unit.column]}."
         )
-    for kind in schema.of_kind(ItemSet).values():
-        if kind.id is not None:
-            check_ids(source.storage[kind.id])
-    for name in schema.released:
-        schema.columns[name].check_storage(name, source.storage[name])
-
-
-def _warn_of_telling_types(source: Source, schema: Schema) -> None:
-    """Warn of a pandas float column of whole numbers: pandas makes it so when some cell is missing."""
-    if source.container != "pandas":
-        return
-    whole = schema.of_kind(Integer).keys() | schema.of_kind(LevelKind).keys()
-    telling = [name for name in schema.released if name in whole and pa.types.is_floating(source.storage[name])]
-    if telling:
-        warnings.warn(
-            f"Storage types are published. pandas stores whole numbers as floats when a cell is missing: if that is "
-            f"why {_listed(telling)} is float, convert it to Int64 in any case, or declare the type public.",
-            PrivacyWarning,
-            stacklevel=3,
-        )
+    for name in (name for name in schema.released if name not in bought):
+        schema.columns[name].check_readable(name, source.storage[name])
 
 
 def _resembles(name: str, absent: Sequence[str]) -> bool:

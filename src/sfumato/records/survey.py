@@ -207,7 +207,7 @@ class ColumnSurvey:
     def _add_moments(self, values: pa.Array) -> None:
         fitting: dict[str | None, Moments | None] = {}
         for format, seen in self.dates.items():
-            micros, valid = read_microseconds(values, (), format)
+            micros, valid = read_microseconds(values, (), format, strict=True)
             if valid.all():
                 fitting[format] = Moments.of(micros).joined(seen)
         self.dates = fitting

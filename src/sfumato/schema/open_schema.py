@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, final, get_args
+from typing import Any, final, get_args
 
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.cells import is_text
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.open import Open, OpenKind
@@ -51,11 +50,11 @@ class OpenSchema:
         rows: int | None = None,
         target: str | None = None,
     ) -> Schema:
-        """Return what a table's column names and storage types say, and nothing that its records say.
+        """Return what a table's column names say, and nothing that its records say: all kinds are bought.
 
         Args:
-            data: the table, as for `fit`. Its column names are taken as public, and so are the types of Parquet, Arrow
-                and frames; a CSV has none.
+            data: the table, as for `fit`. Its column names are taken as public. Its storage types are not, for one cell
+                may decide them; but a column of lists is left out.
             kinds: the kind of some columns: integer, continuous, categorical, boolean, or identifier to leave it out.
             rows: the public number of rows, if there is one.
             target: a column whose classes are modelled apart is categorical unless `kinds` says otherwise.
@@ -66,7 +65,7 @@ class OpenSchema:
         Example:
             >>> import pyarrow as pa
             >>> OpenSchema.of(pa.table({"age": [31, 46], "town": ["Riga", "Oslo"]}), {"town": "categorical"}).open
-            {'age': 'integer', 'town': 'categorical'}
+            {'age': 'unknown', 'town': 'categorical'}
         """
         source = open_source(data)
         kinds = dict(kinds or {})
@@ -84,7 +83,8 @@ class OpenSchema:
                 raise SchemaError(f"Expected kinds of columns of {source.label}, got no column {name!r}.")
             if kind not in known:
                 raise SchemaError(f"Column {name!r}: expected kind to be one of {', '.join(known)}, got {kind!r}.")
-        chosen = {name: kinds.get(name) or _kind_of(storage) for name, storage in source.storage.items()}
+        whole = {name: "identifier" for name, storage in source.storage.items() if types.is_nested(storage)}
+        chosen = {name: "unknown" for name in source.storage} | whole | kinds
         columns: dict[str, ColumnKind] = {
             name: Identifier() if kind == "identifier" else Open(kind=kind)  # type: ignore[arg-type] - as checked
             for name, kind in chosen.items()
@@ -108,17 +108,3 @@ class OpenSchema:
             SchemaError: the file cannot be read, or holds faults; every one is named.
         """
         return cls.from_dict(read_document(path))
-
-
-def _kind_of(storage: pa.DataType) -> OpenKind | Literal["identifier"]:
-    """Return what a storage type says; that of a CSV's cells says nothing, and is text."""
-    if types.is_dictionary(storage):
-        storage = storage.value_type
-        return "categorical" if is_text(storage) else _kind_of(storage)
-    if types.is_boolean(storage):
-        return "boolean"
-    if types.is_integer(storage):
-        return "integer"
-    if types.is_floating(storage) or types.is_decimal(storage):
-        return "continuous"
-    return "unknown" if is_text(storage) else "identifier"

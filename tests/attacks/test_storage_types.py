@@ -1,0 +1,235 @@
+"""Finding 1 of the review: storage types carried one person's cell. Types of samples follow from the schema.
+
+Each case is a pair of neighbours that differ in one cell, and by it in the storage type of a column. Nothing but noisy
+arrays may differ between their releases, and no other record's codes may.
+"""
+
+import json
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato import BuyCount, ConditionalGaussian
+from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer
+from sfumato.errors import PrivacyWarning, SfumatoError
+from sfumato.fitting.contents import form_of
+from sfumato.io.sources import open_source
+from sfumato.records.private import PrivateData
+from sfumato.release.manifest import ReleaseContent, written
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
+
+N = 400
+_RNG = np.random.default_rng(5)
+_DAYS = pd.to_datetime("2024-01-01") + pd.to_timedelta(_RNG.integers(0, 300, N), unit="D")
+_TIMES = _DAYS + pd.to_timedelta(_RNG.integers(0, 86_400, N), unit="s")
+_NUMBERS = _RNG.integers(0, 10, N)
+_TRUTHS = _RNG.integers(0, 2, N).astype(bool)
+_WORDS = np.array(["red", "blue", "green"])[_RNG.integers(0, 3, N)]
+
+
+def _with(cells, odd, dtype=None):
+    """Return a column of cells whose last is another, as pandas makes it of Python values."""
+    return pd.Series([*list(cells)[:-1], odd], dtype=dtype)
+
+
+def _cents(last):
+    return pa.array([*[Decimal(int(v)) / 100 for v in _NUMBERS[:-1]], Decimal(last)])
+
+
+def _category(last):
+    labels = [f"word {i}" for i in range(127)]
+    cells = [*(labels[i % 127] for i in range(N - 1)), last]
+    return pd.Series(pd.Categorical(cells, categories=[*labels, last] if last not in labels else labels))
+
+
+# name: the column as it is, and with one other cell; what its kind may be declared as
+PANDAS = {
+    "int, one missing": (pd.Series(_NUMBERS), _with(map(int, _NUMBERS), None)),
+    "int, one missing and nullable": (pd.Series(_NUMBERS, dtype="Int64"), _with(map(int, _NUMBERS), None, "Int64")),
+    "int, one fraction": (pd.Series(_NUMBERS), _with(map(float, _NUMBERS), 2.5)),
+    "int, one text": (pd.Series(_NUMBERS), _with(map(int, _NUMBERS), "x")),
+    "int, one beyond 64 bits": (pd.Series(_NUMBERS), _with(map(int, _NUMBERS), 2**63)),
+    "float, one text": (pd.Series(_NUMBERS / 4), _with(_NUMBERS / 4, "x")),
+    "bool, one missing": (pd.Series(_TRUTHS), _with(_TRUTHS.tolist(), None)),
+    "bool, one text": (pd.Series(_TRUTHS), _with(_TRUTHS.tolist(), "maybe")),
+    "str, one int": (pd.Series(_WORDS, dtype="str"), _with(_WORDS, 7, object)),
+    "str, one bytes": (pd.Series(_WORDS, dtype="str"), _with(_WORDS, b"\xff", object)),
+    "date, one text": (pd.Series(_DAYS), _with(_DAYS, "unknown", object)),
+    "time, one text": (pd.Series(_TIMES), _with(_TIMES, "unknown", object)),
+    "time, one missing": (pd.Series(_TIMES), _with(_TIMES, None)),
+    "category, one new": (_category("word 0"), _category("a new word")),
+    "category, one number": (pd.Series(_WORDS, dtype="category"), _with(_WORDS, 7).astype("category")),
+    "category of int, one missing": (
+        pd.Series(_NUMBERS).astype("category"),
+        _with(map(int, _NUMBERS), None).astype("category"),
+    ),
+}
+ARROW = {
+    "int, one missing": (pa.array(_NUMBERS), pa.array([*map(float, _NUMBERS[:-1]), None])),
+    "small int, one larger": (pa.array(_NUMBERS, pa.int8()), pa.array([*_NUMBERS[:-1].tolist(), 300], pa.int16())),
+    "decimal, one salary": (_cents("0.05"), _cents("1234567.00")),
+    "null, one number": (pa.nulls(N), pa.array([*[None] * (N - 1), 5], pa.int64())),
+    "dictionary, one new": (pa.array(_WORDS).dictionary_encode(), pa.array([*_WORDS[:-1], "new"])),
+    "text, one long": (pa.array(_WORDS), pa.array([*_WORDS[:-1], "x"], pa.large_string())),
+    "dates, one time": (
+        pa.array(_DAYS.date),
+        pa.array([*_DAYS.to_pydatetime()[:-1], pd.Timestamp("2024-01-01 10:00")], pa.timestamp("us")),
+    ),
+}
+
+
+def _readers(tmp_path):
+    """Return every way to read a pair of columns."""
+
+    def parquet(name, table):
+        path = tmp_path / name
+        path.mkdir()
+        pq.write_table(table, path / "people.parquet")
+        return path / "people.parquet"
+
+    for case, pair in PANDAS.items():
+        frames = [pd.DataFrame({"sex": _WORDS, "v": column}) for column in pair]
+        yield f"pandas: {case}", frames
+        tables = []
+        for frame in frames:
+            try:
+                tables.append(pa.Table.from_pandas(frame, preserve_index=False))
+            except (pa.ArrowException, TypeError, OverflowError):  # no Arrow table is made of such objects
+                break
+        if len(tables) == 2:
+            yield f"pyarrow of pandas: {case}", tables
+            yield f"parquet of pandas: {case}", [parquet(f"{case} {i}", table) for i, table in enumerate(tables)]
+    for case, pair in ARROW.items():
+        tables = [pa.table({"sex": _WORDS, "v": column}) for column in pair]
+        yield f"pyarrow: {case}", tables
+        yield f"parquet: {case}", [parquet(f"arrow {case} {i}", table) for i, table in enumerate(tables)]
+        yield f"polars: {case}", [pl.DataFrame(pl.from_arrow(table)) for table in tables]
+        yield f"pandas of arrow types: {case}", [table.to_pandas(types_mapper=pd.ArrowDtype) for table in tables]
+
+
+KINDS = {
+    "integer": Integer(lower=0, upper=9, nullable=True),
+    "integer with a stand-in": Integer(lower=0, upper=9),
+    "wide integer": Integer(lower=0, upper=10**6),
+    "continuous": Continuous(lower=0, upper=9, resolution=0.01),
+    "codes": Categorical(categories=tuple(range(10)), nullable=True),
+    "words": Categorical(categories=("red", "blue", "green", "true", "false"), other="other"),
+    "boolean": Boolean(nullable=True),
+    "spelt boolean": Boolean(text=("False", "True")),
+    "days": DateTime(lower="2024-01-01", upper="2024-12-31", nullable=True),
+    "times": DateTime(lower="2024-01-01", upper="2024-12-31", resolution="second", format="%d.%m.%Y %H:%M:%S"),
+    "day labels": Categorical(categories=tuple(str(day) for day in sorted({*_DAYS.date})), other="other"),
+}
+
+
+_NOISY = ("noise_std", "norm_bound", "grid", "off_diagonal_grid")  # clipping follows noisy sizes
+
+
+def _said(release):
+    content = ReleaseContent(
+        release.schema, release.certificate, release.sampler, release.parameters, release.measurements, release.form
+    )
+    said = written(content)[0]
+    for measurement in said["measurements"]:
+        for key in _NOISY:
+            measurement.pop(key, None)
+    return json.dumps(said, sort_keys=True)
+
+
+def _codes(data, schema):
+    return np.concatenate([rows["v"] for rows in PrivateData(open_source(data), schema).coded()])
+
+
+def _refused(data, schema):
+    try:
+        PrivateData(open_source(data), schema)
+    except SfumatoError as error:
+        return str(error).split("got ")[0]
+    return ""
+
+
+class TestHardening1StorageTypes:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_no_other_cells_code_depends_on_the_type_of_the_column(self, kind, tmp_path):
+        schema = Schema(columns={"sex": KINDS["words"], "v": KINDS[kind]}, rows=N)
+        compared = 0
+        for case, (before, after) in _readers(tmp_path):
+            if _refused(before, schema) or _refused(after, schema):
+                continue
+            compared += 1
+            here, there = _codes(before, schema)[:-1], _codes(after, schema)[:-1]
+            np.testing.assert_array_equal(here, there, err_msg=case)
+        assert compared > 15
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_the_form_of_samples_does_not(self, kind, tmp_path):
+        schema = Schema(columns={"sex": KINDS["words"], "v": KINDS[kind]}, rows=N)
+        for case, pair in _readers(tmp_path):
+            forms = [form_of(open_source(data), schema) for data in pair]
+            assert forms[0] == forms[1], case
+
+    @pytest.mark.parametrize("kind", ["integer", "codes", "boolean", "times"])
+    def test_what_a_release_says_does_not(self, kind, tmp_path):
+        schema = Schema(columns={"sex": KINDS["words"], "v": KINDS[kind]}, rows=N)
+        made = 0
+        for case, pair in _readers(tmp_path):
+            if any(_refused(data, schema) for data in pair):
+                continue
+            releases = [ConditionalGaussian(epsilon=1).fit(data, schema=schema, seed=3) for data in pair]
+            before, after = map(_said, releases)
+            assert before == after, case
+            samples = [release.sample(3, seed=0) for release in releases]
+            types = [open_source(sample).storage for sample in samples]
+            assert types[0] == types[1], case
+            made += 1
+        assert made > 10
+
+    def test_nor_of_a_release_whose_columns_were_bought(self, tmp_path):
+        for case, pair in _readers(tmp_path):
+            before, after = (
+                _said(
+                    ConditionalGaussian(epsilon=20, delta=1e-6).fit(
+                        data, schema=OpenSchema.of(data), n_public=BuyCount(), seed=3
+                    )
+                )
+                for data in pair
+            )
+            assert before == after, case
+
+    def test_no_neighbour_decides_whether_a_fit_is_refused(self, tmp_path):
+        of_family = {
+            "int": ("integer", "continuous", "codes", "boolean"), "float": ("integer", "continuous"),
+            "decimal": ("integer", "continuous"), "bool": ("integer", "words", "boolean", "spelt boolean"),
+            "str": ("words", "boolean"), "category": ("words",), "dictionary": ("words",), "text": ("words",),
+            "null": ("integer", "codes"), "date": ("days", "times", "day labels"), "time": ("days", "times"),
+        }  # fmt: skip
+        tried = 0
+        for case, pair in _readers(tmp_path):
+            family = next(word for word in of_family if word in case.split(": ")[1].split(",")[0])
+            for kind in of_family[family]:
+                schema = Schema(columns={"sex": KINDS["words"], "v": KINDS[kind]}, rows=N)
+                assert [_refused(data, schema) for data in pair] == ["", ""], (case, kind)
+                tried += 1
+        assert tried > 100
+
+    def test_asked_for_they_are_published_loudly(self):
+        schema = Schema(columns={"v": Integer(lower=0, upper=9, nullable=True)}, rows=N)
+        before, after = (pd.DataFrame({"v": column}) for column in PANDAS["int, one missing"])
+        said = []
+        for frame in (before, after):
+            with pytest.warns(PrivacyWarning, match="storage types of the pandas data frame are published"):
+                release = ConditionalGaussian(epsilon=1).fit(frame, schema=schema, seed=3, as_source=True)
+            assert any("NOT covered by the guarantee" in line for line in release.certificate.assumptions)
+            said.append(_said(release))
+        assert said[0] != said[1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            quiet = ConditionalGaussian(epsilon=1).fit(after, schema=schema, seed=3)
+        assert not any("storage types" in line for line in quiet.certificate.assumptions)
