@@ -4,8 +4,10 @@ import json
 import os
 import stat
 import threading
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 from fixtures import tables
@@ -15,6 +17,7 @@ from sfumato.errors import BudgetExceededError, ConfigError, OutputError, Privac
 from sfumato.fitting import data_ledger
 from sfumato.fitting.data_ledger import charge, settled
 from sfumato.fitting.journal import Journal
+from sfumato.fitting.process import network_file_system
 from sfumato.privacy.accounting import account, account_curve, account_of_fits, merged
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 
@@ -317,3 +320,39 @@ def test_a_checkpoint_is_charged_once(ledger, tmp_path):
 
 def test_every_method_takes_a_ledger():
     assert DPMix.fit is ConditionalGaussian.fit
+
+
+class TestHardening5ClocksAndFileSystems:
+    """Finding 5 of the review: a ledger where the clock is set, and where locks may not hold."""
+
+    def test_no_account_follows_the_clock(self, ledger, monkeypatch):
+        times = iter(["2030-01-01T00:00:00+00:00", "1970-01-01T00:00:00+00:00", "1999-01-01T00:00:00+00:00"] * 3)
+        monkeypatch.setattr(data_ledger, "_now", lambda: next(times))
+        charges = [pay(ledger) for _ in range(3)]
+        for made in charges:
+            made.end("finished")
+        state = read_ledger(ledger)
+        assert [fit.id for fit in state.fits] == [made.id for made in charges]
+        assert [made.chain for made in charges] == list(state.chain)
+        assert state.spent() == pytest.approx(account_of_fits([ONE] * 3, DELTA, Neighbours.ADD_REMOVE).epsilon)
+        assert [fit.status for fit in state.fits] == ["finished"] * 3
+
+    @pytest.mark.parametrize("system", ["nfs4", "cifs", "fuse.sshfs", "smb3"])
+    def test_network_file_systems_are_refused_by_name(self, ledger, tmp_path, monkeypatch, system):
+        here = SimpleNamespace(mountpoint=str(tmp_path), fstype=system)
+        mounts = [SimpleNamespace(mountpoint="/", fstype="ext4"), here]
+        monkeypatch.setattr(psutil, "disk_partitions", lambda all: mounts)
+        with pytest.raises(ConfigError, match=f"the file system {system}: locks may not hold"):
+            create_ledger(tmp_path / "shared.ledger", epsilon=1, delta=1e-6)
+        assert not (tmp_path / "shared.ledger").exists()
+        with pytest.warns(PrivacyWarning, match=f"the file system {system}"):
+            pay(ledger)
+
+    def test_other_file_systems_are_not(self, tmp_path, monkeypatch):
+        for system in ("ext4", "overlay", "tmpfs", "apfs", "NTFS", "zfs"):
+            monkeypatch.setattr(
+                psutil, "disk_partitions", lambda all, system=system: [SimpleNamespace(mountpoint="/", fstype=system)]
+            )
+            assert network_file_system(tmp_path) is None
+        monkeypatch.setattr(psutil, "disk_partitions", lambda all: [])
+        assert network_file_system(tmp_path) is None

@@ -335,3 +335,30 @@ write_table(batches(), {str(tmp_path / "t.csv")!r})
     assert left.endswith(".partial")
     write_table([TABLE], tmp_path / "t.csv")
     assert len(rows_of(tmp_path / "t.csv")) == 4
+
+
+class TestHardening4Formulas:
+    """Finding 4 of the review: cells such as `=cmd|…` were written as they are."""
+
+    FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", " =1", "＝1", "-x")
+    PLAIN = ("a=b", "-2", "+3.5e7", "", "x", "'=1", "1-2")
+
+    def test_they_are_made_text_on_demand(self, tmp_path):
+        cells = [*self.FORMULAS, *self.PLAIN, None]
+        table = pa.table({"=name": cells, "n": range(-3, len(cells) - 3), "c": pa.array(cells).dictionary_encode()})
+        write_table([table], tmp_path / "safe.csv", spreadsheet=True)
+        with (tmp_path / "safe.csv").open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+        assert header == ["'=name", "n", "c"]
+        expected = [*(f"'{text}" for text in self.FORMULAS), *self.PLAIN, ""]
+        assert [row[0] for row in rows] == [row[2] for row in rows] == expected
+        assert [row[1] for row in rows] == [str(i) for i in range(-3, len(cells) - 3)]
+
+    def test_elsewhere_they_stay(self, tmp_path):
+        table = pa.table({"a": list(self.FORMULAS)})
+        write_table([table], tmp_path / "plain.csv")
+        with (tmp_path / "plain.csv").open(encoding="utf-8", newline="") as file:
+            assert [row[0] for row in csv.reader(file)][1:] == list(self.FORMULAS)
+        with pytest.raises(ConfigError, match=r"Expected a \.csv file"):
+            write_table([table], tmp_path / "t.parquet", spreadsheet=True)
+        assert not (tmp_path / "t.parquet").exists()

@@ -262,6 +262,10 @@ def sample_command(
         list[str] | None,
         typer.Option("--class-count", metavar="LABEL=N", help="Rows of a class, in place of -n; may be repeated."),
     ] = None,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option("--spreadsheet-safe", help="In a .csv: put ' before text that a spreadsheet takes for a formula."),
+    ] = False,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
@@ -274,7 +278,8 @@ def sample_command(
         n, seed=seed, given=given_values(given, found.schema), class_counts=class_counts(class_count)
     )
     with last_output(out):
-        write_table(_counted(batches, n, found), out, overwrite=overwrite, keys=found.form.keys)
+        rows = _counted(batches, n, found)
+        write_table(rows, out, overwrite=overwrite, keys=found.form.keys, spreadsheet=spreadsheet_safe)
     say(f"Wrote {out}.")
 
 

@@ -36,7 +36,7 @@ from sfumato.errors import (
     SfumatoError,
     require_instance,
 )
-from sfumato.fitting.process import ProcessMark, file_lock
+from sfumato.fitting.process import ProcessMark, file_lock, network_file_system
 from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.io.strict_json import parse_object
 from sfumato.privacy.accounting import account_of_fits
@@ -172,7 +172,7 @@ def create_ledger(
         neighbours: the relation; replace-one only for data of which `DPMix` releases are made of subsets.
 
     Raises:
-        ConfigError: ε or δ is outside its domain.
+        ConfigError: ε or δ is outside its domain, or the file would lie on a network file system.
         OutputError: the file exists, or cannot be written.
 
     Example:
@@ -184,6 +184,11 @@ def create_ledger(
     """
     state = LedgerState(PrivacyBudget(epsilon, delta), neighbours)
     place = _real(path)
+    if (shared := network_file_system(place.parent)) is not None:
+        raise ConfigError(
+            f"Expected a ledger on a disk of this machine, got the file system {shared}: locks may not hold between "
+            "machines, and two fits could be charged as one. Keep it on a local disk."
+        )
     refuse_existing(place, overwrite=True)  # its folder; that it is there says the next line, and better
     taken = f"Expected no ledger yet, got {path}, which exists. Name another file."
     if os.path.lexists(place):
@@ -253,6 +258,13 @@ def charge(path: str | os.PathLike[str], plan: Plan, *, method: str, unit: str, 
         OutputError: the file cannot be written. Nothing was charged.
     """
     place = _real(path)
+    if (shared := network_file_system(place.parent)) is not None:
+        warnings.warn(
+            f"The ledger {path} lies on the file system {shared}, where locks may not hold between machines: let one "
+            "machine alone fit these data, or move the ledger to its disk.",
+            PrivacyWarning,
+            stacklevel=4,
+        )
     with file_lock(place):
         state = _read(place)
         if resumes is not None:

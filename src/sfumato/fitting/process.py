@@ -85,6 +85,24 @@ def file_lock(path: Path) -> Iterator[None]:
         lock.release()
 
 
+_NETWORK = ("nfs", "cifs", "smb", "afs", "sshfs", "s3fs", "gcsfuse", "rclone", "ceph", "lustre", "gluster")
+
+
+def network_file_system(path: Path) -> str | None:
+    """Return the name of the file system of a path if machines share such ones, where locks may not hold.
+
+    None of other file systems, and where the system does not say.
+    """
+    try:
+        real = path.resolve()
+        mounts = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
+    except (psutil.Error, OSError, RuntimeError):
+        return None
+    holding = [folder for folder in mounts if real.is_relative_to(folder)]
+    name = mounts[max(holding, key=lambda folder: len(folder.parts))] if holding else ""
+    return name if any(word in name.lower() for word in _NETWORK) else None
+
+
 def _host() -> str:
     parts = [socket.gethostname()]
     with contextlib.suppress(OSError):

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from sfumato.columns.cells import is_text
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 
@@ -211,6 +212,29 @@ def _split_record(text: str, delimiter: str) -> list[str]:
 
 
 _ROWS = 65_536
+_FORMULA = r"^\s*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[\t\r\n]"  # the wide forms too
+_NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
+
+
+def spreadsheet_safe(table: pa.Table) -> pa.Table:
+    """Return a table whose texts and column names no spreadsheet takes for a formula: an apostrophe comes before.
+
+    A spreadsheet computes a cell that begins with =, +, -, @ or a control character. What reads as a number is none.
+    """
+    names = _harmless(pa.array(table.column_names, pa.large_string())).to_pylist()
+    columns = [_without_formulas(column) for column in table.columns]
+    return pa.table(columns, names=names)
+
+
+def _without_formulas(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return _harmless(column.cast(pa.large_string())) if is_text(column.type) else column
+
+
+def _harmless(text: Any) -> Any:  # noqa: ANN401 - an array, whole or in chunks
+    formula = pc.and_not(pc.match_substring_regex(text, _FORMULA), pc.match_substring_regex(text, _NUMBER))
+    return pc.if_else(formula, pc.binary_join_element_wise(_large("'"), text, _large("")), text)
 
 
 def csv_header(names: Sequence[str]) -> memoryview:

@@ -21,7 +21,7 @@ from sfumato.io.arrays import array_of
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.baskets import holds_sets, write_csr, write_dat
 from sfumato.io.chunks import Chunk, Column
-from sfumato.io.csv import csv_body, csv_header
+from sfumato.io.csv import csv_body, csv_header, spreadsheet_safe
 from sfumato.io.folders import MARKER, write_pictures
 from sfumato.io.formats import format_of, suffixes
 
@@ -43,6 +43,7 @@ def write_table(
     *,
     overwrite: bool = False,
     keys: Mapping[str, str] | None = None,
+    spreadsheet: bool = False,
 ) -> None:
     """Write batches to a file, or images to a folder of PNG files, a batch at a time.
 
@@ -55,6 +56,7 @@ def write_table(
             brings; without one it is a folder `path/LABEL/000001.png`.
         overwrite: whether an existing file may be replaced.
         keys: for `.npz`: column name to key (`Source.keys`); a column not in it keeps its name.
+        spreadsheet: for `.csv`: whether an apostrophe comes before text that a spreadsheet would compute as a formula.
 
     Raises:
         ConfigError: the suffix is unknown, there is no batch, or a column does not fit the format.
@@ -62,6 +64,12 @@ def write_table(
     """
     path = Path(path)
     write = _writer(path)
+    if spreadsheet and path.suffix.lower() != ".csv":
+        raise ConfigError(
+            f"Expected a .csv file to make safe for spreadsheets, got {path.name!r}. Leave the option out."
+        )
+    if spreadsheet:
+        batches = (spreadsheet_safe(_as_table(batch)) for batch in batches)
     with atomic_path(path, overwrite=overwrite, marker=output_marker(path)) as partial:
         failure = reason_of(lambda: write(_alike(batches), partial, keys or {}))
         if failure:

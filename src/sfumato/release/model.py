@@ -257,17 +257,20 @@ class Release:
         given: Mapping[str, object] | None = None,
         class_counts: Mapping[Any, int] | None = None,
         overwrite: bool = False,
+        spreadsheet_safe: bool = False,
     ) -> None:
         """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `sample`.
 
         A path ends in `.csv`, `.parquet`, `.npz` or, for sets, `.dat`; without a suffix it becomes a folder of PNG
-        images, `path/LABEL/000001.png`.
+        images, `path/LABEL/000001.png`. With `spreadsheet_safe` an apostrophe comes before text in a `.csv` that a
+        spreadsheet would compute as a formula, such as `=1+1`.
 
         Raises:
+            ConfigError: an argument is outside its domain, or a column does not fit the format.
             OutputError: the output exists and `overwrite` is False, or it cannot be written.
         """
         batches = self.batches(n, seed=seed, given=given, class_counts=class_counts)
-        write_table(batches, path, overwrite=overwrite, keys=self.form.keys)
+        write_table(batches, path, overwrite=overwrite, keys=self.form.keys, spreadsheet=spreadsheet_safe)
 
 
 def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
