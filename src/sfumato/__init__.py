@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sfumato.privacy.certificate import Certificate
     from sfumato.privacy.plan import Neighbours
     from sfumato.release import Measurement, Release, SourceForm, load
+    from sfumato.release.signature import new_key, sign_release, verify_release
     from sfumato.schema.open_schema import OpenSchema
     from sfumato.schema.schema import Schema, Unit
 else:  # a type checker should not take every name for one of ours
@@ -67,9 +68,12 @@ else:  # a type checker should not take every name for one of ours
         "__version__": "sfumato._version",
         "create_ledger": "sfumato.fitting.data_ledger",
         "load": "sfumato.release",
+        "new_key": "sfumato.release.signature",
         "read_ledger": "sfumato.fitting.data_ledger",
+        "sign_release": "sfumato.release.signature",
         "train_on_mixtures": "sfumato.models.mixed_training",
         "tune": "sfumato.fitting.tuning",
+        "verify_release": "sfumato.release.signature",
     }
     _ROOMS = ("audit", "columns", "demo", "errors", "estimators", "evaluate", "plugins", "report", "settings")
     # attributes of before, beside names that import: what documented names began with → what to import for them
@@ -109,7 +113,10 @@ __all__ = [
     "__version__",
     "create_ledger",
     "load",
+    "new_key",
     "read_ledger",
+    "sign_release",
     "train_on_mixtures",
     "tune",
+    "verify_release",
 ]

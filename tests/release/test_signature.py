@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import sfumato
 from sfumato.errors import ConfigError, OutputError, ReleaseError
 from sfumato.release import load
 from sfumato.release.signature import new_key, public_path, sign_release, signature_path, verify_release
@@ -104,3 +105,10 @@ def test_openssl_makes_keys_and_finds_the_fingerprint(signed, tmp_path):
     command = ["openssl", "pkey", "-pubin", "-in", str(key), "-outform", "DER"]
     der = subprocess.run(command, check=True, capture_output=True).stdout
     assert verify_release(release, key) == f"SHA256:{hashlib.sha256(der).hexdigest()}"
+
+
+def test_python_names_take_paths_as_text(small, tmp_path):
+    small.save(tmp_path / "r.sfm")
+    made = sfumato.new_key(str(tmp_path / "k"))
+    assert sfumato.sign_release(str(tmp_path / "r.sfm"), str(tmp_path / "k")) == made
+    assert sfumato.verify_release(str(tmp_path / "r.sfm"), str(tmp_path / "k.pub")) == made

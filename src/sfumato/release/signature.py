@@ -13,6 +13,7 @@ import binascii
 import contextlib
 import hashlib
 import json
+import os
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -46,12 +47,13 @@ def statement(manifest: bytes, packed: bytes) -> bytes:
     return "\n".join(["sfumato release 1", *hashes, ""]).encode()
 
 
-def new_key(path: Path) -> str:
+def new_key(path: str | os.PathLike[str]) -> str:
     """Write a new private key, readable by its owner alone, and the public one beside it; return its fingerprint.
 
     Raises:
         OutputError: one of the files exists, or cannot be written. Keys are never replaced.
     """
+    path = Path(path)
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     public = key.public_key().public_bytes(_PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
@@ -70,7 +72,13 @@ def fingerprint(key: Ed25519PublicKey) -> str:
     return f"SHA256:{hashlib.sha256(der).hexdigest()}"
 
 
-def sign_release(release: Path, key: Path, out: Path | None = None, *, overwrite: bool = False) -> str:
+def sign_release(
+    release: str | os.PathLike[str],
+    key: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> str:
     """Write the signature of a release; return the fingerprint of its key.
 
     Args:
@@ -84,18 +92,23 @@ def sign_release(release: Path, key: Path, out: Path | None = None, *, overwrite
         OutputError: the signature exists, or cannot be written.
         ReleaseError: the release cannot be read.
     """
-    private = _private_key(key)
+    release = Path(release)
+    private = _private_key(Path(key))
     load(release)  # nobody signs what does not load
     manifest, packed = read_bytes(release)
     found = fingerprint(private.public_key())
     signature = base64.b64encode(private.sign(statement(manifest, packed))).decode()
     content = {"format": _FORMAT, "algorithm": "Ed25519", "key": found, "signature": signature}
-    place = signature_path(release) if out is None else out
+    place = signature_path(release) if out is None else Path(out)
     _write(place, (json.dumps(content, indent=1) + "\n").encode(), overwrite=overwrite)
     return found
 
 
-def verify_release(release: Path, public_key: Path, signature: Path | None = None) -> str:
+def verify_release(
+    release: str | os.PathLike[str],
+    public_key: str | os.PathLike[str],
+    signature: str | os.PathLike[str] | None = None,
+) -> str:
     """Check the signature of a release, and that it loads; return the fingerprint of the key.
 
     Args:
@@ -107,9 +120,10 @@ def verify_release(release: Path, public_key: Path, signature: Path | None = Non
         ConfigError: the key is none.
         ReleaseError: the release cannot be read, there is no signature, or it is not of this release and key.
     """
-    public = _public_key(public_key)
+    release = Path(release)
+    public = _public_key(Path(public_key))
     load(release)
-    said = _signature(signature_path(release) if signature is None else signature)
+    said = _signature(signature_path(release) if signature is None else Path(signature))
     valid = True
     try:
         public.verify(said, statement(*read_bytes(release)))
