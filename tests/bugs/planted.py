@@ -45,7 +45,8 @@ CUT = (
     "    whole[_squares(whole) > most] = 0.0  # never, by the margin of clipping; but then it need not be trusted\n"
 )
 
-CLIPPED_TABLE = "whole = whole_rows(self.of([column[some] for column in cells]), self.clip_norm, self.bits)\n"
+CLIPPING = "        return np.minimum(most // np.maximum(squares, 1), 1 << self.bits.weights).astype(np.float64)\n"
+SQUARED = "        for of_cell, column in zip(self._squares, cells, strict=True):\n"
 NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n"
 
 BUGS = [
@@ -117,9 +118,23 @@ BUGS = [
     PlantedBug(
         "no clipping of a table's vectors",
         "methods/tables/feature_moments.py",
-        "whole_rows(self.of([column[some] for column in cells]), self.clip_norm, self.bits)",
-        "np.rint(self.of([column[some] for column in cells]) * 2.0**self.bits / self.clip_norm)",
+        CLIPPING,
+        "        return np.full(squares.size, float(1 << self.bits.weights))\n",
         "tests/mechanisms/test_queries.py -k moment",
+    ),
+    PlantedBug(
+        "clipping rounded up",
+        "methods/tables/feature_moments.py",
+        "most // np.maximum(squares, 1)",
+        "-(-most // np.maximum(squares, 1))",
+        "tests/mechanisms/test_table_bounds.py -k exactly",
+    ),
+    PlantedBug(
+        "counts of pairs without clipping",
+        "methods/tables/feature_moments.py",
+        "np.bincount(where, clipping, part.stop - part.start)",
+        "np.bincount(where, minlength=part.stop - part.start) * 2**self.moments.bits.weights",
+        "tests/methods/tables/test_feature_moments.py -k have_the_bits",
     ),
     PlantedBug(
         "entries of mixed records clipped, not their norms",
@@ -216,12 +231,12 @@ BUGS = [
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
-        "an entry that all rows share, added after clipping",
+        "an entry that all rows share, left out of the norm",
         "methods/tables/feature_moments.py",
-        CLIPPED_TABLE,
-        CLIPPED_TABLE
-        + "                if self.layout.target is None and len(self.vectors) > len(self.layout.features):\n"
-        "                    whole[:, -1] = np.rint(self.vectors[-1][0, 0] * 2.0**self.bits / self.clip_norm)\n",
+        SQUARED,
+        "        shared = self.layout.target is None and len(self.vectors) > len(self.layout.features)\n"
+        "        counted = self._squares[:-1] if shared else self._squares\n"
+        "        for of_cell, column in zip(counted, cells[: len(counted)], strict=True):\n",
         "tests/mechanisms/test_queries.py -k second",
     ),
     PlantedBug(
@@ -256,14 +271,10 @@ BUGS = [
         "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
-        "an indicator of the class added after clipping",
+        "an indicator of the class left out of the norm",
         "methods/tables/feature_moments.py",
-        CLIPPED_TABLE,
-        "size = self.vectors[-1].shape[1]\n"
-        "                found = self.of([column[some] for column in cells])\n"
-        "                whole = whole_rows(found[:, :-size], self.clip_norm, self.bits)\n"
-        "                unclipped = np.rint(found[:, -size:] * 2.0**self.bits / self.clip_norm)\n"
-        "                whole = np.concatenate([whole, unclipped], axis=1)\n",
+        SQUARED,
+        "        for of_cell, column in list(zip(self._squares, cells, strict=True))[: len(self.layout.features)]:\n",
         "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
@@ -631,7 +642,7 @@ BUGS = [
     PlantedBug(
         "sums of more records than floats hold",
         "records/engine.py",
-        "for piece in _pieces(rows, ROWS_AT_ONCE):",
+        "for piece in _pieces(rows, self._at_once):",
         "for piece in [rows]:",
         f"{GRID} -k chunks",
     ),

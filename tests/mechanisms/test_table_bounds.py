@@ -22,7 +22,7 @@ from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.recipe import _count_measurements, _moment_measurements
-from sfumato.records.engine import ROWS_AT_ONCE, reduce
+from sfumato.records.engine import reduce
 
 ABOVE = 1 + Fraction(1, 2**50)
 """Noise is drawn with a scale that is so much above what is charged: what a bound in floats may be short by."""
@@ -78,6 +78,23 @@ def test_units_are_no_further_apart_than_root_2_of_their_bound(name):
         assert apart.max() <= 2 * bound**2 * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("clip_norm", [0.1, 0.5, 1.0, 3.0])
+def test_a_records_whole_numbers_are_within_the_bound_exactly(clip_norm):
+    """Integers of any size: u·‖y‖² ≤ 2^m·4^b, and what is not clipped counts whole."""
+    statistic = table_moments(clip_norm, 0.25)
+    most, clipped = 4**statistic.bits.entries << statistic.bits.weights, 0
+    for record in table_rows(200):
+        classes = statistic.layout.classes(record)
+        cells = statistic.cells(record, classes)
+        squares = sum(int(v) ** 2 for whole, c in zip(statistic.whole, cells, strict=True) for v in whole[c[0]])
+        u = int(statistic.clipping(cells)[0])
+        assert 0 <= u <= 1 << statistic.bits.weights
+        assert u * squares <= most
+        assert u == 1 << statistic.bits.weights or (u + 1) * squares > most
+        clipped += u < 1 << statistic.bits.weights
+    assert clipped or clip_norm > 1
+
+
 @pytest.mark.parametrize(("by_class", "target"), [(0.0, 3), (0.25, 3), (0.0, None)])
 def test_the_largest_sum_of_a_piece_is_exact(by_class, target):
     """As many of the longest records as there are at once: one class alone, and both in turn."""
@@ -88,10 +105,11 @@ def test_the_largest_sum_of_a_piece_is_exact(by_class, target):
         statistic.add(total, record)
     for first, second in ((0, 0), (0, 1)):
         pair = join([pool[first], pool[second]])
-        many = {name: np.tile(column, ROWS_AT_ONCE // 2) for name, column in pair.items()}
+        half = statistic.rows_at_once // 2
+        many = {name: np.tile(column, half) for name, column in pair.items()}
         total = statistic.zero()
         statistic.add(total, many)
-        expected = (alone[first].astype(np.int64) + alone[second].astype(np.int64)) * (ROWS_AT_ONCE // 2)
+        expected = (alone[first].astype(np.int64) + alone[second].astype(np.int64)) * half
         assert np.abs(expected).max() <= 2**53
         np.testing.assert_array_equal(total, expected)
         exact = reduce(statistic, FakeRecords([many, many, many]))

@@ -67,6 +67,26 @@ class Statistic(Bounded, Protocol):
         ...
 
 
+class Compact(Protocol):
+    """What a statistic's sum is a linear map of, in whole numbers: counts that take less work than the sum itself.
+
+    A statistic that has such counts says so by an attribute `compact`; one whose sums are exact in float64 over fewer
+    than 65,536 records by an attribute `rows_at_once`.
+    """
+
+    def zero(self) -> np.ndarray:
+        """Return the counts over no records, float64."""
+        ...
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add the counts of some records, whole numbers, to `total`, in place. Total: no record raises."""
+        ...
+
+    def expanded(self, total: np.ndarray) -> np.ndarray:
+        """Return the statistic's sum of counts, int64 modulo 2^64."""
+        ...
+
+
 class TallyStatistic(Bounded, Protocol[Value]):
     """Counts over records of what has no place in an array."""
 
@@ -189,9 +209,11 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
     Returns:
         The exact sum, unprintable.
     """
-    total = _Total(statistic)
+    compact: Compact | None = getattr(statistic, "compact", None)
+    total = _Total(statistic if compact is None else compact, getattr(statistic, "rows_at_once", ROWS_AT_ONCE))
     _add_all(total.add, records)
-    return Exact(total.value, **_bounds(statistic, records), step=statistic.step)
+    value = total.value if compact is None else compact.expanded(total.value)
+    return Exact(value, **_bounds(statistic, records), step=statistic.step)
 
 
 def tally(statistic: TallyStatistic[Value], records: Records) -> Sealed[Value]:
@@ -233,17 +255,17 @@ def _bounds(statistic: Bounded, records: Records) -> _Bounds:
 class _Total:
     """A sum of whole numbers modulo 2^64: exact within a piece of the rows, as floats, and over pieces, as int64."""
 
-    def __init__(self, statistic: Statistic) -> None:
-        self._statistic = statistic
+    def __init__(self, statistic: Statistic | Compact, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self._statistic, self._at_once = statistic, rows_at_once
         empty = statistic.zero()
-        self._adds_up = statistic.step is None  # floats, as they are
+        self._adds_up = getattr(statistic, "step", 1) is None  # floats, as they are
         self.value = empty if self._adds_up else np.zeros(empty.shape, dtype=np.int64)
 
     def add(self, rows: Rows) -> None:
         if self._adds_up:
             self._statistic.add(self.value, rows)
             return
-        for piece in _pieces(rows, ROWS_AT_ONCE):
+        for piece in _pieces(rows, self._at_once):
             found = self._statistic.zero()
             self._statistic.add(found, piece)
             into, flat = self.value.reshape(-1), found.reshape(-1)

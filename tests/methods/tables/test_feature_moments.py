@@ -1,11 +1,14 @@
 """Second moments, pooled and by class: those of the records, clipped to the norm, within the bound."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Integer
 from sfumato.methods.marginals import TableLayout
-from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.feature_moments import MomentBits, PairCounts, TableMoments
+from sfumato.records.engine import reduce
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
@@ -57,10 +60,10 @@ def test_moments_are_those_of_the_records(by_class, target):
     x, value = vectors_of(moments, data), value_of(moments, data)
     classes = np.zeros(300, int) if target is None else data["member"]
     assert len(value) == (1 + moments.layout.n_classes if by_class else 1)
-    np.testing.assert_allclose(value[0], np.sqrt(1 - by_class) * x.T @ x, atol=0.05)
+    np.testing.assert_allclose(value[0], np.sqrt(1 - by_class) * x.T @ x, rtol=1e-5)
     for k, part in enumerate(value[1:]):
         members = x[classes == k]
-        np.testing.assert_allclose(part, np.sqrt(by_class) * members.T @ members, atol=0.05)
+        np.testing.assert_allclose(part, np.sqrt(by_class) * members.T @ members, rtol=1e-5)
 
 
 def test_products_with_the_indicator_are_class_sums():
@@ -74,9 +77,12 @@ def test_products_with_the_indicator_are_class_sums():
 def test_long_records_are_clipped():
     moments, data = statistic(clip_norm=1.0, by_class=0.0), rows()
     x = vectors_of(moments, data)
-    clipped = x * np.minimum(1.0, 1.0 / np.linalg.norm(x, axis=1, keepdims=True))
-    assert (np.linalg.norm(x, axis=1) > 1).mean() > 0.5
-    np.testing.assert_allclose(value_of(moments, data)[0], clipped.T @ clipped, atol=0.01)
+    lengths = np.linalg.norm(x, axis=1)
+    clipped = x * np.minimum(1.0, 1.0 / lengths)[:, None]
+    assert (lengths > 1).mean() > 0.5
+    np.testing.assert_allclose(value_of(moments, data)[0], clipped.T @ clipped, atol=1.5)
+    factors = np.floor(np.minimum(1.0, 1.0 / lengths**2) * 256) / 256  # of products, rounded down
+    np.testing.assert_allclose(value_of(moments, data)[0], x.T @ (x * factors[:, None]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("by_class", [0.0, BY_CLASS, 0.118 * 2, 1.0])
@@ -100,6 +106,74 @@ def test_a_records_moments_are_within_the_bound(by_class, clip_norm):
     assert distances.max() <= moments.replace_bound
 
 
+@dataclass(frozen=True)
+class Chunks:
+    """Records in chunks of any size."""
+
+    rows: dict
+    size: int
+    max_rows_per_unit: int = 1
+
+    def coded(self):
+        n = len(self.rows["age"])
+        for start in range(0, n, self.size):
+            yield {name: column[start : start + self.size] for name, column in self.rows.items()}
+
+
+@pytest.mark.parametrize("size", [1, 37, 70_000])
+@pytest.mark.parametrize("clip_norm", [0.3, 1.5, 50.0])
+@pytest.mark.parametrize(("target", "by_class"), [(None, 0.0), (2, 0.0), (2, BY_CLASS)])
+def test_counts_of_pairs_have_the_bits_of_products(target, by_class, clip_norm, size, monkeypatch):
+    moments, data = statistic(clip_norm, by_class, target), Chunks(rows(500 if size < 99 else 70_000), size)
+    monkeypatch.setattr(TableMoments, "compact", property(PairCounts.of))
+    counted = reduce(moments, data).whole_in_mechanism()
+    monkeypatch.setattr(TableMoments, "compact", None)
+    multiplied = reduce(moments, data).whole_in_mechanism()
+    assert counted.dtype == multiplied.dtype == np.int64
+    np.testing.assert_array_equal(counted, multiplied)
+
+
+def test_they_have_them_modulo_2_to_the_64_as_well(monkeypatch):
+    """Sums that run over: 2^31 records by repetition of what 2^11 add."""
+    moments, data = statistic(0.3), rows(2_048)
+    pairs = PairCounts.of(moments)
+    counts, products = pairs.zero(), moments.zero()
+    pairs.add(counts, data)
+    moments.add(products, data)
+    times = np.int64(2**20) * np.int64(2**8)
+    expected = products.astype(np.int64) * times  # wraps
+    assert np.abs(products * float(times)).max() > 2.0**63
+    np.testing.assert_array_equal(pairs.expanded(counts.astype(np.int64) * times), expected)
+
+
+def test_many_columns_are_multiplied():
+    wide = Schema(columns={f"c{i}": Integer(lower=0, upper=31) for i in range(120)}, rows=300)
+    layout = TableLayout(Grid.of(wide, numeric_cells=32), None)
+    vectors = tuple(np.linspace(-1, 1, column.n_cells)[:, None] for column in layout.features)
+    assert TableMoments(layout, vectors, 1.0).compact is None
+
+
+@pytest.mark.parametrize("n", [1, 1000, 2**20, 2**20 + 1, 10**7, 10**9, 2**36])
+def test_bits_leave_room_for_eight_times_the_rows(n):
+    bits = MomentBits.of(n)
+    assert 2 * bits.entries + bits.weights <= 40
+    assert 8 * n * 2 ** (2 * bits.entries + bits.weights) <= 2**63
+    assert bits.entries >= 10
+    assert bits.weights >= 4
+    moments = statistic()
+    assert moments.rows_at_once * 2 ** (2 * moments.bits.entries + moments.bits.weights) <= 2**53
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e300, 1e-300])
+def test_odd_entries_stay_within_the_bound(odd):
+    plain = statistic(1.0)
+    vectors = (np.full_like(plain.vectors[0], odd), *plain.vectors[1:])
+    moments, data = TableMoments(plain.layout, vectors, 1.0, BY_CLASS), rows(60)
+    for i in range(60):
+        found = value_of(moments, {name: column[i : i + 1] for name, column in data.items()})
+        assert np.linalg.norm(found) <= moments.norm_bound
+
+
 def test_chunks_of_any_size_add_up(monkeypatch):
     data = rows(3_000)
     once = value_of(statistic(), data)
@@ -117,9 +191,9 @@ def test_products_with_the_constant_are_sums_of_all_rows():
     moments, data = with_a_constant(50.0), rows()
     cells = [column.cells(data[column.name]) for column in moments.layout.features]
     x, value = moments.of([*cells, np.zeros(300, int)]), value_of(moments, data)[0]
-    assert (x[:, -1] == 0.7).all()
+    np.testing.assert_allclose(x[:, -1], 0.7, atol=1e-3)
     np.testing.assert_allclose(value[-1, :-1], 0.7 * x[:, :-1].sum(axis=0), atol=0.1)
-    np.testing.assert_allclose(value[-1, -1], 0.49 * 300, atol=0.1)
+    np.testing.assert_allclose(value[-1, -1], 0.49 * 300, rtol=2e-3)
 
 
 @pytest.mark.parametrize("clip_norm", [0.3, 1.0, 50.0])
@@ -131,5 +205,6 @@ def test_the_constant_is_clipped_with_the_rest(clip_norm):
         moments.add(total, {name: column[i : i + 1] for name, column in data.items()})
         squares = [int(s) for s in np.diagonal(total[0])]
         assert squares[-1] > 0
-        assert sum(squares) <= 4**18
+        assert sum(squares) <= 4**16 * 2**8
+        # of rank 1: the norm of u·yyᵀ is u·‖y‖²
         assert sum(int(n) ** 2 for n in total.ravel()) == sum(squares) ** 2

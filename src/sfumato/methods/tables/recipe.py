@@ -22,13 +22,12 @@ from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.contributions import product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.chain import Effort, fit_table_chain
 from sfumato.methods.tables.cross_moments import Entries, cross_moments
-from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.histograms import STANDS_OUT
 from sfumato.methods.tables.shares import Resolution, column_shares, released_counts
 from sfumato.privacy.origin import simplest
@@ -273,7 +272,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
         vectors.append(np.sqrt(class_weight) * np.eye(facts.n_classes))
     multiplier = 0.0 if fit.noise.silent else plan[MOMENTS].noise_multiplier * facts.unit_rows
     clip_norm = clip_slack * clip_norm_of(vectors, shares, multiplier / fit.n_public)
-    moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class, bits=product_bits(fit.n_public))
+    moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class, bits=MomentBits.of(fit.n_public))
     noisy = fit.measure(MOMENTS, moments)
     entries = Entries.of(
         [column.features for column in columns],
