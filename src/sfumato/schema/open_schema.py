@@ -12,6 +12,7 @@ Such a schema is a `Schema` with columns of the kind `Open`; this makes some.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, final, get_args
 
@@ -40,7 +41,8 @@ class OpenSchema:
             open: the open columns with their kinds; `unknown` is bought too.
         """
         columns = {**nominal.columns, **{name: Open(kind=kind) for name, kind in (open or {}).items()}}
-        return Schema(columns=columns, rows=nominal.rows, unit=nominal.unit, missing=nominal.missing)
+        sources = {name: source for name, source in nominal.sources.items() if name not in (open or {})}
+        return replace(nominal, columns=columns, sources=sources)
 
     @classmethod
     def of(
