@@ -25,6 +25,7 @@ from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.csv import CsvSource
 from sfumato.methods.registry import METHODS
 from sfumato.release import load
+from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
 CERTIFICATE_KEYS = {
@@ -151,13 +152,17 @@ class TestSchema:
         text = Path("draft.yaml").read_text(encoding="utf-8")
         assert text.startswith("# A draft: edit it before any release.")
         assert "READ OFF THE\n# RECORDS" in text
+        assert OpenSchema.load("draft.yaml").draft
+
+    def test_an_exact_draft_counts_the_rows(self, folder, call):
+        assert call("schema", "draft", "people.csv", "--out", "draft.yaml", "--exact").code == 0
         assert Schema.load("draft.yaml").rows == tables.ROWS
 
     @pytest.mark.parametrize("name", ["people.parquet", "pictures.npz"])
     def test_draft_of_other_files(self, folder, call, name):
         (tables.write_npz if name.endswith("npz") else tables.write_parquet)(folder / name)
         assert call("schema", "draft", name, "--out", "draft.yaml").code == 0
-        assert Schema.load("draft.yaml").released
+        assert OpenSchema.load("draft.yaml").released
 
     def test_a_draft_is_no_json(self, folder, call):
         result = call("schema", "draft", "people.csv", "--out", "draft.json")

@@ -351,7 +351,7 @@ def _read_kind(name: str, entry: object, faults: list[str], sources: dict[str, A
     return None
 
 
-def _read_open_kind(name: str, entry: Any, faults: list[str]) -> Open | None:  # noqa: ANN401 - a mapping
+def _read_open_kind(name: str, entry: Mapping[Any, Any], faults: list[str]) -> Open | None:
     kinds = get_args(OpenKind)
     if entry["discover"] is True and set(entry) == {"kind", "discover"} and entry["kind"] in kinds:
         return Open(kind=entry["kind"])

@@ -77,9 +77,11 @@ def thawed(sources: Mapping[str, FactSource]) -> dict[str, Any]:
     return {name: source if isinstance(source, str) else dict(source) for name, source in sources.items()}
 
 
-def pop_source(entry: object, sources: dict[str, Any], name: str, fields: Iterable[str] = ()) -> object:
+def pop_source(
+    entry: Mapping[Any, Any], sources: dict[str, Any], name: str, fields: Iterable[str] = ()
+) -> Mapping[Any, Any]:
     """Return a column's entry without its `source`, which joins `sources`; a kind's own fact of that name stays."""
-    if not isinstance(entry, Mapping) or "source" not in entry or "source" in fields:
+    if "source" not in entry or "source" in fields:
         return entry
     sources[name] = entry["source"]
     return {key: value for key, value in entry.items() if key != "source"}
@@ -126,7 +128,9 @@ def grouped(schema: Schema) -> dict[str, list[str]]:
     """Return the facts of each source, that of no stated source under ""; columns in order, then rows and unit."""
     found: dict[str, list[str]] = {word: [] for word in (*SOURCES, "")}
     for name in schema.released:
-        _group(found, repr(name), schema.sources.get(name, ""), _stated(schema.columns[name]))
+        kind = schema.columns[name]
+        source = schema.sources.get(name, DISCOVERED if isinstance(kind, Open) else "")
+        _group(found, repr(name), source, _stated(kind))
     for fact, words in (("rows", "the number of rows"), ("unit", "the unit")):
         if getattr(schema, fact) is not None:
             found[schema.table_source.get(fact, "")].append(words)
