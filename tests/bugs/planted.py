@@ -65,6 +65,20 @@ BUGS = [
         "tests/attacks/test_storage_types.py -k other_cells",
     ),
     PlantedBug(
+        "a draft accepted silently",
+        "schema/sources.py",
+        "    if not facts or accept_draft:\n",
+        "    if True:\n",
+        "tests/schema/test_sources.py -k refused",
+    ),
+    PlantedBug(
+        "a certificate that says facts read off the records were fixed beforehand",
+        "fitting/synthesizer.py",
+        "read_off=read_off(schema),",
+        "read_off=(),",
+        "tests/fitting/test_drafts.py -k certificate",
+    ),
+    PlantedBug(
         "an unbound certificate",
         "release/model.py",
         "        check_binding(manifest, release.certificate)\n",

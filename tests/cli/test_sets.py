@@ -61,6 +61,9 @@ def test_a_draft_is_a_schema_to_edit(files, call, data):
     assert Schema.load("schema.yaml").to_dict()["columns"] == {
         "items": {"kind": "set", "max_length": max(map(len, SETS)), "n_items": 5}
     }
+    assert call("fit", data, *FIT).code == 2
+    text = Path("schema.yaml").read_text(encoding="utf-8")
+    Path("schema.yaml").write_text(text.replace("draft: true\n", ""), encoding="utf-8")
     assert call("fit", data, *FIT).code == 0
 
 

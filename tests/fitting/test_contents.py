@@ -4,10 +4,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import yaml
 
 from fixtures import tables
 from sfumato import ConditionalGaussian
-from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer, ItemSet, Ordinal
+from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer, ItemSet, Open, Ordinal
 from sfumato.errors import ConfigError, PrivacyWarning, SchemaError
 from sfumato.fitting.contents import form_of
 from sfumato.io.sources import open_source
@@ -55,7 +56,7 @@ def test_types_by_kind_and_container(kind):
 
 
 def test_text_files_have_text(tmp_path):
-    schema = Schema(columns=tables.KINDS, rows=240)
+    schema = Schema.from_dict(yaml.safe_load(tables.SCHEMA_TEXT))
     path = tables.write_csv(tmp_path / "people.csv")
     storage = form_of(open_source(path), schema).storage
     assert set(storage.values()) == {pa.string()}
@@ -85,6 +86,6 @@ def test_the_types_of_the_source_on_demand():
     text = pd.DataFrame({"v": ["1", "2"] * 500})
     with pytest.warns(PrivacyWarning):
         found = ConditionalGaussian(epsilon=20).fit(
-            text, schema={"rows": 1000, "columns": {"v": {"kind": "integer", "discover": True}}}, as_source=True, seed=0
+            text, schema=Schema(columns={"v": Open(kind="integer")}, rows=1000), as_source=True, seed=0
         )
     assert set(found.sample(20)["v"]) <= {"1", "2"}

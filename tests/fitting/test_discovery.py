@@ -76,7 +76,7 @@ def test_types_of_parquet_are_not_taken_as_public(people, call, tmp_path):
     arguments = ("fit", people / "people.parquet", "--epsilon", 1, "--delta", DELTA, "--rows", 20_000)
     done = call(*arguments, "--out", tmp_path / "r")
     assert done.code == 0
-    assert "types" not in done.out
+    assert "storage types" not in done.out
     assert "the number of rows, 20000" in done.out
     assert "the kinds of 9 columns" in done.out
 

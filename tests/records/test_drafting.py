@@ -25,7 +25,7 @@ def _cycle(values, n=N):
 def _draft(column, chunk_rows=100):
     """The kind drafted for one column that stands beside a plain one."""
     table = pa.table({"column": column, "other": [True] * len(column)})
-    return draft_schema(open_source(table, chunk_rows=chunk_rows)).schema.columns["column"]
+    return draft_schema(open_source(table, chunk_rows=chunk_rows), exact=True).schema.columns["column"]
 
 
 CASES = {
@@ -145,7 +145,7 @@ def test_the_kind_of_a_column(name, chunk_rows):
 def test_a_draft_changes_no_cell(name):
     column, _ = CASES[name]
     source = open_source(pa.table({"column": column, "other": [True] * len(column)}))
-    findings = validate(source, draft_schema(source).schema)
+    findings = validate(source, draft_schema(source, exact=True).schema)
     harmless = {"infinities have no bound": "clamped"}
     assert {finding.problem for finding in findings} <= {"missing", harmless.get(name)}
 
@@ -157,7 +157,7 @@ def test_late_text_makes_a_column_of_numbers_text():
 
 def test_the_file_reads_back_and_warns_at_its_top(tmp_path):
     frame = pd.DataFrame({"age": range(100), "a: b": ["no", "1"] * 50, "when": ["2020-01-01"] * 100})
-    draft = draft_schema(open_source(frame))
+    draft = draft_schema(open_source(frame), exact=True)
     text = draft.to_yaml()
     assert text.startswith("# A draft")
     assert "READ OFF THE\n# RECORDS" in text
@@ -168,12 +168,14 @@ def test_the_file_reads_back_and_warns_at_its_top(tmp_path):
     path.write_text(text)
     assert Schema.load(path) == draft.schema
     assert yaml.safe_load(text)["rows"] == 100
+    assert next(iter(yaml.safe_load(text))) == "draft"
+    assert draft.schema.draft
 
 
 def test_csv_and_images(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("age,sex\n" + "31,f\n44,m\n,f\n" * 20)
-    columns = draft_schema(open_source(path)).schema.columns
+    columns = draft_schema(open_source(path), exact=True).schema.columns
     assert columns["age"] == Categorical(categories=("31", "44"), nullable=True)
     assert columns["sex"] == Categorical(categories=("f", "m"))
     images = {"x": np.zeros((60, 4, 4), np.uint8), "y": np.arange(60) % 3}

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.ending import last_output
+from sfumato.cli.options import NamesArePublicOption
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
@@ -20,6 +21,7 @@ from sfumato.schema.documents import write_text
 from sfumato.schema.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
+from sfumato.schema.sources import read_off, told
 
 schema_app = typer.Typer(
     help="Write, import and check schemas: what is publicly known of a table.",
@@ -53,6 +55,11 @@ _IMPORTERS = {
 def draft_command(
     data: DataArgument,
     out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the draft (.yaml).")],
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Write bounds, categories and rows as they are, instead of `discover: true`."),
+    ] = False,
+    names_are_public: NamesArePublicOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a first schema for you to edit. It is NOT private: its facts are read off the records."""
@@ -60,11 +67,12 @@ def draft_command(
         raise ConfigError(f"Expected --out to name a YAML file, for its comments, got {str(out)!r}. End it in .yaml.")
     refuse_inputs(out, data=data)
     refuse_existing(out, overwrite=overwrite)
-    text = draft_schema(open_source(data)).to_yaml()
+    draft = draft_schema(open_source(data), exact=exact, names_are_public=names_are_public)
     with last_output(out):
-        write_text(out, text, overwrite=overwrite, secret=True)
-    say(f"Wrote {out}. Its bounds, categories and row count were read off the records: before any release, replace")
-    say("every one by what is publicly known. Then run `sfumato schema check`.")
+        write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
+    say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
+    say("Replace them by what is publicly known, then take out the line `draft: true`: `fit` refuses a draft.")
+    say(f"Next: edit {out}, then sfumato schema check {out}")
 
 
 @schema_app.command("check")
@@ -89,10 +97,27 @@ def check_command(
     ]
     if json_output:
         columns = [{"name": name, "kind": kind, "released": flag == "yes"} for name, kind, flag in rows]
-        print_json({"valid": True, "rows": found.rows, "columns": columns})
+        draft = {"draft": True} if found.draft else {}
+        print_json({"valid": True, "rows": found.rows, "columns": columns, **draft})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
     say("Rows: " + ("not declared; pass --rows or --buy-rows" if found.rows is None else f"{found.rows}, public"))
+    if told(found):
+        say(f"Where the facts come from: {'; '.join(told(found))}.")
+    _tell_next(schema, found)
+
+
+def _tell_next(path: Path, schema: Schema) -> None:
+    """Say what to do with a schema next."""
+    if schema.draft:
+        say("A DRAFT, which `fit` refuses: its facts were read off the records.")
+        say(f"Next: replace them in {path} by what is publicly known, and take out the line `draft: true`.")
+    elif read_off(schema):
+        facts = "; ".join(read_off(schema))
+        say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
+    else:
+        rows = "--buy-rows --delta 1e-6 " if schema.rows is None else ""
+        say(f"Next: sfumato fit DATA --schema {path} --epsilon 1 {rows}--out RELEASE")
 
 
 @schema_app.command("import")
@@ -120,7 +145,7 @@ def validate_command(
     json_output: JsonOption = False,
 ) -> None:
     """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
-    findings = validate(open_source(data), Schema.load(schema))
+    findings = validate(open_source(data), OpenSchema.load(schema))
     if json_output:
         print_json(
             {

@@ -105,6 +105,16 @@ LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", metavar="FILE", help="The account of these data: charged before a record is read."),
 ]
+AcceptDraftOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-draft", help="Take facts that were read off the records: the guarantee does not cover them."
+    ),
+]
+NamesArePublicOption = Annotated[
+    bool,
+    typer.Option("--names-are-public", help="The first line of DATA holds public names, even such as 2019 or a date."),
+]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
 
 

@@ -81,6 +81,8 @@ def tell_written(release: Release, out: Path) -> None:
     number_of_rows = "" if release.sampler["name"] == MixtureSet.name else " -n 1000"
     suffix = _SUFFIXES.get(release.form.container, "parquet")
     say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic.{suffix}")
+    if release.certificate.read_off:
+        say(f"Some {words.NOT_COVERED}.")
 
 
 def print_cost(description: Description) -> None:

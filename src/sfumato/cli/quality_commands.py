@@ -104,7 +104,7 @@ def _count_rows(path: Path) -> int:
 def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:
     """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
     source, names = open_source(real), open_source(synthetic).names
-    drafted = draft_schema(source).schema
+    drafted = draft_schema(source, exact=True, names_are_public=True).schema
     columns = {name: kind for name, kind in drafted.columns.items() if name in names}
     if target is not None and target not in columns:
         raise ConfigError(f"Expected --target to be a column of both tables, got {target!r}.")

@@ -17,6 +17,7 @@ from rich.progress import Progress
 from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.options import (
+    AcceptDraftOption,
     BuyRowsOption,
     CheckpointOption,
     ClipNormOption,
@@ -27,6 +28,7 @@ from sfumato.cli.options import (
     MethodOption,
     MixingOption,
     MixtureDegreeOption,
+    NamesArePublicOption,
     NMixturesOption,
     PoseOption,
     PurposeOption,
@@ -60,6 +62,7 @@ from sfumato.release import Release, load
 from sfumato.release.files import FILES
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
+from sfumato.schema.sources import accepted
 
 
 def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
@@ -153,6 +156,8 @@ def fit_command(
     ledger: LedgerOption = None,
     types: TypesOption = SampleTypes.kinds,
     overwrite: OverwriteOption = False,
+    accept_draft: AcceptDraftOption = False,
+    names_are_public: NamesArePublicOption = False,
 ) -> None:
     """Fit a release to private data."""
     flags = {
@@ -166,9 +171,11 @@ def fit_command(
     if schema is not None and kinds is not None:
         raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")
     known = None if schema is None else OpenSchema.load(schema)
+    if known is not None:
+        accepted(known, accept_draft=accept_draft)
     source = open_source(data)
     if known is None:
-        known = OpenSchema.of(source, column_kinds(kinds), target=target)
+        known = OpenSchema.of(source, column_kinds(kinds), target=target, names_are_public=names_are_public)
         n_public = BuyCount() if n_public is None else n_public
     else:
         _tell_what_is_left_out(source, known)
@@ -184,6 +191,7 @@ def fit_command(
             checkpoint=checkpoint,
             ledger=ledger,
             as_source=types is SampleTypes.as_source,
+            accept_draft=accept_draft,
         )
     with last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)
@@ -280,7 +288,7 @@ def sample_command(
     with last_output(out):
         rows = _counted(batches, n, found)
         write_table(rows, out, overwrite=overwrite, keys=found.form.keys, spreadsheet=spreadsheet_safe)
-    say(f"Wrote {out}.")
+    say(f"Wrote {out}. Next: sfumato report {release} --out report.html")
 
 
 def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
@@ -312,6 +320,9 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     say("It rests on these assumptions:")
     for assumption in certificate.assumptions:
         say(f"  - {words.whole(assumption)}")
+    say(words.origins(certificate))
+    if certificate.read_off:
+        say(f"Some {words.NOT_COVERED}.")
 
 
 def methods_command(

@@ -14,6 +14,7 @@ import typer
 from sfumato.cli.data_commands import DataArgument, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.options import (
+    AcceptDraftOption,
     DeltaOption,
     LedgerOption,
     MethodOption,
@@ -37,7 +38,9 @@ from sfumato.methods.registry import METHODS
 from sfumato.privacy import words
 from sfumato.release.files import FILES
 from sfumato.schema.documents import read_document
-from sfumato.schema.schema import Schema
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import require_closed
+from sfumato.schema.sources import accepted
 
 _MOST_CANDIDATES = 10_000
 
@@ -73,6 +76,7 @@ def tune_command(
     ledger: LedgerOption = None,
     types: TypesOption = SampleTypes.kinds,
     overwrite: OverwriteOption = False,
+    accept_draft: AcceptDraftOption = False,
 ) -> None:
     """Fit the best of several settings: a search whose whole cost is epsilon."""
     if (grid is None) == (candidates is None):
@@ -82,7 +86,9 @@ def tune_command(
     methods = [_candidate(method, _joined(same, tried), epsilon, delta) for tried in listed]
     refuse_inputs(out, data=data, schema=schema, settings=settings, candidates=candidates, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=FILES)
-    known = Schema.load(schema)
+    known = OpenSchema.load(schema)
+    accepted(known, accept_draft=accept_draft)
+    require_closed(known)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = tune(
@@ -96,6 +102,7 @@ def tune_command(
             seed=seed,
             ledger=ledger,
             as_source=types is SampleTypes.as_source,
+            accept_draft=accept_draft,
         )
     with last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)

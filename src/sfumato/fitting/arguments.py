@@ -6,18 +6,21 @@ How many records there are: for those who do not declare a public number.
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.errors import ConfigError, SchemaError, require_integer
+from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
 from sfumato.privacy.plan import Plan
+from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Rows
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.sources import accepted, read_off
 
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
@@ -27,6 +30,19 @@ def open_schema(schema: SchemaLike) -> Schema:
     if isinstance(schema, str | os.PathLike):
         return OpenSchema.load(os.fspath(schema))
     return schema if isinstance(schema, Schema) else read_schema(schema)
+
+
+def warn_of_draft(schema: Schema, *, accept_draft: bool) -> None:
+    """Refuse facts that were read off the records, or warn of them where the caller takes them as they are.
+
+    Raises:
+        SchemaError: says what to do.
+    """
+    accepted(schema, accept_draft=accept_draft)
+    if read_off(schema):
+        warnings.warn(
+            f"Some {NOT_COVERED}. They can show a single person: {', '.join(read_off(schema))}.", PrivacyWarning, 4
+        )
 
 
 def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:

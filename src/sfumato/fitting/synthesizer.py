@@ -20,6 +20,7 @@ from sfumato.fitting.arguments import (
     open_schema,
     require_room,
     row_count,
+    warn_of_draft,
 )
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
@@ -42,6 +43,7 @@ from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.sources import bought, read_off, told, without_rows
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
@@ -209,6 +211,7 @@ class Synthesizer(ABC):
         checkpoint: str | os.PathLike[str] | None = None,
         ledger: str | os.PathLike[str] | None = None,
         as_source: bool = False,
+        accept_draft: bool = False,
     ) -> Release:
         """Fit a release.
 
@@ -232,6 +235,8 @@ class Synthesizer(ABC):
                 types that follow from the schema. One cell may decide such a type (a column of whole numbers becomes
                 one of floats where a value is missing): they are published and NOT covered by the guarantee, and the
                 certificate says so.
+            accept_draft: go on with facts that were read off the records (`draft: true`, `source: data`). The
+                guarantee does not cover them; certificate and report say so.
 
         Returns:
             The release.
@@ -239,12 +244,12 @@ class Synthesizer(ABC):
         Raises:
             BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
             ConfigError: an argument is outside its domain.
-            SchemaError: the schema does not describe the data.
+            SchemaError: the schema does not describe the data, or has facts that were read off the records.
             DataError: the data cannot be read.
         """
         return self._fit(
             self.run, data, schema, target, n_public, seed,
-            progress=progress, checkpoint=checkpoint, ledger=ledger, as_source=as_source,
+            progress=progress, checkpoint=checkpoint, ledger=ledger, as_source=as_source, accept_draft=accept_draft,
         )  # fmt: skip
 
     @final
@@ -261,13 +266,15 @@ class Synthesizer(ABC):
         checkpoint: str | os.PathLike[str] | None,
         ledger: str | os.PathLike[str] | None,
         as_source: bool = False,
+        accept_draft: bool = False,
     ) -> Release:
         """Check and plan, then charge, let `run` draw, and certify."""
         check_progress(progress)
         schema = open_schema(schema)
+        warn_of_draft(schema, accept_draft=accept_draft)
         rows = row_count(schema, n_public)
         if rows is None:
-            schema = replace(schema, rows=None)  # nothing is declared, so nothing is passed on
+            schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_door(budget, seed)
         records = PrivateData(open_source(data), schema)
@@ -290,7 +297,7 @@ class Synthesizer(ABC):
             n = rows or _bought_rows(OpenData(source, schema) if schema.open else records, account, measured)
             found = schema
             if schema.open:
-                found = discover(source, schema, n=n, account=account, measured=measured)
+                found = bought(discover(source, schema, n=n, account=account, measured=measured), schema.open)
                 records = PrivateData(source, found, bought=schema.open)
             fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
             told = self._described(plan, budget, found, n, rows is not None, schema.open, type(source), as_source)
@@ -371,7 +378,8 @@ class Synthesizer(ABC):
         return described(
             plan, budget, methods=(type(self),), source=source, kinds=schema.columns.values(), declared=declared,
             method=self.method, unit=Protected(**schema.protects), n_public=n, sampling=self.sampling(plan),
-            discovered=list(discovered), as_source=as_source,
+            discovered=list(discovered), origins=told(bought(schema, discovered)), read_off=read_off(schema),
+            as_source=as_source,
         )  # fmt: skip
 
 

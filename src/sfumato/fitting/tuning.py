@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_door, number_of_rows
+from sfumato.fitting.arguments import noise_door, number_of_rows, open_schema, warn_of_draft
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
@@ -42,6 +42,7 @@ from sfumato.records.private import PrivateData
 from sfumato.release import Release
 from sfumato.release.samplers import build_sampler, with_package
 from sfumato.schema.schema import Schema, read_schema
+from sfumato.schema.sources import read_off, told
 
 SCORE_STAGE = "score"
 METHOD = "tune"
@@ -62,6 +63,7 @@ def tune(
     seed: int | None = None,
     ledger: str | os.PathLike[str] | None = None,
     as_source: bool = False,
+    accept_draft: bool = False,
 ) -> Release:
     """Fit the best of several candidates: a search whose whole cost is (ε, δ).
 
@@ -87,6 +89,7 @@ def tune(
         seed: for tests only: reproducible, and a release that says it is not private.
         ledger: the account of these data, as for `fit`.
         as_source: whether samples have the storage types of the source, as for `fit`.
+        accept_draft: go on with facts that were read off the records, as for `fit`.
 
     Returns:
         The best release. Its certificate lists the candidates, and the one that was chosen, under `search`.
@@ -94,9 +97,11 @@ def tune(
     Raises:
         BudgetExceededError: the ledger cannot pay for the search. Nothing was read or charged.
         ConfigError: an argument is outside its domain, or the candidates do not cost alike.
-        SchemaError: the schema does not describe the data.
+        SchemaError: the schema does not describe the data, or has facts that were read off the records.
         DataError: the data cannot be read.
     """
+    schema = open_schema(schema)
+    warn_of_draft(schema, accept_draft=accept_draft)
     schema = read_schema(schema)
     search = Search.of(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape), score_share=score_share
@@ -218,6 +223,8 @@ class Search:
             unit=Protected(**self.facts.schema.protects),
             n_public=self.facts.rows,
             sampling=chosen.sampling(self.plans[best.candidate]),
+            origins=told(self.facts.schema),
+            read_off=read_off(self.facts.schema),
             search=Searched(
                 candidates=tuple(map(_settings, self.candidates)),
                 chosen=best.candidate,

@@ -201,6 +201,7 @@ class DPMix(Synthesizer):
         seed: int | None = None,
         ledger: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
+        accept_draft: bool = False,
     ) -> Certificate:
         """Fit, and write the mixtures as they are made: in memory are the clipped records and one block of mixtures.
 
@@ -218,6 +219,7 @@ class DPMix(Synthesizer):
             seed: as `fit`.
             ledger: as `fit`.
             overwrite: whether such a directory may be replaced.
+            accept_draft: as `fit`.
 
         Returns:
             The certificate.
@@ -237,6 +239,7 @@ class DPMix(Synthesizer):
             release = self._fit(
                 lambda fit: self._write(fit, partial / MIXTURES_FILE),
                 data, schema, target, n_public, seed, progress=None, checkpoint=None, ledger=ledger,
+                accept_draft=accept_draft,
             )  # fmt: skip
             text = json.dumps(release.certificate.to_dict(), indent=1, ensure_ascii=False)
             _or_refuse(Path(out), lambda: _write_text(partial / CERTIFICATE_FILE, text))

@@ -259,26 +259,30 @@ def describe(
     n_public_source: Literal["declared", "bought"],
     sampling: str = "none: every record is read in every pass",
     discovered: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    read_off: Sequence[str] = (),
     search: Searched | None = None,
     versions: Mapping[str, str] | None = None,
     assumed: Sequence[str] = (),
 ) -> Description:
     """Return what is known of a fit before it runs.
 
-    `discovered` names the columns whose bounds, categories and missing cells were bought. `versions` and `assumed` are
-    of other packages that took part.
+    `discovered` names the columns whose bounds, categories and missing cells were bought; `origins` says where the
+    facts of the schema come from, and `read_off` which come from the records. `versions` and `assumed` are of other
+    packages that took part.
     """
     declared = (
         "The number of rows was declared as public; if it is the true number, that number is disclosed."
         if n_public_source == "declared"
         else "The number of rows was bought with part of the budget."
     )
-    fixed = [SEARCHED, *ASSUMPTIONS[1:]] if search is not None else _assumptions(discovered)
+    fixed = [_fixed(discovered, read_off, searched=search is not None), *ASSUMPTIONS[1:]]
     described = Description(
         format_version=FORMAT_VERSION, method=method, versions={**installed_versions(), **(versions or {})},
         epsilon=None, delta=None, neighbours=plan.neighbours, replace_one=None, accountant=None, curve=(),
         extra_delta=0.0, events=(), stages=(), unit=unit, n_public=n_public, n_public_source=n_public_source,
         sampling=sampling, assumptions=(*fixed, declared, *assumed), search=search,
+        origins=tuple(origins), read_off=tuple(read_off),
     )  # fmt: skip
     return described if budget is None else _with_cost(described, plan, budget.delta)
 
@@ -306,14 +310,17 @@ def _with_cost(described: Description, plan: Plan, delta: float) -> Description:
     )
 
 
-def _assumptions(discovered: Sequence[str]) -> list[str]:
-    if not discovered:
-        return list(ASSUMPTIONS)
-    fixed = (
-        f"What the schema says of {', '.join(map(repr, discovered))} was bought with part of the budget; all else in "
-        "it, and every setting, was fixed without looking at the records."
-    )
-    return [fixed, *ASSUMPTIONS[1:]]
+def _fixed(discovered: Sequence[str], read_off: Sequence[str], *, searched: bool) -> str:
+    """Say how what the schema says was fixed."""
+    bought = f"What the schema says of {', '.join(map(repr, discovered))} was bought with part of the budget"
+    if read_off:
+        also = f" {bought}." if discovered else ""
+        return f"Some {words.NOT_COVERED}: {', '.join(read_off)}.{also}"
+    if searched:
+        return SEARCHED
+    if discovered:
+        return f"{bought}; all else in it, and every setting, was fixed without looking at the records."
+    return ASSUMPTIONS[0]
 
 
 def issue(description: Description, *, private: bool, ledger: LedgerCharge | None = None) -> Certificate:

@@ -173,6 +173,8 @@ class Description:
         events: the stages of the plan, each one event, without words. `stages`: what each of them costs.
         n_public: number of rows, "declared" or "bought" by `n_public_source`; None in a plan that buys it.
         search: what a search tried; None without one.
+        origins: where the facts of the schema come from, as its holder says: a line per source; none if not said.
+        read_off: facts that were read off the records, which the guarantee does not cover; none if all are public.
     """
 
     format_version: int = entry(one_of(FORMAT_VERSION))
@@ -193,6 +195,8 @@ class Description:
     sampling: str = entry(str)
     assumptions: tuple[str, ...] = entry(many(str))
     search: Searched | None = entry(Searched, default=None)
+    origins: tuple[str, ...] = entry(many(str), default=())
+    read_off: tuple[str, ...] = entry(many(str), default=())
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.privacy.certificate import Certificate
 
 _RELATIONS = {Neighbours.ADD_REMOVE: "added or removed", Neighbours.REPLACE_ONE: "replaced by another"}
+NOT_COVERED = "facts were read off the records: NOT covered by the guarantee"
 _LONGEST = 80
 _LONGEST_SENTENCE = 1_000
 _LARGEST_EXPONENT = 50.0  # beyond it nothing is promised, and the factor has no name
@@ -26,6 +27,7 @@ def summary(certificate: Certificate) -> str:
     if certificate.epsilon is None:
         return "Certificate(NOT PRIVATE: no noise)"
     note = "" if certificate.private else "NOT PRIVATE (seeded noise): would be "
+    note += "facts NOT COVERED; else " if certificate.read_off else ""
     relation = "add/remove" if certificate.neighbours is Neighbours.ADD_REMOVE else "replace"
     cost = f"epsilon={certificate.epsilon:.6g}, delta={certificate.delta:g}"
     return f"Certificate({note}{cost}, {relation} one {shown(certificate.unit.name)})"
@@ -65,6 +67,7 @@ def meaning(certificate: Certificate) -> list[str]:
         return [f"Epsilon is {figure(epsilon)}: so large that the guarantee means nothing in practice."]
     factor = math.exp(epsilon)
     return [
+        *not_covered(certificate),
         "Whatever anybody does with this release, the outcome would have been nearly as likely without you: no outcome "
         f"becomes more than {figure(factor)} times as likely, or as unlikely, because your data were used. This may "
         f"fail with a probability of the order of {figure(delta)}, which is delta.",
@@ -74,6 +77,21 @@ def meaning(certificate: Certificate) -> list[str]:
         "It holds against any attack, known or not, and whatever else becomes known later. It does not hide what is "
         "true of people in general, and it does not protect against what follows from facts that are public anyway.",
     ]
+
+
+def not_covered(description: Description) -> list[str]:
+    """Say, if it is so, that the guarantee does not cover facts of the schema."""
+    if not description.read_off:
+        return []
+    return [
+        f"Some {NOT_COVERED}. They can show a single person, and no noise protects them. What follows is said of all "
+        "the rest."
+    ]
+
+
+def origins(description: Description) -> str:
+    """Say where the facts of the schema come from."""
+    return whole(f"Where the facts come from: {'; '.join(description.origins) or 'the holder has not said'}.")
 
 
 def cost(description: Description) -> str:

@@ -6,6 +6,8 @@ good as the public facts that replace it.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +31,8 @@ from sfumato.columns.kinds import (
 )
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
+from sfumato.io.headers import require_names
+from sfumato.records.proposals import proposed, proposed_unit
 from sfumato.records.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
 from sfumato.schema.documents import yaml_text
 from sfumato.schema.schema import Schema
@@ -43,11 +47,20 @@ _LOGICAL = ({"true", "false"}, *map(set, _WRITTEN))
 _HEADER = """\
 # A draft: edit it before any release.
 #
-# The kinds were guessed, and the bounds, categories and number of rows below were READ OFF THE
+# The kinds were guessed, and the facts below that are not to be discovered were READ OFF THE
 # RECORDS. A guarantee of privacy holds only for public facts: replace every one by what is
 # publicly known (a code book, a questionnaire, the law, common sense), wider rather than
 # narrower, and do not publish this draft.
 
+# Taking this line out is your word that the facts below are public.
+draft: true
+"""
+_OPEN = """\
+# What says `discover: true`, the method gaussian buys with part of the budget. All other methods
+# need it declared: public bounds or categories in its place.
+"""
+_NO_ROWS = """\
+# The number of rows is not written: buy one (fit --buy-rows), or write a round public number here.
 """
 
 
@@ -58,16 +71,22 @@ class Draft:
     Attributes:
         schema: the draft, valid as it stands.
         notes: column name to one line for its reader.
+        unit_note: one line on the unit, if one is proposed.
     """
 
     schema: Schema
     notes: Mapping[str, str]
+    unit_note: str = ""
 
     def to_yaml(self) -> str:
         """Return the draft as an annotated schema file."""
-        lines = [_HEADER]
+        lines = [_HEADER, "\n", _OPEN if self.schema.open else ""]
         if self.schema.rows is not None:
             lines.append(f"rows: {self.schema.rows}  # counted; a round nominal size will do\n")
+        else:
+            lines.append(_NO_ROWS)
+        if self.schema.unit is not None:
+            lines += [f"# {self.unit_note}\n", yaml_text({"unit": dataclasses.asdict(self.schema.unit)})]
         lines.append("columns:\n")
         for name, kind in self.schema.columns.items():
             entry = yaml_text({name: kind.to_dict()})
@@ -76,28 +95,42 @@ class Draft:
         return "".join(lines)
 
 
-def draft_schema(source: Source) -> Draft:
-    """Draft a schema in one pass over a source, in memory bounded by a chunk.
+def draft_schema(source: Source, *, exact: bool = False, names_are_public: bool = False) -> Draft:
+    """Draft a schema in one pass over a source, in memory bounded by a chunk. It is marked as a draft: fits refuse it.
 
-    Privacy: none. The draft holds exact facts about the records, for the data holder's own eyes.
+    Privacy: none. The draft holds facts about the records, for the data holder's own eyes.
+
+    Args:
+        source: where the records lie.
+        exact: declare bounds, categories and the number of rows as they are in the records; else propose to discover
+            them, to leave out what names people, and the unit that a repeated name suggests.
+        names_are_public: take the first line of a CSV as names even where one is a number or a date.
 
     Raises:
-        DataError: the source cannot be read, or there is nothing in it to describe.
+        DataError: the source cannot be read, the first line of a CSV may be a record, or there is nothing to describe.
     """
+    if not names_are_public:
+        require_names(source)
     surveys = survey_columns(source.measured())
     guesses = {name: _guess(survey) for name, survey in surveys.items()}
-    rows = max((survey.n_cells for survey in surveys.values()), default=0)
+    rows = max((survey.n_cells for survey in surveys.values()), default=0) or None
+    unit, unit_note = None, ""
+    if not exact:
+        guesses = proposed(surveys, guesses)
+        unit, unit_note = proposed_unit(surveys, guesses) or (None, "")
+    columns = {name: kind for name, (kind, _) in guesses.items()}
+    is_table = not any(isinstance(kind, Image | ItemSet) for kind in columns.values())
+    if is_table and not exact:
+        rows = None  # bought, or given
     schema = None
-    try:
-        columns = {name: kind for name, (kind, _) in guesses.items()}
-        schema = Schema(columns=columns, rows=rows or None)
-    except SchemaError:
-        pass
+    with contextlib.suppress(SchemaError):
+        schema = Schema(columns=columns, rows=rows, unit=unit, draft=True)
     if schema is None:
         raise DataError(
-            f"Expected a column of {source.label} that can be described, got none. Write its schema by hand."
+            f"Expected a column of {source.label} that can be described and names nobody, got none. Write its schema "
+            "by hand."
         )
-    return Draft(schema, {name: note for name, (_, note) in guesses.items()})
+    return Draft(schema, {name: note for name, (_, note) in guesses.items()}, unit_note)
 
 
 def _guess(survey: ColumnSurvey) -> tuple[ColumnKind, str]:

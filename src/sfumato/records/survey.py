@@ -9,6 +9,8 @@ own screen: nothing a fit or a release reads comes from here.
 
 from __future__ import annotations
 
+import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -27,7 +29,7 @@ from sfumato.io.chunks import Source
 from sfumato.schema.schema import MISSING_TOKENS
 
 MOST_DISTINCT = 10_000
-"""Distinct values of a column are collected up to this many."""
+"""Distinct values of a column are collected up to this many; beyond it, an even part of them."""
 
 _MOST_DECIMALS = 6
 _PLAIN_WHOLE = r"^-?(?:0|[1-9][0-9]{0,17})$"
@@ -88,6 +90,35 @@ class Moments:
 
 
 @dataclass(slots=True, repr=False)
+class ValueCounts:
+    """How often each value occurs, as its canonical text: of all values, or of an even part of them.
+
+    Whether a value is in the part depends on a hash of it alone, so that those in it are counted in full.
+
+    Attributes:
+        counts: the counts; at most `MOST_DISTINCT` after each `add`.
+        halvings: the part is one in 2^halvings.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    halvings: int = 0
+
+    def add(self, values: pa.Array) -> None:
+        """Count some values, none missing."""
+        found = pc.value_counts(values)
+        texts = canonical_text(found.field("values")).to_pylist()
+        for text, count in zip(texts, found.field("counts").to_pylist(), strict=True):
+            if text is not None and self._takes(text):
+                self.counts[text] += count
+        while len(self.counts) > MOST_DISTINCT:
+            self.halvings += 1
+            self.counts = Counter({text: count for text, count in self.counts.items() if self._takes(text)})
+
+    def _takes(self, text: str) -> bool:
+        return not self.halvings or zlib.crc32(text.encode()) % 2**self.halvings == 0
+
+
+@dataclass(slots=True, repr=False)
 class ColumnSurvey:
     """What has been seen of one column so far.
 
@@ -95,7 +126,7 @@ class ColumnSurvey:
         storage: the column's type.
         n_cells: cells seen.
         n_missing: cells among them that hold no value.
-        distinct: canonical text of the values, or None once there are more than MOST_DISTINCT.
+        counts: how often each value occurs; None if its type has no canonical text.
         is_whole: whether every value is a whole number.
         is_number: whether every value is a number; as text, one that printing would give back.
         decimals: the most decimals of a value; None if there is no such small number.
@@ -110,7 +141,7 @@ class ColumnSurvey:
     storage: pa.DataType
     n_cells: int = 0
     n_missing: int = 0
-    distinct: set[str] | None = field(default_factory=set)
+    counts: ValueCounts | None = field(default_factory=ValueCounts)
     is_whole: bool = True
     is_number: bool = True
     decimals: int | None = 0
@@ -124,6 +155,11 @@ class ColumnSurvey:
     def n_values(self) -> int:
         """Cells that hold a value."""
         return self.n_cells - self.n_missing
+
+    @property
+    def distinct(self) -> set[str] | None:
+        """Canonical text of the values, or None if there are more than MOST_DISTINCT, or it is not known."""
+        return None if self.counts is None or self.counts.halvings else set(self.counts.counts)
 
     def add(self, column: pa.ChunkedArray | np.ndarray) -> None:
         """Note one chunk of the column."""
@@ -174,14 +210,10 @@ class ColumnSurvey:
         self.items.add(pa.chunked_array([items]))
 
     def _add_distinct(self, values: pa.Array) -> None:
-        if self.distinct is None or not has_canonical_text(values.type):
-            self.distinct = None
+        if self.counts is None or not has_canonical_text(values.type):
+            self.counts = None
             return
-        distinct = values.unique()
-        if len(distinct) <= MOST_DISTINCT:
-            self.distinct.update(canonical_text(distinct).drop_null().to_pylist())
-        if max(len(distinct), len(self.distinct)) > MOST_DISTINCT:
-            self.distinct = None
+        self.counts.add(values)
 
     def _add_text(self, text: pa.Array) -> None:
         if self.is_number:

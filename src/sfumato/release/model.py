@@ -31,6 +31,7 @@ from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.schema.schema import Schema
+from sfumato.schema.sources import read_off
 
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
@@ -79,6 +80,8 @@ class Release:
             raise ReleaseError(
                 f"Expected rows of at most {_MOST_ROW_BYTES} bytes, got longer ones: its labels are too long."
             )
+        if read_off(self.schema) and not self.certificate.read_off:
+            raise ReleaseError("Expected a certificate that names what was read off the records, got none.")
         for name in self._plain():
             self.schema.columns[name].check_storage(name, self.form.storage[name])
         if isinstance(self._sampler, MixtureSet):

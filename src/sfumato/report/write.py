@@ -117,6 +117,8 @@ def page_content(
         "repetitions": words.repetitions(certificate),
         "candidates": () if certificate.search is None else certificate.search.candidates,
         "meaning": words.meaning(certificate),
+        "not_covered": words.not_covered(certificate),
+        "origins": words.origins(certificate),
         "checked": words.checked(release.checked),
         "signed": None if signed is None else words.signed(signed),
         "stages": words.stages(certificate),

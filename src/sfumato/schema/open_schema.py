@@ -12,6 +12,7 @@ Such a schema is a `Schema` with columns of the kind `Open`; this makes some.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, final, get_args
 
@@ -22,6 +23,7 @@ from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.open import Open, OpenKind
 from sfumato.errors import SchemaError
+from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
 from sfumato.schema.schema import Schema, read_open
@@ -39,7 +41,8 @@ class OpenSchema:
             open: the open columns with their kinds; `unknown` is bought too.
         """
         columns = {**nominal.columns, **{name: Open(kind=kind) for name, kind in (open or {}).items()}}
-        return Schema(columns=columns, rows=nominal.rows, unit=nominal.unit, missing=nominal.missing)
+        sources = {name: source for name, source in nominal.sources.items() if name not in (open or {})}
+        return replace(nominal, columns=columns, sources=sources)
 
     @classmethod
     def of(
@@ -49,6 +52,7 @@ class OpenSchema:
         *,
         rows: int | None = None,
         target: str | None = None,
+        names_are_public: bool = False,
     ) -> Schema:
         """Return what a table's column names say, and nothing that its records say: all kinds are bought.
 
@@ -58,8 +62,10 @@ class OpenSchema:
             kinds: the kind of some columns: integer, continuous, categorical, boolean, or identifier to leave it out.
             rows: the public number of rows, if there is one.
             target: a column whose classes are modelled apart is categorical unless `kinds` says otherwise.
+            names_are_public: take the first line of a CSV as names even where one is a number or a date.
 
         Raises:
+            DataError: a name of a CSV is a number or a date: the line may be a record.
             SchemaError: `kinds` names a column that is not there, or an unknown kind; there are images.
 
         Example:
@@ -68,6 +74,8 @@ class OpenSchema:
             {'age': 'unknown', 'town': 'categorical'}
         """
         source = open_source(data)
+        if not names_are_public:
+            require_names(source)
         kinds = dict(kinds or {})
         images = [name for name, storage in source.storage.items() if isinstance(storage, pa.FixedShapeTensorType)]
         if images:

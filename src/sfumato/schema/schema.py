@@ -27,13 +27,14 @@ from sfumato.columns.open import Open, OpenKind
 from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
+from sfumato.schema.sources import FactSource, frozen, pop_source, sources_faults, thawed
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Text that stands for no value, unless a schema says otherwise."""
 
 K = TypeVar("K", bound=ColumnKind)
 
-_KEYS = ("rows", "unit", "missing", "columns")
+_KEYS = ("draft", "rows", "unit", "missing", "source", "columns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,10 @@ class Schema:
         rows: the size that may be assumed publicly, or None if it is stated elsewhere.
         unit: whom the guarantee protects; None means the row.
         missing: text that stands for no value, in columns stored as text.
+        draft: whether the facts were read off the records, as `sfumato schema draft` does: fits refuse it.
+        sources: of some columns, where their facts come from: law, codebook, standard, discovered or data, or one of
+            these per fact. `data` is refused as a draft is.
+        table_source: the same of `rows` and `unit`.
 
     Example:
         >>> from sfumato.columns import Boolean, Integer
@@ -83,18 +88,26 @@ class Schema:
     rows: int | None = None
     unit: Unit | None = None
     missing: tuple[str, ...] = field(default=MISSING_TOKENS)
+    draft: bool = False
+    sources: Mapping[str, FactSource] = field(default_factory=dict)
+    table_source: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         faults = _column_faults(self.columns)
         missing = _tokens(self.missing, faults)
+        faults += _draft_faults(self.draft)
         faults += _table_faults(self)
+        faults += [] if faults else sources_faults(self)
         _refuse(faults)
+        object.__setattr__(self, "sources", frozen(self.sources))
+        object.__setattr__(self, "table_source", MappingProxyType(dict(self.table_source)))
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "rows", plain_value(self.rows))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing)
+        rest = (self.draft, thawed(self.sources), dict(self.table_source))
+        return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -165,14 +178,18 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values; what has its default is left out."""
-        document: dict[str, Any] = {}
+        document: dict[str, Any] = {"draft": True} if self.draft else {}
         if self.rows is not None:
             document["rows"] = self.rows
         if self.unit is not None:
             document["unit"] = dataclasses.asdict(self.unit)
         if self.missing != MISSING_TOKENS:
             document["missing"] = list(self.missing)
+        if self.table_source:
+            document["source"] = dict(self.table_source)
         document["columns"] = {name: kind.to_dict() for name, kind in self.columns.items()}
+        for name, source in thawed(self.sources).items():
+            document["columns"][name]["source"] = source
         return document
 
     @classmethod
@@ -207,9 +224,10 @@ def read_open(document: Mapping[str, Any]) -> Schema:
         )
     faults = _unknown_keys(document, _KEYS, "the schema")
     columns: dict[str, ColumnKind] = {}
+    sources: dict[str, Any] = {}
     for key, entry in document["columns"].items():
         name = label_text("a column name", key, faults) if not isinstance(key, str) else key
-        kind = _read_kind(name, entry, faults)
+        kind = _read_kind(name, entry, faults, sources)
         if name in columns:
             faults.append(f"Expected each column once, got {name!r} twice.")
         if kind is not None:
@@ -218,11 +236,12 @@ def read_open(document: Mapping[str, Any]) -> Schema:
     if unit is not None and getattr(columns.get(unit.column), "name", None) == Open.name:
         columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is bought
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
+    rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
     if faults:  # faults of the table as a whole are worth telling in the same breath
         rest["missing"] = _tokens(rest["missing"], faults)
-        faults += _rows_faults(rest["rows"])
+        faults += [*_rows_faults(rest["rows"]), *_draft_faults(rest["draft"])]
     _refuse(faults)
-    return Schema(columns=columns, unit=unit, **rest)
+    return Schema(columns=columns, unit=unit, sources=sources, **rest)
 
 
 def require_closed(schema: Schema) -> None:
@@ -277,16 +296,26 @@ def read_schema(schema: SchemaLike) -> Schema:
     return Schema.load(Path(schema))
 
 
-def _rebuilt(columns: dict[str, ColumnKind], rows: int | None, unit: Unit | None, missing: tuple[str, ...]) -> Schema:
-    return Schema(columns=columns, rows=rows, unit=unit, missing=missing)
+def _rebuilt(
+    columns: dict[str, ColumnKind],
+    rows: int | None,
+    unit: Unit | None,
+    missing: tuple[str, ...],
+    draft: bool = False,
+    sources: Mapping[str, FactSource] = MappingProxyType({}),
+    table_source: Mapping[str, str] = MappingProxyType({}),
+) -> Schema:
+    return Schema(
+        columns=columns, rows=rows, unit=unit, missing=missing, draft=draft, sources=sources, table_source=table_source
+    )
 
 
-def _read_kind(name: str, entry: object, faults: list[str]) -> ColumnKind | None:
-    """Return the kind of one entry under `columns`, or note every fault in it."""
+def _read_kind(name: str, entry: object, faults: list[str], sources: dict[str, Any]) -> ColumnKind | None:
+    """Return the kind of one entry under `columns`, or note every fault in it; its `source` joins `sources`."""
     if isinstance(entry, str):
         entry = {"kind": entry}
     if isinstance(entry, Mapping) and "discover" in entry:
-        return _read_open_kind(name, entry, faults)
+        return _read_open_kind(name, pop_source(entry, sources, name), faults)
     label = entry.get("kind") if isinstance(entry, Mapping) else None
     try:
         kind: Any = kind_class(label, entry.get("package")) if isinstance(entry, Mapping) else None
@@ -305,6 +334,7 @@ def _read_kind(name: str, entry: object, faults: list[str]) -> ColumnKind | None
         faults.append(f"Column {name!r}: expected kind to be one of {', '.join(kind_names())}, got {got}.")
         return None
     known = dataclasses.fields(kind)
+    entry = pop_source(entry, sources, name, [fact.name for fact in known])
     package = () if label in KINDS else ("package",)
     found = _unknown_keys(entry, ("kind", *package, *(fact.name for fact in known)), f"kind {label}")
     found += [
@@ -405,6 +435,12 @@ def _rows_faults(rows: object) -> list[str]:
     except SchemaError as error:
         return [str(error)]
     return []
+
+
+def _draft_faults(draft: object) -> list[str]:
+    if draft is True or draft is False:
+        return []
+    return [f"Expected draft to be true or false, got {shown(draft)}. Take it out where the facts are public."]
 
 
 def _tokens(missing: object, faults: list[str]) -> tuple[str, ...]:

@@ -1,0 +1,138 @@
+"""What a draft proposes in place of facts read off the records: to discover, or not to release.
+
+    numbers, labels                      discover: true          bounds and categories are bought by the fit
+    texts of which most are rare         identifier              first names, addresses, free text
+    whole numbers that name a record     identifier
+    an identifier that repeats           unit                    several rows of one person
+
+Rare is judged for the holder's screen alone: nothing of it goes into a release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, DateTime, Identifier, Image, Integer, ItemSet
+from sfumato.columns.open import Open, OpenKind
+from sfumato.records.survey import ColumnSurvey
+from sfumato.schema.schema import Unit
+
+_RARE = 10  # a value that occurs fewer times may show a person
+_FEW_LABELS, _TIMES = 12, 3  # labels of a code book: so few, each so often on average
+_LARGEST = 2**53  # what discovery finds lies within
+_FEWEST_NUMBERS = 20  # fewer different numbers may all differ by chance
+_NAMES_PERSON = re.compile(
+    r"(?:^|[\W_])(?:id|ids|nr|no|uuid|guid|ssn|mrn|nhs|pid)(?:$|[\W_])|[a-z](?:Id|ID|Nr|No)$"
+    r"|(?i:patient|person|subject|customer|user|client|household|member|account|respondent|participant|defendant)"
+)
+
+Guesses = Mapping[str, tuple[ColumnKind, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """How often values occur.
+
+    Attributes:
+        largest: count of the most frequent value.
+        smallest: count of the rarest.
+        distinct: how many values there are, roughly if they are many.
+        rare_share: share of the values that are rare.
+    """
+
+    largest: int
+    smallest: int
+    distinct: int
+    rare_share: float
+
+    @classmethod
+    def of(cls, survey: ColumnSurvey) -> _Counted | None:
+        """Return what is known of a column's values; None without any."""
+        if survey.counts is None or not survey.counts.counts:
+            return None
+        found = list(survey.counts.counts.values())
+        rare = sum(count < _RARE for count in found)
+        return cls(max(found), min(found), len(found) << survey.counts.halvings, rare / len(found))
+
+
+def proposed(surveys: Mapping[str, ColumnSurvey], guesses: Guesses) -> dict[str, tuple[ColumnKind, str]]:
+    """Return what to propose for each column, with a line on why, from exact guesses.
+
+    Beside images and sets no column can be discovered: then the guesses stay.
+    """
+    if any(isinstance(kind, Image | ItemSet) for kind, _ in guesses.values()):
+        return dict(guesses)
+    return {name: _proposal(name, surveys[name], kind, note) for name, (kind, note) in guesses.items()}
+
+
+def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
+    counted = _Counted.of(survey)
+    if isinstance(kind, DateTime):
+        return kind, f"{note}. They were READ OFF THE RECORDS, and cannot be discovered"
+    if isinstance(kind, Integer) and counted is not None and _names_records(name, counted):
+        return Identifier(), (
+            "whole numbers that seem to name a record or a person: not released. If they measure something, write "
+            "{kind: integer, discover: true}"
+        )
+    if isinstance(kind, Integer):
+        return _opened("integer", survey, kind, "whole numbers: the fit buys bounds; or write public ones")
+    if isinstance(kind, Continuous):
+        note = "numbers: the fit buys bounds; for rounded samples write public ones, with a resolution"
+        return _opened("continuous", survey, kind, note)
+    if isinstance(kind, Categorical):
+        return _labels(survey, kind, counted)
+    return kind, note
+
+
+def _labels(survey: ColumnSurvey, kind: Categorical, counted: _Counted | None) -> tuple[ColumnKind, str]:
+    if not survey.is_number and counted is not None and _is_rare(survey, counted):
+        return Identifier(), (
+            "texts of which most are rare, as names are: not released. To release the frequent ones, write "
+            "{kind: categorical, discover: true}"
+        )
+    return _opened("categorical", survey, kind, "labels: the fit buys the frequent ones; or write the public list")
+
+
+def _is_rare(survey: ColumnSurvey, counted: _Counted) -> bool:
+    """Whether most values of a text are rare, and it is no short list of labels."""
+    is_list = counted.distinct <= _FEW_LABELS and survey.n_values >= _TIMES * counted.distinct
+    return counted.rare_share > 0.5 and not is_list
+
+
+def _names_records(name: str, counted: _Counted) -> bool:
+    """Whether whole numbers name records or people: none twice, each equally often, or mostly rare and so named."""
+    if counted.distinct < _FEWEST_NUMBERS:
+        return False
+    alike = counted.largest == counted.smallest and counted.largest < _RARE
+    return alike or (counted.rare_share > 0.5 and _NAMES_PERSON.search(name) is not None)
+
+
+def _opened(open: OpenKind, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
+    """Return a column to discover, where its type can store whatever is found."""
+    found = Open(kind=open)
+    if max(abs(survey.lowest or 0), abs(survey.highest or 0)) > _LARGEST:
+        return kind, "READ OFF THE RECORDS: numbers so large cannot be discovered. Replace the bounds by public ones"
+    if found.reading_fault(survey.storage) is None:
+        return found, note
+    return kind, "READ OFF THE RECORDS, and cannot be discovered in this type: replace it by public facts"
+
+
+def proposed_unit(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> tuple[Unit, str] | None:
+    """Return the unit to propose, with a line on why: of the identifiers that repeat, the one with most values."""
+    found: dict[str, _Counted] = {}
+    for name, (kind, _) in proposals.items():
+        counted = _Counted.of(surveys[name])
+        if isinstance(kind, Identifier) and counted is not None and counted.largest > 1 and counted.distinct > 1:
+            found[name] = counted
+    found = {name: c for name, c in found.items() if c.rare_share > 0.5}
+    if not found:
+        return None
+    name = max(found, key=lambda name: (_NAMES_PERSON.search(name) is not None, found[name].distinct))
+    max_rows = 1 << (found[name].largest - 1).bit_length()
+    note = (
+        "some have several rows: it protects each with all of them. Choose max_rows from what is public: rows beyond "
+        "it are not used, and noise grows with it"
+    )
+    return Unit(column=name, max_rows=max_rows), note

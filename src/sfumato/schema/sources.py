@@ -1,0 +1,179 @@
+"""Where the facts of a schema come from, in the holder's words: `source: codebook`, or one word per fact.
+
+    source: {rows: law}
+    columns:
+      sex: {kind: categorical, categories: [f, m], source: standard}
+      age: {kind: integer, lower: 0, upper: 120, source: {lower: law, upper: codebook}}
+
+A word changes nothing of a fit but `data`: what was read off the records is not covered by the guarantee.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sfumato.columns.facts import shown
+from sfumato.columns.open import Open
+from sfumato.errors import SchemaError
+
+if TYPE_CHECKING:
+    from sfumato.columns.kinds import ColumnKind
+    from sfumato.schema.schema import Schema
+
+SOURCES = ("law", "codebook", "standard", "discovered", "data")
+"""Where a fact may come from; `discovered` was bought with budget, `data` was read off the records."""
+
+TABLE_FACTS = ("rows", "unit")
+FactSource: TypeAlias = str | Mapping[str, str]
+"""A word for all facts of a column, or one per fact."""
+
+DISCOVERED, DATA = "discovered", "data"
+_HOLDER = "the holder's word"
+_READ_OFF = "read off the records"
+
+
+def source_faults(source: object, facts: Iterable[str], what: str) -> list[str]:
+    """Return what is wrong with the source of some facts."""
+    known, facts = ", ".join(SOURCES), tuple(facts)
+    if isinstance(source, str):
+        return [] if source in SOURCES else [f"Expected source of {what} to be one of {known}, got {shown(source)}."]
+    if not isinstance(source, Mapping) or not source:
+        return [f"Expected source of {what} to be one of {known}, or one of them per fact, got {shown(source)}."]
+    faults = []
+    for fact, word in source.items():
+        if fact not in facts:
+            has = f"It has {', '.join(facts)}" if facts else "It has none"
+            faults.append(f"Expected source to name facts of {what}, got {shown(fact)}. {has}.")
+        if word not in SOURCES:
+            faults.append(f"Expected source of {fact} of {what} to be one of {known}, got {shown(word)}.")
+    return faults
+
+
+def sources_faults(schema: Schema) -> list[str]:
+    """Return what is wrong with the sources of a schema whose columns are sound."""
+    if not isinstance(schema.sources, Mapping) or not isinstance(schema.table_source, Mapping):
+        return ["Expected sources to map columns, and table_source to map rows and unit, to where they come from."]
+    declared = [fact for fact in TABLE_FACTS if getattr(schema, fact) is not None]
+    faults = source_faults(schema.table_source, declared, "the table") if schema.table_source else []
+    for name, source in schema.sources.items():
+        if name not in schema.columns:
+            faults.append(f"Expected sources of columns of the schema, got no column {shown(name)}.")
+        else:
+            faults += source_faults(source, _facts(schema.columns[name]), f"column {name!r}")
+    return faults
+
+
+def frozen(sources: Mapping[str, FactSource]) -> Mapping[str, FactSource]:
+    """Return a copy that nobody changes."""
+    parts = {name: s if isinstance(s, str) else MappingProxyType(dict(s)) for name, s in sources.items()}
+    return MappingProxyType(parts)
+
+
+def thawed(sources: Mapping[str, FactSource]) -> dict[str, Any]:
+    """Return plain values."""
+    return {name: source if isinstance(source, str) else dict(source) for name, source in sources.items()}
+
+
+def pop_source(
+    entry: Mapping[Any, Any], sources: dict[str, Any], name: str, fields: Iterable[str] = ()
+) -> Mapping[Any, Any]:
+    """Return a column's entry without its `source`, which joins `sources`; a kind's own fact of that name stays."""
+    if "source" not in entry or "source" in fields:
+        return entry
+    sources[name] = entry["source"]
+    return {key: value for key, value in entry.items() if key != "source"}
+
+
+def bought(schema: Schema, names: Iterable[str]) -> Schema:
+    """Return a schema of which the facts of some columns were bought by the fit."""
+    found = dict.fromkeys(names, DISCOVERED)
+    return dataclasses.replace(schema, sources={**schema.sources, **found}) if found else schema
+
+
+def without_rows(schema: Schema) -> Schema:
+    """Return a schema that declares no number of rows."""
+    source = {fact: word for fact, word in schema.table_source.items() if fact != "rows"}
+    return dataclasses.replace(schema, rows=None, table_source=source)
+
+
+def read_off(schema: Schema) -> tuple[str, ...]:
+    """Name the facts that were read off the records, which no guarantee covers; in a draft, all that are declared.
+
+    Example:
+        >>> from sfumato import Schema
+        >>> from sfumato.columns import Integer
+        >>> age = Integer(lower=17, upper=90)
+        >>> read_off(Schema(columns={"age": age}, sources={"age": {"upper": "data"}}))
+        ("'age' (upper)",)
+    """
+    return ("every fact that the draft declares",) if schema.draft else tuple(grouped(schema).get(DATA, ()))
+
+
+def told(schema: Schema) -> tuple[str, ...]:
+    """Say where the facts come from, a line per source; nothing where no source is stated and nothing is drafted."""
+    if not (schema.sources or schema.table_source or schema.draft):
+        return ()
+    rest = _READ_OFF if schema.draft else _HOLDER
+    words = {DATA: _READ_OFF, "": rest}
+    lines: dict[str, list[str]] = {}
+    for source, facts in grouped(schema).items():
+        lines.setdefault(words.get(source, source), []).extend(facts)
+    return tuple(f"{source}: {', '.join(facts)}" for source, facts in lines.items())
+
+
+def grouped(schema: Schema) -> dict[str, list[str]]:
+    """Return the facts of each source, that of no stated source under ""; columns in order, then rows and unit."""
+    found: dict[str, list[str]] = {word: [] for word in (*SOURCES, "")}
+    for name in schema.released:
+        kind = schema.columns[name]
+        source = schema.sources.get(name, DISCOVERED if isinstance(kind, Open) else "")
+        _group(found, repr(name), source, _stated(kind))
+    for fact, words in (("rows", "the number of rows"), ("unit", "the unit")):
+        if getattr(schema, fact) is not None:
+            found[schema.table_source.get(fact, "")].append(words)
+    return {source: facts for source, facts in found.items() if facts}
+
+
+def _group(found: dict[str, list[str]], name: str, source: FactSource, stated: tuple[str, ...]) -> None:
+    if isinstance(source, str):
+        found[source].append(name)
+        return
+    parts: dict[str, list[str]] = {}
+    for fact in dict.fromkeys([*stated, *source]):
+        parts.setdefault(source.get(fact, ""), []).append(fact)
+    for word, facts in parts.items():
+        found[word].append(f"{name} ({', '.join(facts)})")
+
+
+def _facts(kind: ColumnKind) -> tuple[str, ...]:
+    # of an open column nothing is known but its kind: one word says all
+    return () if isinstance(kind, Open) else tuple(fact.name for fact in dataclasses.fields(kind))  # type: ignore[arg-type]
+
+
+def _stated(kind: ColumnKind) -> tuple[str, ...]:
+    return tuple(key for key in kind.to_dict() if key not in ("kind", "package"))
+
+
+def accepted(schema: Schema, *, accept_draft: bool) -> None:
+    """Refuse a schema with facts that were read off the records, unless the caller takes them as they are.
+
+    Raises:
+        SchemaError: says what to do.
+    """
+    facts = read_off(schema)
+    if not facts or accept_draft:
+        return
+    if schema.draft:
+        raise SchemaError(
+            "Expected a schema of public facts, got a draft, whose facts were read off the records. Replace them by "
+            "what is publicly known, then take out its line `draft: true` (draft=False); or pass --accept-draft "
+            "(accept_draft=True): the guarantee does not cover them then."
+        )
+    raise SchemaError(
+        f"Expected a schema of public facts, got `source: data`, read off the records, for {', '.join(facts)}. "
+        "Replace them by what is publicly known; or pass --accept-draft (accept_draft=True): the guarantee does not "
+        "cover them then."
+    )

@@ -1,0 +1,105 @@
+"""What a draft proposes in place of facts read off the records."""
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.columns.kinds import Boolean, DateTime, Identifier, Image, Integer
+from sfumato.columns.open import Open
+from sfumato.io.sources import open_source
+from sfumato.records.drafting import draft_schema
+from sfumato.records.survey import MOST_DISTINCT
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Unit
+
+N = 600
+RNG = np.random.default_rng(0)
+FIRST_NAMES = [f"{a}{b}" for a in "ABCDEFGHIJ" for b in ("nna", "lo", "rin", "ke", "sse", "mar", "tje", "bert")]
+INTEGER, LABELS, NUMBER = Open(kind="integer"), Open(kind="categorical"), Open(kind="continuous")
+
+
+def repeated(values, n=N):
+    return [values[i % len(values)] for i in range(n)]
+
+
+def draft(columns, **options):
+    return draft_schema(open_source(pa.table({**columns, "flag": [True, False] * (N // 2)})), **options)
+
+
+def kind_of(values, name="x"):
+    return draft({name: values}).schema.columns[name]
+
+
+CASES = {
+    "ages": ("age", repeated(range(18, 91)), INTEGER),
+    "ages as text": ("age", list(map(str, repeated(range(18, 91)))), INTEGER),
+    "codes as text": ("code", repeated(["1", "2", "3"]), LABELS),
+    "codes as numbers": ("code", repeated([1, 2, 3]), INTEGER),
+    "costs": ("cost", RNG.lognormal(size=N), NUMBER),
+    "labels": ("sex", repeated(["f", "m"]), LABELS),
+    "regions, one of them rare": ("region", [*repeated(["N", "S", "E"], N - 1), "W"], LABELS),
+    "labels as categories": ("sex", pa.array(repeated(["f", "m"])).dictionary_encode(), LABELS),
+    "first names": ("first_name", repeated(FIRST_NAMES), Identifier()),
+    "free text": ("note", [f"text {i}" for i in range(N)], Identifier()),
+    "record numbers": ("x", range(N), Identifier()),
+    "record numbers as text": ("x", [str(10_000 + i) for i in range(N)], Identifier()),
+    "two rows of each": ("x", [i // 2 for i in range(N)], Identifier()),
+    "a few rows of each, named so": ("patient_id", RNG.integers(0, 250, N), Identifier()),
+    "a few of each, not named so": ("amount", RNG.integers(0, 250, N), INTEGER),
+    "numbers beyond the grid": ("x", repeated([2**60, *range(30)]), Integer(lower=0, upper=2**60)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_hardening_7_what_is_proposed(case):
+    name, values, kind = CASES[case]
+    assert kind_of(values, name) == kind
+
+
+def test_what_cannot_be_discovered_is_read_off_and_says_so():
+    days = np.datetime64("2020-01-01") + np.arange(N) % 300
+    found = draft({"day": days, "yes": repeated([True, False, None])})
+    assert isinstance(found.schema.columns["day"], DateTime)
+    assert found.schema.columns["yes"] == Boolean(nullable=True)
+    assert "READ OFF THE RECORDS" in found.notes["day"]
+
+
+def test_images_keep_their_facts():
+    images = {"x": np.zeros((60, 4, 4), np.uint8), "y": np.arange(60) % 3}
+    found = draft_schema(open_source(images)).schema
+    assert found.columns["x"] == Image(shape=(4, 4))
+    assert (found.open, found.rows) == ({}, 60)
+
+
+@pytest.mark.parametrize(("per_person", "max_rows"), [(2, 2), (3, 4), (5, 8)])
+def test_hardening_7_a_repeated_identifier_suggests_a_unit(per_person, max_rows):
+    columns = {"name": repeated(FIRST_NAMES), "pid": [i // per_person for i in range(N)], "age": repeated(range(70))}
+    found = draft(columns)
+    assert found.schema.unit == Unit(column="pid", max_rows=max_rows)
+    assert "Choose max_rows" in found.to_yaml()
+    assert draft(columns, exact=True).schema.unit is None
+
+
+def test_no_unit_where_nothing_repeats():
+    assert draft({"pid": range(N), "age": repeated(range(70))}).schema.unit is None
+
+
+def test_more_people_than_are_counted():
+    n = 3 * MOST_DISTINCT
+    table = pa.table({"pid": np.arange(2 * n) // 2, "sex": repeated(["f", "m"], 2 * n), "one": np.arange(2 * n)})
+    found = draft_schema(open_source(table, chunk_rows=7_000)).schema
+    assert found.unit == Unit(column="pid", max_rows=2)
+    assert (found.columns["one"], found.columns["sex"]) == (Identifier(), LABELS)
+
+
+def test_the_file_reads_back_and_needs_one_line_less(tmp_path):
+    found = draft({"pid": [i // 2 for i in range(N)], "age": repeated(range(70))})
+    path = tmp_path / "d.yaml"
+    path.write_text(found.to_yaml())
+    assert OpenSchema.load(path) == found.schema
+    assert (found.schema.draft, found.schema.rows, found.schema.sources) == (True, None, {})
+    path.write_text(found.to_yaml().replace("draft: true\n", ""))
+    assert OpenSchema.load(path) == dataclasses.replace(found.schema, draft=False)
+    assert "the method gaussian buys" in found.to_yaml()
