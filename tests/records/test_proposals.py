@@ -36,7 +36,7 @@ CASES = {
     "ages": ("age", repeated(range(18, 91)), INTEGER),
     "ages as text": ("age", list(map(str, repeated(range(18, 91)))), INTEGER),
     "codes as text": ("code", repeated(["1", "2", "3"]), LABELS),
-    "codes as numbers": ("code", repeated([1, 2, 3]), INTEGER),
+    "codes as numbers": ("code", repeated([1, 2, 3]), LABELS),
     "costs": ("cost", RNG.lognormal(size=N), NUMBER),
     "labels": ("sex", repeated(["f", "m"]), LABELS),
     "regions, one of them rare": ("region", [*repeated(["N", "S", "E"], N - 1), "W"], LABELS),

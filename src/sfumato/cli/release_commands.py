@@ -222,7 +222,8 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     if len(bought) < count:
         facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in bought)}")
     rows = isinstance(n_public, BuyCount)
-    facts += [] if rows else [f"the number of rows, {n_public or known.rows}"]
+    declared = n_public or known.rows
+    facts += [] if rows or declared is None else [f"the number of rows, {declared}"]
     left = [name for name in known.columns if name not in known.released]
     say(f"Taken as public: {'; '.join(facts)}.")
     kinds = f"the kinds of {len(bought)} columns, " if bought else ""
