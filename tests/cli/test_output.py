@@ -25,7 +25,7 @@ def shown(monkeypatch):
     return stream.getvalue
 
 
-def test_text_is_shown_with_escapes(shown):
+def test_hardening_4_text_is_shown_with_escapes(shown):
     say(HOSTILE)
     print_table(HOSTILE, ["name"], [[HOSTILE], [HARMLESS]])
     assert not steers(shown())

@@ -182,7 +182,7 @@ def test_what_is_no_ledger_is_refused(tmp_path, text):
 
 
 @pytest.mark.parametrize("multiplier", [1e300, 1e-300, 1e13])
-def test_noise_of_no_fit_is_refused(ledger, multiplier):
+def test_hardening_5_noise_of_no_fit_is_refused(ledger, multiplier):
     pay(ledger)
     content = json.loads(ledger.read_text())
     content["fits"][0]["events"][0]["noise_multiplier"] = multiplier
@@ -246,7 +246,7 @@ def test_the_chain_does_not_change_when_a_fit_ends(ledger):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps to the folder's rights")
-def test_nobody_else_may_read_a_ledger(tmp_path):
+def test_hardening_4_nobody_else_may_read_a_ledger(tmp_path):
     path = tmp_path / "l"
     create_ledger(path, epsilon=10, delta=DELTA)
     pay(path)

@@ -332,7 +332,7 @@ def test_it_holds_no_record(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps to the folder's rights")
-def test_nobody_else_may_read_a_checkpoint(tmp_path):
+def test_hardening_4_nobody_else_may_read_a_checkpoint(tmp_path):
     path = tmp_path / "fit.checkpoint"
     ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), checkpoint=path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -36,7 +36,7 @@ def test_a_release_states_its_charge_and_the_ledger_knows_it(ledger, tmp_path):
     assert standings(ledger, releases[0], releases[0]) == ["known", "known"]
 
 
-def test_a_ledger_that_was_put_back_is_found(ledger, tmp_path):
+def test_hardening_5_a_ledger_that_was_put_back_is_found(ledger, tmp_path):
     fit(ledger, tmp_path / "1")
     shutil.copy(ledger, tmp_path / "copy")
     second = fit(ledger, tmp_path / "2")

@@ -245,7 +245,7 @@ class TestMironov:
 
 
 @pytest.mark.parametrize("n", [1, 2, 100, 2**24, 2**24 + 1, 1_600_000_000, 10**10, MOST_ROWS])
-def test_sums_of_products_do_not_run_over(n):
+def test_hardening_6_sums_of_products_do_not_run_over(n):
     """Eight times as many records as declared, all at the bound in one entry, fit into 64 bits."""
     bits = product_bits(n)
     assert 8 * n * 4**bits <= 2**63

@@ -133,7 +133,7 @@ def test_a_forked_process_draws_other_noise():
 
 
 @pytest.mark.parametrize("words", [1, 100, 50_000])
-def test_a_snapshot_draws_other_noise(words):
+def test_hardening_6_a_snapshot_draws_other_noise(words):
     """A virtual machine that is resumed twice has every byte of its memory twice."""
     source, snapshot = SecureNoise(), SecureNoise()
     source.bits(5)

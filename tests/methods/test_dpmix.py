@@ -286,7 +286,7 @@ class TestSubsetsOfText:
         return seen[0]
 
     @pytest.mark.parametrize("name", UNREADABLE)
-    def test_an_unreadable_record_is_a_default_record(self, name, tmp_path, monkeypatch):
+    def test_hardening_3_an_unreadable_record_is_a_default_record(self, name, tmp_path, monkeypatch):
         tables.write_csv(tmp_path / "p.csv")
         lines = (tmp_path / "p.csv").read_text(encoding="utf-8").rstrip("\n").split("\n")
         whole = self.rows_of(monkeypatch, tmp_path / "p.csv")

@@ -76,7 +76,7 @@ def case(request):
     return name, _discovering() if name == "gaussian, discovering" else _of(*CASES[name][:3], **CASES[name][3])
 
 
-def test_the_stated_epsilon_is_that_of_a_second_accountant(case):
+def test_hardening_8_the_stated_epsilon_is_that_of_a_second_accountant(case):
     _, certificate = case
     found = second_account(certificate)
     assert found.lower <= certificate["epsilon"] * (1 + 1e-9)
@@ -105,7 +105,7 @@ def test_points_of_the_curve(case):
             assert found.estimate * (1 - 1e-9) <= point["epsilon"] <= found.estimate * (1 + 1e-3) + 1e-4
 
 
-def test_the_golden_file(case):
+def test_hardening_8_the_golden_file(case):
     """Method, settings and version change what a fit costs by intention only: then write it anew, and say so.
 
     SFUMATO_WRITE_GOLDEN=1 pytest tests/privacy/test_second_accountant.py

@@ -59,7 +59,7 @@ def test_the_same_release_has_the_same_hashes_however_often_it_is_saved(saved, t
     assert load(path).certificate.release.content == hashes["content"]
 
 
-def test_a_pasted_certificate_is_refused(saved, cheaper, tmp_path):
+def test_hardening_2_a_pasted_certificate_is_refused(saved, cheaper, tmp_path):
     path, manifest = saved
     cheaper.save(tmp_path / "cheap")
     manifest["certificate"] = json.loads((tmp_path / "cheap" / "manifest.json").read_text("utf-8"))["certificate"]
@@ -115,7 +115,7 @@ def test_arrays_of_another_release_are_refused(saved):
 
 
 @pytest.mark.parametrize("where", ["counts", "diagonal", "off the diagonal"])
-def test_naive_noise_is_off_the_grid(saved, where):
+def test_hardening_2_naive_noise_is_off_the_grid(saved, where):
     """Values as a sum of floats has them: their last bits are anything."""
     path, manifest = saved
     arrays = arrays_of(path)

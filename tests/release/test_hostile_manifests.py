@@ -75,7 +75,7 @@ def test_the_document_may_be_anything(saved, survives, tmp_path):
 
 
 @pytest.mark.parametrize("key", ["certificate", "format_version", "schema", "arrays"])
-def test_a_key_given_twice_is_refused(saved, survives, tmp_path, key):
+def test_hardening_2_a_key_given_twice_is_refused(saved, survives, tmp_path, key):
     """Readers differ in which of two values they take: one would see another epsilon than we do."""
     manifest = json.dumps(saved[0])
     text = manifest[:-1] + f", {json.dumps(key)}: {json.dumps(saved[0][key])}" + "}"

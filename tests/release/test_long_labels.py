@@ -39,7 +39,7 @@ def pool():
     pa.set_memory_pool(before)
 
 
-def test_five_rows_take_the_memory_of_five_rows(tmp_path, pool):
+def test_hardening_4_five_rows_take_the_memory_of_five_rows(tmp_path, pool):
     release = load(release_of(["a"], LONG, tmp_path))
     table = pa.concat_tables(release.batches(5, seed=0))
     assert table.num_rows == 5
