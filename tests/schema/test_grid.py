@@ -229,3 +229,16 @@ def test_few_values_need_no_cells_for_bounds():
         ColumnGrid.numbers("x", kind, 64, ends=True).edges, ColumnGrid.numbers("x", kind, 64).edges
     )
     assert not ColumnGrid.numbers("x", kind, 64, ends=True).ends
+
+
+@pytest.mark.parametrize("most", [1, 5, 300])
+@pytest.mark.parametrize("kind", NUMBERS, ids=repr)
+def test_cells_are_those_that_their_edges_say(kind, most):
+    """Looked up where steps are few, searched where they are many."""
+    codes = np.random.default_rng(0).random(500)
+    codes[:3] = 0.0, 1.0, 0.5
+    for widening in (False, True):
+        column = ColumnGrid.numbers("x", kind, most, widening=widening, ends=True)
+        assert column.edges[0] == 0
+        expected = np.searchsorted(column.edges, column.steps.at(codes), side="right") - 1
+        np.testing.assert_array_equal(column.cells(codes), expected)

@@ -210,7 +210,8 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
         The exact sum, unprintable.
     """
     compact: Compact | None = getattr(statistic, "compact", None)
-    total = _Total(statistic if compact is None else compact, getattr(statistic, "rows_at_once", ROWS_AT_ONCE))
+    exact = ROWS_AT_ONCE if compact is not None else getattr(statistic, "rows_at_once", ROWS_AT_ONCE)
+    total = _Total(compact or statistic, exact)
     _add_all(total.add, records)
     value = total.value if compact is None else compact.expanded(total.value)
     return Exact(value, **_bounds(statistic, records), step=statistic.step)

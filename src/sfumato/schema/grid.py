@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from sfumato.schema.schema import Schema
 
 MOST_NUMERIC_CELLS = 4096
 
+_MOST_LOOKED_UP = 1 << 16  # steps
 _LINEAR_SHARE = 100  # cells that widen away from 0 are about equally wide within bound ÷ this of it
 
 
@@ -96,7 +98,10 @@ class ColumnGrid:
             return codes.astype(np.int64)
         missing = np.isnan(codes)
         steps = self.steps.at(np.where(missing, 0.0, codes))
-        cells = np.searchsorted(self.edges, steps, side="right") - 1
+        if self.edges[-1] <= _MOST_LOOKED_UP:
+            cells = _cell_of_step(self.edges.tobytes())[steps]
+        else:
+            cells = np.searchsorted(self.edges, steps, side="right") - 1
         if self.kind.nullable:
             cells[missing] = self.n_cells - 1
         return cells
@@ -114,6 +119,13 @@ class ColumnGrid:
         if self.kind.nullable:
             codes[cells == self.n_cells - 1] = np.nan
         return codes
+
+
+@lru_cache(maxsize=256)
+def _cell_of_step(edges: bytes) -> np.ndarray:
+    """Return the cell of each step, by the bytes of int64 edges."""
+    starts = np.frombuffer(edges, dtype=np.int64)
+    return np.repeat(np.arange(starts.size - 1), np.diff(starts))
 
 
 def table_kinds(schema: Schema) -> dict[str, TabularKind]:
