@@ -17,11 +17,14 @@ from sfumato.io.arrow import open_arrow, open_parquet
 from sfumato.io.baskets import open_baskets
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.io.csv import open_csv
+from sfumato.io.databases import SCHEMES, open_database
+from sfumato.io.excel import open_excel
 from sfumato.io.folders import open_folder
 from sfumato.io.formats import format_of, open_with, suffixes
 from sfumato.io.frames import open_pandas, open_polars, to_pandas, to_polars
 from sfumato.io.ipc import open_ipc
 from sfumato.io.joined import open_joined
+from sfumato.io.json_lines import open_json_lines
 from sfumato.io.places import Found, find_folder, find_glob, find_list, find_remote, scheme_of
 from sfumato.io.stored import COMPRESSIONS, StoredFile, format_suffix, stored_file
 from sfumato.io.streams import open_stream
@@ -33,12 +36,15 @@ if TYPE_CHECKING:
 __all__ = ["Chunk", "Container", "Source", "open_source", "to_container"]
 
 _STORED: Mapping[str, Callable[..., Source]] = {
+    ".jsonl": open_json_lines,
+    ".ndjson": open_json_lines,
+    ".xlsx": open_excel,
     ".feather": open_ipc,
     ".arrow": open_ipc,
     ".csv": open_csv,
     ".parquet": open_parquet,
 }
-_PACKED = (".csv",)  # which are read through gzip, Zstandard and zip too
+_PACKED = (".csv", ".jsonl", ".ndjson")  # which are read through gzip, Zstandard and zip too
 _READERS: Mapping[str, Callable[..., Source]] = {**_STORED, ".npz": open_npz, ".dat": open_baskets}
 
 
@@ -126,7 +132,10 @@ def to_container(
 
 def _open_text(data: str | os.PathLike[str], chunk_rows: int) -> Source:
     text = os.fspath(data)
-    if scheme_of(text) is not None:
+    scheme = scheme_of(text)
+    if scheme in SCHEMES:
+        return open_database(text, chunk_rows=chunk_rows)
+    if scheme is not None:
         return _open_found(find_remote(text), chunk_rows)
     matched = find_glob(text)
     return _open_path(Path(text), chunk_rows) if matched is None else _open_found(matched, chunk_rows)
