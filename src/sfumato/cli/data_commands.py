@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.ending import last_output
+from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
-from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema
 from sfumato.records.private import PrivateData
 from sfumato.records.validation import validate
@@ -27,9 +27,6 @@ schema_app = typer.Typer(
     add_completion=False,
 )
 
-DataArgument = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .csv, .parquet, .npz or .dat file, or a folder of PNG images.")
-]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -53,14 +50,15 @@ _IMPORTERS = {
 def draft_command(
     data: DataArgument,
     out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the draft (.yaml).")],
+    input_format: InputFormatOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a first schema for you to edit. It is NOT private: its facts are read off the records."""
     if out.suffix.lower() == ".json":  # which would be read as JSON, and that has no comments
         raise ConfigError(f"Expected --out to name a YAML file, for its comments, got {str(out)!r}. End it in .yaml.")
-    refuse_inputs(out, data=data)
+    refuse_data(out, {"data": data})
     refuse_existing(out, overwrite=overwrite)
-    text = draft_schema(open_source(data)).to_yaml()
+    text = draft_schema(open_data(data, input_format)).to_yaml()
     with last_output(out):
         write_text(out, text, overwrite=overwrite, secret=True)
     say(f"Wrote {out}. Its bounds, categories and row count were read off the records: before any release, replace")
@@ -71,14 +69,15 @@ def draft_command(
 def check_command(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, YAML or JSON.")],
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="Also compare its columns with this file's.")
+        str | None, typer.Argument(metavar="[DATA]", help="Also compare its columns with those of these records.")
     ] = None,
+    input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
     found = OpenSchema.load(schema)
     if data is not None:
-        PrivateData(open_source(data), found)
+        PrivateData(open_data(data, input_format), found)
     rows = [
         (
             name,
@@ -117,10 +116,11 @@ def import_command(
 def validate_command(
     data: DataArgument,
     schema: Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="The schema of the data.")],
+    input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
-    findings = validate(open_source(data), Schema.load(schema))
+    findings = validate(open_data(data, input_format), Schema.load(schema))
     if json_output:
         print_json(
             {

@@ -23,6 +23,7 @@ from sfumato.io.chunks import attempt, check_names
 from sfumato.io.rows import text_tables
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
 
+FILES = ("sqlite", "duckdb")  # kinds of databases that are files
 SCHEMES = ("sqlite", "duckdb", "postgresql", "postgres")
 Result: TypeAlias = tuple[pa.Schema, Iterator[pa.RecordBatch | pa.Table]]
 Statement: TypeAlias = Callable[["Wanted", str, int], AbstractContextManager[Result]]

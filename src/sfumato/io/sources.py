@@ -45,6 +45,10 @@ _STORED: Mapping[str, Callable[..., Source]] = {
     ".parquet": open_parquet,
 }
 _PACKED = (".csv", ".jsonl", ".ndjson")  # which are read through gzip, Zstandard and zip too
+STREAMED = tuple(
+    sorted(f"{s[1:]}{packed}" for s in _STORED for packed in ["", *(COMPRESSIONS if s in _PACKED else [])])
+)
+"""Formats that standard input may have."""
 _READERS: Mapping[str, Callable[..., Source]] = {**_STORED, ".npz": open_npz, ".dat": open_baskets}
 
 
@@ -98,9 +102,8 @@ def open_file(file: StoredFile, chunk_rows: int) -> Source:
         DataError: no such files can be read from there, or it is empty or damaged.
     """
     suffix = format_suffix(file.name)
-    known = [*_STORED, *(f"{suffix}{packed}" for suffix in _PACKED for packed in COMPRESSIONS)]
     if suffix not in _STORED or (file.compression is not None and suffix not in _PACKED):
-        raise DataError(f"Expected a {', '.join(known)} file, got {file.name}. Convert it.")
+        raise DataError(f"Expected a {', '.join(f'.{known}' for known in STREAMED)} file, got {file.name}. Convert it.")
     if file.stamp[0] == 0:
         raise DataError(f"Expected data in {file.name}, got an empty file.")
     return _STORED[suffix](file, chunk_rows=chunk_rows)

@@ -35,6 +35,7 @@ class StoredFile:
         system: the file system; None for that of this machine.
         compression: how its bytes are packed.
         stamp: its size in bytes and its time of change in nanoseconds, as far as the file system tells.
+        kept_by: what removes the file when nobody holds it any more.
     """
 
     path: str
@@ -42,6 +43,7 @@ class StoredFile:
     system: fs.FileSystem | None = None
     compression: Compression | None = None
     stamp: tuple[int | None, int | None] = (None, None)
+    kept_by: object = None
 
     @property
     def size(self) -> int:
