@@ -66,10 +66,10 @@ def refuse_data(out: Path, data: Mapping[str, str | None], **inputs: Path | None
     Raises:
         OutputError: it is one of them.
     """
-    refuse_inputs(out, **inputs)
     for name, text in data.items():
         for path in _paths(text):
             refuse_inputs(out, **{name: path})
+    refuse_inputs(out, **inputs)
 
 
 def _paths(text: str | None) -> list[str]:
