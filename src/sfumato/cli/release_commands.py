@@ -170,6 +170,8 @@ def fit_command(
         raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")
     known = None if schema is None else OpenSchema.load(schema)
     source = open_data(data, input_format)
+    if known is None and not source.names:
+        raise ConfigError(f"Expected --schema for {source.label}, whose lines name no columns for all. Declare them.")
     if known is None:
         known = OpenSchema.of(source, column_kinds(kinds), target=target)
         n_public = BuyCount() if n_public is None else n_public
