@@ -592,8 +592,8 @@ class TestExistingOutputs:
     def test_refused_before_any_work(self, busy, call, monkeypatch, arguments):
         before = {path: path.read_bytes() for path in busy.rglob("*") if path.is_file()}
         for module, name in (
-            (data_commands, "open_source"),
-            (release_commands, "open_source"),
+            (data_commands, "open_data"),
+            (release_commands, "open_data"),
             (release_commands, "load"),
         ):
             monkeypatch.setattr(module, name, _never)

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.ending import last_output
+from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import NamesArePublicOption
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
-from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema
 from sfumato.records.private import PrivateData
 from sfumato.records.validation import validate
@@ -29,9 +29,6 @@ schema_app = typer.Typer(
     add_completion=False,
 )
 
-DataArgument = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .csv, .parquet, .npz or .dat file, or a folder of PNG images.")
-]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -60,14 +57,15 @@ def draft_command(
         typer.Option("--exact", help="Write bounds, categories and rows as they are, instead of `discover: true`."),
     ] = False,
     names_are_public: NamesArePublicOption = False,
+    input_format: InputFormatOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a first schema for you to edit. It is NOT private: its facts are read off the records."""
     if out.suffix.lower() == ".json":  # which would be read as JSON, and that has no comments
         raise ConfigError(f"Expected --out to name a YAML file, for its comments, got {str(out)!r}. End it in .yaml.")
-    refuse_inputs(out, data=data)
+    refuse_data(out, {"data": data})
     refuse_existing(out, overwrite=overwrite)
-    draft = draft_schema(open_source(data), exact=exact, names_are_public=names_are_public)
+    draft = draft_schema(open_data(data, input_format), exact=exact, names_are_public=names_are_public)
     with last_output(out):
         write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
@@ -79,14 +77,15 @@ def draft_command(
 def check_command(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, YAML or JSON.")],
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="Also compare its columns with this file's.")
+        str | None, typer.Argument(metavar="[DATA]", help="Also compare its columns with those of these records.")
     ] = None,
+    input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
     found = OpenSchema.load(schema)
     if data is not None:
-        PrivateData(open_source(data), found)
+        PrivateData(open_data(data, input_format), found)
     rows = [
         (
             name,
@@ -142,10 +141,11 @@ def import_command(
 def validate_command(
     data: DataArgument,
     schema: Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="The schema of the data.")],
+    input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
-    findings = validate(open_source(data), OpenSchema.load(schema))
+    findings = validate(open_data(data, input_format), OpenSchema.load(schema))
     if json_output:
         print_json(
             {

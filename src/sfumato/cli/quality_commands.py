@@ -10,6 +10,7 @@ from rich.progress import Progress
 
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
+from sfumato.cli.inputs import STANDARD_INPUT, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import (
     DeltaOption,
     EpsilonOption,
@@ -25,8 +26,8 @@ from sfumato.cli.output import notes, number, print_json, print_scores, print_ta
 from sfumato.cli.settings import flat_settings, make_method
 from sfumato.columns.kinds import ItemSet, LevelKind
 from sfumato.errors import ConfigError, PrivacyError, require_integer
-from sfumato.io.atomic import refuse_existing, refuse_inputs
-from sfumato.io.sources import open_source
+from sfumato.io.atomic import refuse_existing
+from sfumato.io.chunks import Source
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.models.mixed import MixtureSet
 from sfumato.records.drafting import draft_schema
@@ -36,12 +37,12 @@ from sfumato.schema.schema import Schema
 
 
 def evaluate_command(
-    real: Annotated[Path, typer.Argument(metavar="REAL", help="The real rows that were released.")],
+    real: Annotated[str, typer.Argument(metavar="REAL", help="The real rows that were released.")],
     synthetic: Annotated[
-        Path, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
+        str, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
     ],
     test: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
     ] = None,
     target: Annotated[
@@ -54,22 +55,24 @@ def evaluate_command(
     runs: Annotated[
         int, typer.Option("--runs", metavar="N", help="Score with N seeds, and give means with intervals.")
     ] = 1,
+    input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Score synthetic rows against real ones. Reads real records: the scores are NOT private."""
     from sfumato.evaluate import evaluate, over_runs
 
     require_integer(at_least=1, runs=runs)
-    release = _release_of_rows(synthetic) if _is_release(synthetic) else None
+    release = _release_of_rows(Path(synthetic)) if _is_release(synthetic) else None
+    records = _opened(input_format, REAL=real, SYNTHETIC=None if release else synthetic, REAL_TEST=test)
     if schema is not None:
         known = Schema.load(schema)
     else:
-        known = _read_off(real, synthetic, target) if release is None else release.schema
-    n_rows = None if release is None else _count_rows(real)
+        known = _read_off(records["REAL"], records["SYNTHETIC"], target) if release is None else release.schema
+    n_rows = None if release is None else _count_rows(records["REAL"], known)
 
     def score(seed: int) -> dict[str, Any]:
-        rows = synthetic if release is None else release.sample(n_rows, seed=seed)
-        return evaluate(real, rows, schema=known, test=test, target=target, seed=seed)
+        rows = records["SYNTHETIC"] if release is None else release.sample(n_rows, seed=seed)
+        return evaluate(records["REAL"], rows, schema=known, test=records.get("REAL_TEST"), target=target, seed=seed)
 
     scores = score(0) if runs == 1 else over_runs(score, runs=runs)
     if json_output:
@@ -80,7 +83,19 @@ def evaluate_command(
     print_scores(scores)
 
 
-def _is_release(path: Path) -> bool:
+def _opened(input_format: str | None, **texts: str | None) -> dict[str, Source]:
+    """Open what the command line names, standard input once at most."""
+    named = {name: text for name, text in texts.items() if text is not None}
+    piped = [name for name, text in named.items() if text == STANDARD_INPUT]
+    if len(piped) > 1:
+        raise ConfigError(f"Expected - for one of {' and '.join(piped)}, got it for several.")
+    if input_format is not None and not piped:
+        raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
+    return {name: open_data(text, input_format if name in piped else None) for name, text in named.items()}
+
+
+def _is_release(text: str) -> bool:
+    path = Path(text)
     return path.suffix == ARCHIVE_SUFFIX or (path / MANIFEST).is_file()
 
 
@@ -95,15 +110,15 @@ def _release_of_rows(path: Path) -> Release:
     return release
 
 
-def _count_rows(path: Path) -> int:
+def _count_rows(source: Source, schema: Schema) -> int:
     """Exact, as the scores are: they are not private."""
-    source = open_source(path)
+    source = source.under(schema.columns)
     return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
 
 
-def _read_off(real: Path, synthetic: Path, target: str | None) -> Schema:
+def _read_off(source: Source, synthetic: Source, target: str | None) -> Schema:
     """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
-    source, names = open_source(real), open_source(synthetic).names
+    names = synthetic.measured().names
     drafted = draft_schema(source, exact=True, names_are_public=True).schema
     columns = {name: kind for name, kind in drafted.columns.items() if name in names}
     if target is not None and target not in columns:
@@ -122,11 +137,11 @@ def report_command(
     release: ReleaseArgument,
     out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page to write, .html.")],
     real: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--real", metavar="REAL", help="The real rows that were released: the page is then NOT private."),
     ] = None,
     test: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
     ] = None,
     target: Annotated[
@@ -150,11 +165,19 @@ def report_command(
             raise ConfigError(f"Expected --real beside {option}, got none. Pass the real rows that were released.")
     if out.suffix.lower() not in {".html", ".htm"}:
         raise ConfigError(f"Expected --out to name a page that ends in .html, got {str(out)!r}.")
-    refuse_inputs(out, release=release, real=real, test=test, public_key=public_key)
+    refuse_data(out, {"real": real, "test": test}, release=release, public_key=public_key)
     refuse_existing(out, overwrite=overwrite)
+    records = _opened(None, REAL=real, REAL_TEST=test)
     with last_output(out):
         write_report(
-            release, out, real=real, test=test, target=target, seed=seed, overwrite=overwrite, public_key=public_key
+            release,
+            out,
+            real=records.get("REAL"),
+            test=records.get("REAL_TEST"),
+            target=target,
+            seed=seed,
+            overwrite=overwrite,
+            public_key=public_key,
         )
     if real is None:
         say(f"Wrote {out}, from the release alone: it tells nothing that the release does not tell.")

@@ -14,8 +14,9 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
-from sfumato.cli.data_commands import DataArgument, JsonOption, OverwriteOption
+from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
+from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import (
     AcceptDraftOption,
     BuyRowsOption,
@@ -46,12 +47,13 @@ from sfumato.cli.options import (
     given_values,
 )
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
+from sfumato.cli.outputs import FormatOption, OutOption, sample_writer, tell_sampled
 from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text
 from sfumato.errors import ConfigError
 from sfumato.fitting.journal import remove as remove_checkpoint
 from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.io.atomic import refuse_existing, refuse_inputs
-from sfumato.io.sources import Source, open_source
+from sfumato.io.atomic import refuse_existing
+from sfumato.io.chunks import Source
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.methods.registry import METHODS, find_method
 from sfumato.privacy import words
@@ -155,6 +157,7 @@ def fit_command(
     checkpoint: CheckpointOption = None,
     ledger: LedgerOption = None,
     types: TypesOption = SampleTypes.kinds,
+    input_format: InputFormatOption = None,
     overwrite: OverwriteOption = False,
     accept_draft: AcceptDraftOption = False,
     names_are_public: NamesArePublicOption = False,
@@ -165,7 +168,7 @@ def fit_command(
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
     synthesizer = make_method(method, epsilon, delta, flat_settings(set_, settings), **flags)
-    refuse_inputs(out, data=data, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
+    refuse_data(out, {"data": data}, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=FILES)
     n_public = _rows(rows, buy_rows)
     if schema is not None and kinds is not None:
@@ -173,7 +176,9 @@ def fit_command(
     known = None if schema is None else OpenSchema.load(schema)
     if known is not None:
         accepted(known, accept_draft=accept_draft)
-    source = open_source(data)
+    source = open_data(data, input_format)
+    if known is None and not source.names:
+        raise ConfigError(f"Expected --schema for {source.label}, whose lines name no columns for all. Declare them.")
     if known is None:
         known = OpenSchema.of(source, column_kinds(kinds), target=target, names_are_public=names_are_public)
         n_public = BuyCount() if n_public is None else n_public
@@ -251,14 +256,7 @@ def _stages(synthesizer: Synthesizer, schema: Schema, target: str | None) -> Ite
 
 def sample_command(
     release: ReleaseArgument,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="A .csv, .parquet or .npz file to write; without a suffix, a folder of PNG images.",
-        ),
-    ],
+    out: OutOption,
     n: Annotated[
         int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
     ] = None,
@@ -275,21 +273,17 @@ def sample_command(
         bool,
         typer.Option("--spreadsheet-safe", help="In a .csv: put ' before text that a spreadsheet takes for a formula."),
     ] = False,
+    format_: FormatOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
-    from sfumato.io.sinks import output_marker, write_table
-
-    refuse_inputs(out, release=release)
-    refuse_existing(out, overwrite=overwrite, marker=output_marker(out))
+    write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     found = load(release)
     batches = found.batches(
         n, seed=seed, given=given_values(given, found.schema), class_counts=class_counts(class_count)
     )
-    with last_output(out):
-        rows = _counted(batches, n, found)
-        write_table(rows, out, overwrite=overwrite, keys=found.form.keys, spreadsheet=spreadsheet_safe)
-    say(f"Wrote {out}. Next: sfumato report {release} --out report.html")
+    write(_counted(batches, n, found), found.form.keys)
+    tell_sampled(name, release)
 
 
 def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:

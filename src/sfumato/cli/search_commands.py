@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.data_commands import DataArgument, OverwriteOption
+from sfumato.cli.data_commands import OverwriteOption
 from sfumato.cli.ending import last_output
+from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import (
     AcceptDraftOption,
     DeltaOption,
@@ -32,7 +33,7 @@ from sfumato.cli.settings import add, flat_settings, flattened, make_method, set
 from sfumato.errors import ConfigError
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.fitting.tuning import tune
-from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.atomic import refuse_existing
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.methods.registry import METHODS
 from sfumato.privacy import words
@@ -75,6 +76,7 @@ def tune_command(
     seed: SeedOption = None,
     ledger: LedgerOption = None,
     types: TypesOption = SampleTypes.kinds,
+    input_format: InputFormatOption = None,
     overwrite: OverwriteOption = False,
     accept_draft: AcceptDraftOption = False,
 ) -> None:
@@ -84,15 +86,16 @@ def tune_command(
     same = flat_settings(set_, settings)
     listed = _grid(grid or []) if candidates is None else _listed(candidates)
     methods = [_candidate(method, _joined(same, tried), epsilon, delta) for tried in listed]
-    refuse_inputs(out, data=data, schema=schema, settings=settings, candidates=candidates, ledger=ledger)
+    refuse_data(out, {"data": data}, schema=schema, settings=settings, candidates=candidates, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=FILES)
     known = OpenSchema.load(schema)
     accepted(known, accept_draft=accept_draft)
     require_closed(known)
+    source = open_data(data, input_format)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = tune(
-            data,
+            source,
             methods,
             schema=known,
             target=target,

@@ -91,7 +91,7 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
     outside: dict[str, list[np.ndarray]] = {}
     n_rows = 0
-    for chunk in source.chunks(list(kinds)):
+    for chunk in source.under(schema.columns).chunks(list(kinds)):
         for name, kind in kinds.items():
             column = cast("pa.ChunkedArray", chunk.columns[name])
             codes = kind.code(column, missing=schema.missing)

@@ -9,8 +9,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, final
+from typing import IO, ClassVar, final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from sfumato.columns.facts import shown
 from sfumato.errors import ReleaseError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.stored import StoredFile
 
 _BUFFER_BYTES = 1 << 20
 
@@ -29,12 +29,16 @@ class ParquetSource(Source):
 
     counts_entries: ClassVar[bool] = True
 
-    path: Path
+    file: StoredFile
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        with _open(self.path) as file:
+        with self.file.reading() as raw, _open(raw) as file:
             batches = file.iter_batches(batch_size=self.chunk_rows, columns=list(columns))
             yield from table_chunks(batches, columns, self.chunk_rows)
+
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.file.size
 
 
 @final
@@ -51,21 +55,21 @@ class ArrowSource(Source):
         yield from table_chunks(table.to_batches(self.chunk_rows), columns, self.chunk_rows)
 
 
-def open_parquet(path: Path, *, chunk_rows: int) -> ParquetSource:
+def open_parquet(file: StoredFile, *, chunk_rows: int) -> ParquetSource:
     """Read the footer of a Parquet file.
 
     Raises:
         DataError: the file is no Parquet file or is damaged, or two columns have one name.
     """
-    message = f"Expected {path.name} to be a Parquet file, got another or a damaged one."
-    names, types = attempt(lambda: _read_schema(path), message)
-    check_names(names, path.name)
+    message = f"Expected {file.name} to be a Parquet file, got another or a damaged one."
+    names, types = attempt(lambda: _read_schema(file), message)
+    check_names(names, file.name)
     return ParquetSource(
-        label=path.name,
+        label=file.name,
         container="parquet",
         storage=dict(zip(names, types, strict=True)),
         chunk_rows=chunk_rows,
-        path=path,
+        file=file,
     )
 
 
@@ -77,13 +81,13 @@ def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
     return ArrowSource(label=label, container="pyarrow", storage=storage, chunk_rows=chunk_rows, table=table)
 
 
-def _open(path: Path) -> pq.ParquetFile:
-    return pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+def _open(raw: IO[bytes]) -> pq.ParquetFile:
+    return pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
 
 
-def _read_schema(path: Path) -> tuple[list[str], list[pa.DataType]]:
-    with _open(path) as file:
-        schema = file.schema_arrow
+def _read_schema(file: StoredFile) -> tuple[list[str], list[pa.DataType]]:
+    with file.reading() as raw, _open(raw) as found:
+        schema = found.schema_arrow
         return schema.names, schema.types
 
 

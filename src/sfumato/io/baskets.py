@@ -152,7 +152,7 @@ def check_tokens(name: str, kind: ItemSet) -> None:
 def _lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a text file in UTF-8, each cut at 16 MiB."""
     pending, skipping = b"", False
-    with open_utf8(path) as stream:
+    with open_utf8(path.open("rb")) as stream:
         while block := stream.read(_BLOCK_BYTES):
             *whole, rest = block.split(b"\n")
             if whole:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, TypeVar, final
 
 import numpy as np
@@ -88,6 +89,11 @@ class Source(ABC):
     def measured(self) -> Source:
         """Return the source with storage types read off the records where only they tell. Not private: for drafts."""
         return self
+
+    def size(self) -> int:
+        """Return how many bytes it is stored in, 0 where that is not known: for bounds on memory, not private."""
+        path = getattr(self, "path", None)
+        return path.stat().st_size if isinstance(path, Path) else 0
 
     def skipped(self) -> Iterator[str]:
         """Yield the names of records that a fit leaves out because they cannot be read. Not private."""

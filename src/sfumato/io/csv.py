@@ -14,8 +14,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import IO, TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ import pyarrow.csv as pa_csv
 from sfumato.columns.cells import is_text
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.stored import StoredFile
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -53,13 +53,13 @@ class CsvSource(Source):
     with the mark of UTF-16 or UTF-32 becomes the replacement character.
 
     Args:
-        path: the file.
+        file: where its text is.
         delimiter: what parts the cells, one character.
         header_bytes: length of the header in UTF-8, without its line end.
         has_body: whether anything follows the header; pyarrow refuses an empty stream.
     """
 
-    path: Path
+    file: StoredFile
     delimiter: str
     header_bytes: int
     has_body: bool
@@ -67,7 +67,7 @@ class CsvSource(Source):
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         if not self.has_body:
             return
-        with open_utf8(self.path) as stream:
+        with self.file.reading() as raw, open_utf8(raw) as stream:
             stream.read(self.header_bytes)
             reader = pa_csv.open_csv(
                 stream,
@@ -86,46 +86,48 @@ class CsvSource(Source):
             )
             yield from table_chunks(reader, columns, self.chunk_rows)
 
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.file.size
 
-def open_csv(path: Path, *, chunk_rows: int) -> CsvSource:
+
+def open_csv(file: StoredFile, *, chunk_rows: int) -> CsvSource:
     """Read the header of a CSV file; its byte order mark, if any, tells the encoding.
 
     Raises:
         DataError: the file is empty, or its header is no text or leaves a quote open, or a column has no name
             or the name of another.
     """
-    message = f"Expected {path.name} to be a CSV file in UTF-8, got something else. Save it so."
-    header, has_body = attempt(lambda: _read_header(path), message)
+    message = f"Expected {file.name} to be a CSV file in UTF-8, got something else. Save it so."
+    header, has_body = attempt(lambda: _read_header(file), message)
     text = header.decode("utf-8")
     if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]", text):
         raise DataError(message)
     if text.count('"') % 2:
-        raise DataError(f"Expected the quotes of the header line of {path.name} to be closed. Correct that line.")
+        raise DataError(f"Expected the quotes of the header line of {file.name} to be closed. Correct that line.")
     if not text.strip():
-        raise DataError(f"Expected a header line in {path.name}, got an empty file.")
+        raise DataError(f"Expected a header line in {file.name}, got an empty file.")
     delimiter = _sniff_delimiter(text)
     names = attempt(lambda: _split_record(text, delimiter), message)
-    check_names(names, path.name)
+    check_names(names, file.name)
     return CsvSource(
-        label=path.name,
+        label=file.name,
         container="csv",
         storage=dict.fromkeys(names, pa.string()),
         chunk_rows=chunk_rows,
-        path=path,
+        file=file,
         delimiter=delimiter,
         header_bytes=len(header),
         has_body=has_body,
     )
 
 
-def open_utf8(path: Path) -> io.BufferedReader:
-    """Open a text file as a stream of valid UTF-8, after its byte order mark."""
-    file = path.open("rb")
+def open_utf8(file: IO[bytes]) -> io.BufferedReader:
+    """Return a text file as a stream of valid UTF-8, after its byte order mark; closing it closes the file."""
     start = file.read(4)
     marks = ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark))
     mark, encoding = next(marks, (b"", "utf-8"))
-    file.seek(len(mark))
-    return io.BufferedReader(_Utf8Stream(file, encoding), _READ_BYTES)
+    return io.BufferedReader(_Utf8Stream(file, encoding, start.removeprefix(mark)), _READ_BYTES)
 
 
 @final
@@ -136,8 +138,9 @@ class _Utf8Stream(io.RawIOBase):
     reach it.
     """
 
-    def __init__(self, file: io.BufferedReader, encoding: str) -> None:
+    def __init__(self, file: IO[bytes], encoding: str, start: bytes) -> None:
         self._file = file
+        self._start = start
         errors = _WINDOWS_1252 if encoding == "utf-8" else "replace"
         self._decoder = codecs.getincrementaldecoder(encoding)(errors)
         self._pending = memoryview(b"")
@@ -148,7 +151,8 @@ class _Utf8Stream(io.RawIOBase):
     def readinto(self, buffer: Buffer) -> int:
         ended = False
         while not self._pending and not ended:
-            block = self._file.read(_READ_BYTES)
+            block = self._start or self._file.read(_READ_BYTES)
+            self._start = b""
             ended = not block
             self._pending = memoryview(self._decoder.decode(block, final=ended).encode("utf-8"))
         target = memoryview(buffer)
@@ -174,10 +178,10 @@ _WINDOWS_1252 = "sfumato.windows-1252"
 codecs.register_error(_WINDOWS_1252, _as_windows_1252)
 
 
-def _read_header(path: Path) -> tuple[bytes, bool]:
+def _read_header(file: StoredFile) -> tuple[bytes, bool]:
     """Return the bytes up to the first line end outside quotes, and whether there are more."""
     seen = b""
-    with open_utf8(path) as stream:
+    with file.reading() as raw, open_utf8(raw) as stream:
         while len(seen) < _HEADER_BYTES:
             block = stream.read(1 << 16)
             seen += block
@@ -186,7 +190,7 @@ def _read_header(path: Path) -> tuple[bytes, bool]:
                 return seen[:end], True
             if not block:
                 return seen, False
-    raise DataError(f"Expected {path.name} to begin with a header line, got no line end. Check its quotes.")
+    raise DataError(f"Expected {file.name} to begin with a header line, got no line end. Check its quotes.")
 
 
 def _record_end(text: bytes) -> int | None:

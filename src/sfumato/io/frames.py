@@ -169,7 +169,7 @@ def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
             pass
     # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
     # and gives up on a whole column for one odd cell: a record would change how the others are read.
-    return pa.chunked_array([pa.array(map(_cell_text, series), type=storage)])
+    return pa.chunked_array([pa.array(map(cell_text, series), type=storage)])
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
@@ -192,7 +192,7 @@ _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], .
 )
 
 
-def _cell_text(cell: object) -> str | None:
+def cell_text(cell: object) -> str | None:
     """The text of one Python object, None if it is missing or has none."""
     if cell is None:
         return None

@@ -25,11 +25,13 @@ from sfumato.io.csv import csv_body, csv_header, spreadsheet_safe
 from sfumato.io.folders import MARKER, write_pictures
 from sfumato.io.formats import format_of, suffixes
 
-__all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_table"]
+__all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_parts", "write_stream", "write_table"]
 
 Batch: TypeAlias = pa.Table | Chunk
 
 _COPY_BYTES = 1 << 20
+PART_ROWS = 1_000_000
+"""Rows of one file of a folder of Parquet."""
 
 
 def output_marker(path: str | os.PathLike[str]) -> str | None:
@@ -74,6 +76,70 @@ def write_table(
         failure = reason_of(lambda: write(_alike(batches), partial, keys or {}))
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")
+
+
+def write_parts(batches: Iterable[Batch], folder: Path, *, overwrite: bool = False, rows: int = PART_ROWS) -> None:
+    """Write batches to a new folder of Parquet files, `part-00000.parquet` and on, whole or not at all.
+
+    Args:
+        batches: tables of one form, at least one.
+        folder: where to write.
+        overwrite: whether an existing folder that Sfumato wrote may be replaced.
+        rows: of a part, but for the last; part i holds the rows from i · rows on.
+
+    Raises:
+        ConfigError: there is no batch.
+        OutputError: the folder exists already, or cannot be written.
+    """
+    with atomic_path(folder, overwrite=overwrite, marker=MARKER) as partial:
+        failure = reason_of(lambda: _write_parts(_alike(batches), partial, rows))
+        if failure:
+            raise OutputError(f"Cannot write {folder}: {failure}.")
+
+
+def write_stream(batches: Iterable[Batch], stream: IO[bytes], form: str, *, spreadsheet: bool = False) -> None:
+    """Write batches to an open stream as they come, as `csv` or `parquet`.
+
+    Raises:
+        ConfigError: there is no batch, or a column does not fit the format.
+        OSError: the stream takes no more.
+    """
+    tables = (spreadsheet_safe(_as_table(b)) if spreadsheet else _as_table(b) for b in _alike(batches))
+    first = next(tables)
+    if form == "parquet":
+        with pq.ParquetWriter(pa.PythonFile(stream, "w"), first.schema, compression="zstd") as writer:
+            for table in itertools.chain([first], tables):
+                writer.write_table(table.cast(first.schema))
+    else:
+        stream.write(csv_header(first.column_names))
+        for table in itertools.chain([first], tables):
+            stream.writelines(csv_body(table))
+    stream.flush()
+
+
+def _write_parts(batches: Iterator[Batch], folder: Path, rows: int) -> None:
+    folder.mkdir()
+    (folder / MARKER).touch()
+    first = next(batches)
+    schema = _as_table(first).schema
+    part, room = 0, rows
+    writer = pq.ParquetWriter(folder / _part_name(part), schema, compression="zstd")
+    try:
+        for batch in itertools.chain([first], batches):
+            table = _as_table(batch).cast(schema)
+            while table.num_rows > room:
+                writer.write_table(table.slice(0, room))
+                writer.close()
+                table, part, room = table.slice(room), part + 1, rows
+                writer = pq.ParquetWriter(folder / _part_name(part), schema, compression="zstd")
+            writer.write_table(table)
+            room -= table.num_rows
+    finally:
+        writer.close()
+
+
+def _part_name(part: int) -> str:
+    return f"part-{part:05d}.parquet"
 
 
 def _writer(path: Path) -> Callable[[Iterator[Batch], Path, Mapping[str, str]], None]:

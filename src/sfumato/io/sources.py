@@ -17,9 +17,17 @@ from sfumato.io.arrow import open_arrow, open_parquet
 from sfumato.io.baskets import open_baskets
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.io.csv import open_csv
+from sfumato.io.databases import SCHEMES, open_database
+from sfumato.io.excel import open_excel
 from sfumato.io.folders import open_folder
 from sfumato.io.formats import format_of, open_with, suffixes
 from sfumato.io.frames import open_pandas, open_polars, to_pandas, to_polars
+from sfumato.io.ipc import open_ipc
+from sfumato.io.joined import open_joined
+from sfumato.io.json_lines import open_json_lines
+from sfumato.io.places import Found, find_folder, find_glob, find_list, find_remote, scheme_of
+from sfumato.io.stored import COMPRESSIONS, StoredFile, format_suffix, stored_file
+from sfumato.io.streams import open_stream
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,23 +35,34 @@ if TYPE_CHECKING:
 
 __all__ = ["Chunk", "Container", "Source", "open_source", "to_container"]
 
-_READERS: Mapping[str, Callable[..., Source]] = {
+_STORED: Mapping[str, Callable[..., Source]] = {
+    ".jsonl": open_json_lines,
+    ".ndjson": open_json_lines,
+    ".xlsx": open_excel,
+    ".feather": open_ipc,
+    ".arrow": open_ipc,
     ".csv": open_csv,
     ".parquet": open_parquet,
-    ".npz": open_npz,
-    ".dat": open_baskets,
 }
+_PACKED = (".csv", ".jsonl", ".ndjson")  # which are read through gzip, Zstandard and zip too
+STREAMED = tuple(
+    sorted(f"{s[1:]}{packed}" for s in _STORED for packed in ["", *(COMPRESSIONS if s in _PACKED else [])])
+)
+"""Formats that standard input may have."""
+_READERS: Mapping[str, Callable[..., Source]] = {**_STORED, ".npz": open_npz, ".dat": open_baskets}
 
 
 def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source:
     """Open a file, a data frame or arrays for reading in chunks; no record is read yet.
 
     Args:
-        data: a path to a `.csv`, `.parquet`, `.npz` or `.dat` file, or to a folder of PNG images, or to a file of
-            a format that an installed package brings (`sfumato.plugins.Format`); a
-            pandas or polars DataFrame; a pyarrow Table; images as one array, as `(x, y)`, or as
-            a dict with the keys `x` and `y`, or `x_train` and `y_train`; sets of items as a dict
-            with the keys `indptr`, `indices` and `n_items`. A Source is returned as it is.
+        data: a path to a `.csv`, `.parquet`, `.feather`, `.arrow`, `.npz` or `.dat` file, to a folder of Parquet files
+            or of PNG images, or to a file of a format that an installed package brings (`sfumato.plugins.Format`); a
+            glob (`"ds/*.parquet"`), a URL or a list of paths, see docs/inputs.md; a pandas or polars DataFrame or a
+            polars LazyFrame; a pyarrow Table or Dataset; anything with `__arrow_c_stream__`; a function that returns
+            a fresh reader of record batches at every call; images as one array, as `(x, y)`, or as a dict with the
+            keys `x` and `y`, or `x_train` and `y_train`; sets of items as a dict with the keys `indptr`, `indices`
+            and `n_items`. A Source is returned as it is.
         chunk_rows: the most rows of one chunk.
 
     Raises:
@@ -59,7 +78,9 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
     if isinstance(data, Source):
         return data
     if isinstance(data, str | os.PathLike):
-        return _open_path(Path(data), chunk_rows)
+        return _open_text(data, chunk_rows)
+    if isinstance(data, list | tuple) and data and all(isinstance(path, str | os.PathLike) for path in data):
+        return _open_found(find_list(data), chunk_rows)
     if isinstance(data, pa.Table):
         return open_arrow(data, chunk_rows=chunk_rows)
     # whoever passes a frame has loaded its library: no need to load it here
@@ -67,7 +88,25 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
         return open_pandas(cast("pd.DataFrame", data), chunk_rows=chunk_rows)
     if (polars := sys.modules.get("polars")) and isinstance(data, polars.DataFrame):
         return open_polars(cast("pl.DataFrame", data), chunk_rows=chunk_rows)
+    if not isinstance(data, np.ndarray | Mapping | tuple):
+        stream = open_stream(data, chunk_rows=chunk_rows)
+        if stream is not None:
+            return stream
     return open_arrays(_as_arrays(data), chunk_rows=chunk_rows)
+
+
+def open_file(file: StoredFile, chunk_rows: int) -> Source:
+    """Open a file by the suffix of its name.
+
+    Raises:
+        DataError: no such files can be read from there, or it is empty or damaged.
+    """
+    suffix = format_suffix(file.name)
+    if suffix not in _STORED or (file.compression is not None and suffix not in _PACKED):
+        raise DataError(f"Expected a {', '.join(f'.{known}' for known in STREAMED)} file, got {file.name}. Convert it.")
+    if file.stamp[0] == 0:
+        raise DataError(f"Expected data in {file.name}, got an empty file.")
+    return _STORED[suffix](file, chunk_rows=chunk_rows)
 
 
 def to_container(
@@ -94,25 +133,53 @@ def to_container(
     return table
 
 
+def _open_text(data: str | os.PathLike[str], chunk_rows: int) -> Source:
+    text = os.fspath(data)
+    scheme = scheme_of(text)
+    if scheme in SCHEMES:
+        return open_database(text, chunk_rows=chunk_rows)
+    if scheme is not None:
+        return _open_found(find_remote(text), chunk_rows)
+    matched = find_glob(text)
+    return _open_path(Path(text), chunk_rows) if matched is None else _open_found(matched, chunk_rows)
+
+
+def _open_found(found: Found, chunk_rows: int) -> Source:
+    """Open files; one alone is itself, unless its folders say something."""
+    pieces = [open_file(file, chunk_rows) for file in found.files]
+    if len(pieces) == 1 and not found.folders[0]:
+        return pieces[0]
+    return open_joined(pieces, found.folders, found.label, chunk_rows=chunk_rows)
+
+
 def _open_path(path: Path, chunk_rows: int) -> Source:
     if path.is_dir():
-        if path.suffix.lower() in _READERS:
-            raise DataError(f"Expected a file, got the directory {path.name}. Give the path of one data file.")
-        return open_folder(path, chunk_rows=chunk_rows)
+        return _open_directory(path, chunk_rows)
     if not path.is_file():
         raise DataError(f"Expected a file that exists, got {path.name}. Check the path.")
     suffix = path.suffix.lower()
     outside = format_of(suffix, _READERS)
     reader = _READERS.get(suffix)
-    if reader is None and outside is None:
+    if reader is None and outside is None and suffix not in COMPRESSIONS:
         rule = f"Expected a {', '.join(suffixes(_READERS))} file, got {path.name}"
         raise DataError(f"{rule}. Convert it, or pass a data frame.")
     if path.stat().st_size == 0 and reader is not open_baskets:  # of sets, none is a data set too
         raise DataError(f"Expected data in {path.name}, got an empty file.")
     if outside is not None:
         return open_with(outside, path, chunk_rows)
-    assert reader is not None  # or outside is
-    return reader(path, chunk_rows=chunk_rows)
+    if reader is not None and suffix not in _STORED:
+        return reader(path, chunk_rows=chunk_rows)
+    return open_file(stored_file(path), chunk_rows)
+
+
+def _open_directory(path: Path, chunk_rows: int) -> Source:
+    """Open a folder of Parquet files, however deep; any other is one of images."""
+    found = find_folder(path)
+    if found is not None:
+        return _open_found(found, chunk_rows)
+    if path.suffix.lower() in _READERS:
+        raise DataError(f"Expected a file, got the directory {path.name}. Give the path of one data file.")
+    return open_folder(path, chunk_rows=chunk_rows)
 
 
 def _as_arrays(data: object) -> Mapping[str, Any]:

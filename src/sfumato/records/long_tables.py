@@ -15,7 +15,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import final
 
 import numpy as np
@@ -120,8 +119,6 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
     if isinstance(source, LongSource) or not {name, id_column} <= source.storage.keys():
         return source  # what is absent is named where columns are checked
     _check_long(source.storage, name, id_column)
-    path = getattr(source, "path", None)
-    size = path.stat().st_size if isinstance(path, Path) else 0
     storage = {**source.storage, name: plain_list_type(pa.list_(source.storage[name]))}
     return LongSource(
         label=source.label,
@@ -134,7 +131,7 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
         id_column=id_column,
         item_column=name,
         missing=(*schema.missing, ""),
-        parts=1 + size // _PART_BYTES,
+        parts=1 + source.size() // _PART_BYTES,
     )
 
 

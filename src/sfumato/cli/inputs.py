@@ -1,0 +1,88 @@
+"""What the command line reads: DATA as a path, a glob, a URL, or `-` for standard input."""
+
+from __future__ import annotations
+
+import glob
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.errors import ConfigError
+from sfumato.io.atomic import refuse_inputs
+from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Source
+from sfumato.io.databases import FILES, SCHEMES, read_url
+from sfumato.io.places import scheme_of
+from sfumato.io.sources import STREAMED, open_file, open_source
+from sfumato.io.spool import Spool
+from sfumato.io.stored import stored_file
+
+STANDARD_INPUT = "-"
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="A file, a folder of Parquet or PNG files, a glob, a URL, or - (standard input)."
+    ),
+]
+InputFormatOption = Annotated[
+    str | None,
+    typer.Option("--input-format", metavar="F", help="Of -: csv (default), csv.gz, jsonl, parquet, arrow, …"),
+]
+
+
+def open_data(data: str, input_format: str | None = None) -> Source:
+    """Open what the command line names; standard input is kept in a private temporary file.
+
+    Raises:
+        ConfigError: a format without standard input, or one that is not known.
+        DataError: nothing is there, or it is damaged.
+    """
+    if data != STANDARD_INPUT:
+        if input_format is not None:
+            raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
+        return open_source(data)
+    suffix = (input_format or "csv").lower().removeprefix(".")
+    if suffix not in STREAMED:
+        raise ConfigError(f"Expected --input-format to be one of {', '.join(STREAMED)}, got {input_format!r}.")
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ConfigError("Expected records on standard input, got a terminal. Pipe a file into the command.")
+    spool = Spool("standard input", _copy, name=f"stdin.{suffix}")
+    return open_file(replace(stored_file(spool.path()), kept_by=spool), DEFAULT_CHUNK_ROWS)
+
+
+def refuse_data(out: Path, data: Mapping[str, str | None], **inputs: Path | None) -> None:
+    """Refuse an output that is one of the inputs, or holds one.
+
+    Args:
+        out: the output.
+        data: by name, what the command line reads records from.
+        inputs: other files of the call.
+
+    Raises:
+        OutputError: it is one of them.
+    """
+    for name, text in data.items():
+        for path in _paths(text):
+            refuse_inputs(out, **{name: path})
+    refuse_inputs(out, **inputs)
+
+
+def _paths(text: str | None) -> list[str]:
+    """Return the local files that a text names."""
+    if text is None or text == STANDARD_INPUT:
+        return []
+    scheme = scheme_of(text)
+    if scheme in SCHEMES:
+        wanted = read_url(text)
+        return [wanted.place] if wanted.kind in FILES else []
+    return [] if scheme is not None else [text, *glob.glob(text, recursive=True)]
+
+
+def _copy(path: Path) -> None:
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)

@@ -1,0 +1,124 @@
+"""Where `sample` writes: a file, a folder, a table of a database, or `-` for standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import pyarrow as pa
+import typer
+
+from sfumato.cli.ending import last_output
+from sfumato.cli.output import notes, say
+from sfumato.errors import ConfigError
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.places import scheme_of
+
+STANDARD_OUTPUT = "-"
+Write: TypeAlias = Callable[[Iterator[pa.Table], Mapping[str, str]], None]
+
+
+class SampleFormat(StrEnum):
+    """Formats of what has no suffix."""
+
+    csv = "csv"
+    parquet = "parquet"
+
+
+OutOption = Annotated[
+    str,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="A .csv, .parquet or .npz file; without a suffix, a folder of PNG images, or with --format parquet of "
+        "Parquet files; sqlite:///file?table=NAME; - for standard output.",
+    ),
+]
+FormatOption = Annotated[
+    SampleFormat | None,
+    typer.Option("--format", help="Of - : csv (default) or parquet. Of a folder: parquet, in place of PNG images."),
+]
+
+
+def sample_writer(
+    out: str, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool
+) -> tuple[Write, str]:
+    """Check where samples go; return what writes them there, and what to call it.
+
+    Raises:
+        ConfigError: the place does not go with the format.
+        OutputError: it is taken, or the release itself.
+    """
+    if out == STANDARD_OUTPUT:
+        return _to_standard_output(form or SampleFormat.csv, spreadsheet), ""
+    if scheme_of(out) is not None:
+        return _to_database(out, form, overwrite=overwrite, spreadsheet=spreadsheet)
+    return _to_path(Path(out), form, release=release, overwrite=overwrite, spreadsheet=spreadsheet), out
+
+
+def tell_sampled(name: str, release: Path) -> None:
+    """Say where samples are, unless they went to standard output, and what comes next."""
+    if name:
+        say(f"Wrote {name}. Next: sfumato report {release} --out report.html")
+    else:
+        notes.print("Wrote the sample to standard output.")
+
+
+def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
+    from sfumato.io.sinks import write_stream
+
+    if spreadsheet and form is not SampleFormat.csv:
+        raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
+    if form is SampleFormat.parquet and sys.stdout.isatty():
+        raise ConfigError("Expected a file or a pipe for Parquet on standard output, got a terminal.")
+
+    def write(batches: Iterator[pa.Table], keys: Mapping[str, str]) -> None:
+        gone = False
+        try:
+            write_stream(batches, sys.stdout.buffer, form.value, spreadsheet=spreadsheet)
+        except BrokenPipeError:
+            gone = True
+        if gone:  # nobody reads it any more; what the interpreter flushes at the end goes nowhere
+            sys.stdout = None  # type: ignore[assignment]
+            raise SystemExit(1)
+
+    return write
+
+
+def _to_database(out: str, form: SampleFormat | None, *, overwrite: bool, spreadsheet: bool) -> tuple[Write, str]:
+    from sfumato.io.sqlite_sink import refuse_table, sqlite_target, write_sqlite
+
+    wanted = sqlite_target(out)
+    if form is not None or spreadsheet:
+        raise ConfigError("Expected no --format and no --spreadsheet-safe beside a database. Leave the option out.")
+    refuse_table(wanted, overwrite=overwrite)
+
+    def write(batches: Iterator[pa.Table], keys: Mapping[str, str]) -> None:
+        write_sqlite(batches, wanted, overwrite=overwrite)
+
+    return write, wanted.label
+
+
+def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Write:
+    from sfumato.io.sinks import output_marker, write_parts, write_table
+
+    if form is not None and (path.suffix or form is not SampleFormat.parquet):
+        raise ConfigError(
+            f"Expected --format beside - or, as parquet, beside a folder without a suffix, got {path.name!r}."
+        )
+    if form is not None and spreadsheet:
+        raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
+    refuse_inputs(path, release=release)
+    refuse_existing(path, overwrite=overwrite, marker=output_marker(path))
+
+    def write(batches: Iterator[pa.Table], keys: Mapping[str, str]) -> None:
+        with last_output(path):
+            if form is SampleFormat.parquet:
+                write_parts(batches, path, overwrite=overwrite)
+            else:
+                write_table(batches, path, overwrite=overwrite, keys=keys, spreadsheet=spreadsheet)
+
+    return write

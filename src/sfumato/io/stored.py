@@ -1,0 +1,115 @@
+"""Files that are read in several passes: on this machine or on a remote store, compressed or not.
+
+Every pass has to read the same bytes: a file whose size or time of change is another than when it was opened is
+refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Literal, TypeAlias, final
+
+import pyarrow as pa
+from pyarrow import fs
+
+from sfumato.errors import DataError
+
+Compression: TypeAlias = Literal["gzip", "zstd", "zip"]
+COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
+_PACKED = 8  # times that text becomes smaller, roughly
+_NO_MEMBERS = ("__MACOSX/", ".")  # what file managers put into archives
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class StoredFile:
+    """A file, and how it looked when it was opened.
+
+    Attributes:
+        path: where it is in its file system.
+        name: what messages call it; no part of a folder's name, which may hold a value.
+        system: the file system; None for that of this machine.
+        compression: how its bytes are packed.
+        stamp: its size in bytes and its time of change in nanoseconds, as far as the file system tells.
+        kept_by: what removes the file when nobody holds it any more.
+    """
+
+    path: str
+    name: str
+    system: fs.FileSystem | None = None
+    compression: Compression | None = None
+    stamp: tuple[int | None, int | None] = (None, None)
+    kept_by: object = None
+
+    @property
+    def size(self) -> int:
+        """Bytes, about so many where they are packed; 0 where the file system does not tell."""
+        return (self.stamp[0] or 0) * (1 if self.compression is None else _PACKED)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[IO[bytes]]:
+        """Open the file for one pass over its unpacked bytes.
+
+        Raises:
+            DataError: it is another file than when it was opened.
+        """
+        self._check()
+        with contextlib.ExitStack() as stack:
+            raw: Any = pa.OSFile(self.path) if self.system is None else self.system.open_input_file(self.path)
+            stack.enter_context(raw)
+            if self.compression == "zip":
+                archive = stack.enter_context(zipfile.ZipFile(raw))
+                raw = stack.enter_context(archive.open(_only_member(archive, self.name)))
+            elif self.compression is not None:
+                raw = stack.enter_context(pa.CompressedInputStream(raw, self.compression))
+            yield raw
+        self._check()
+
+    def _check(self) -> None:
+        if _stamp(self.path, self.system) != self.stamp:
+            raise DataError(f"Expected {self.name} to stay as it was when it was opened, but it changed. Fit a copy.")
+
+
+def stored_file(path: str | Path, *, system: fs.FileSystem | None = None, name: str | None = None) -> StoredFile:
+    """Take note of a file. Its last suffix says whether it is compressed."""
+    place = PurePosixPath(path) if system is not None else Path(path)
+    return StoredFile(
+        path=str(path),
+        name=name or place.name,
+        system=system,
+        compression=COMPRESSIONS.get(place.suffix.lower()),
+        stamp=_stamp(str(path), system),
+    )
+
+
+def format_suffix(name: str) -> str:
+    """Return the suffix that says a file's format, in small letters: `.csv` for `people.csv.gz`."""
+    path = PurePosixPath(name)
+    if path.suffix.lower() in COMPRESSIONS:
+        path = PurePosixPath(path.stem)
+    return path.suffix.lower()
+
+
+def _stamp(path: str, system: fs.FileSystem | None) -> tuple[int | None, int | None]:
+    if system is None:
+        found = Path(path).stat()
+        return found.st_size, found.st_mtime_ns
+    info = system.get_file_info(path)
+    return info.size, info.mtime_ns
+
+
+def _only_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir()
+        and not member.filename.startswith(_NO_MEMBERS[0])
+        and not PurePosixPath(member.filename).name.startswith(_NO_MEMBERS[1])
+    ]
+    if len(members) != 1:
+        raise DataError(f"Expected one file in the archive {name}, got none or several. Unpack it.")
+    return members[0]

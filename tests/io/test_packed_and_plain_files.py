@@ -1,0 +1,268 @@
+"""Packed CSV files, JSON lines, Arrow files and workbooks: text or types as they stand, one record by itself."""
+
+import gzip
+import json
+import random
+import traceback
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+
+from fixtures.cells import read_cells as read
+from sfumato.columns.kinds import Categorical, Continuous, Integer
+from sfumato.columns.sets import ItemSet
+from sfumato.errors import ConfigError, DataError, SchemaError
+from sfumato.io.sources import open_source
+from sfumato.records.drafting import draft_schema
+from sfumato.records.private import PrivateData
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
+
+SECRET = "Xanthippe-4711"
+TEXT = b'\xef\xbb\xbfname,note\nJ\xf6rg,"two\nlines"\nNA,\n'
+CELLS = {"name": ["Jörg", "NA"], "note": ["two\nlines", ""]}
+
+
+def pack(path, content: bytes):
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(content))
+    elif path.suffix == ".zst":
+        path.write_bytes(pa.compress(content, codec="zstd", asbytes=True))
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("people.csv", content)
+    else:
+        path.write_bytes(content)
+    return path
+
+
+class TestPacked:
+    @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "csv.zst", "csv.zip", "CSV.GZ"])
+    def test_the_same_cells(self, tmp_path, suffix):
+        path = tmp_path / f"t.{suffix}"
+        content = gzip.compress(TEXT) if suffix == "CSV.GZ" else None
+        path = pack(path, TEXT) if content is None else path
+        if content:
+            path.write_bytes(content)
+        source = open_source(path, chunk_rows=1)
+        assert (source.label, source.container) == (path.name, "csv")
+        assert read(source) == read(source) == CELLS
+
+    def test_several_gzip_members_are_one_file(self, tmp_path):
+        (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a\n1\n") + gzip.compress(b"2\n"))
+        assert read(open_source(tmp_path / "t.csv.gz")) == {"a": ["1", "2"]}
+
+    @pytest.mark.parametrize("suffix", ["gz", "zst", "zip"])
+    def test_a_truncated_file_is_refused_in_silence(self, tmp_path, suffix):
+        rng = random.Random(0)
+        lines = "".join(f"{SECRET}{rng.random()}\n" for _ in range(200_000))
+        path = pack(tmp_path / f"t.csv.{suffix}", f"a\n{lines}".encode())
+        path.write_bytes(path.read_bytes()[:-5000])
+        with pytest.raises(DataError, match=r"t\.csv") as failure:
+            read(open_source(path))
+        assert SECRET not in "".join(traceback.format_exception(failure.value))
+
+    def test_an_archive_of_two_files(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as archive:
+            archive.writestr("__MACOSX/a.csv", "")
+            archive.writestr("a.csv", "x\n1\n")
+        assert read(open_source(tmp_path / "t.csv.zip")) == {"x": ["1"]}
+        with zipfile.ZipFile(tmp_path / "u.csv.zip", "w") as archive:
+            archive.writestr("a.csv", "x\n1\n")
+            archive.writestr(f"{SECRET}.csv", "x\n1\n")
+        with pytest.raises(DataError, match=r"one file in the archive u\.csv\.zip"):
+            open_source(tmp_path / "u.csv.zip")
+
+    def test_other_packed_files(self, tmp_path):
+        (tmp_path / "t.parquet.gz").write_bytes(b"x")
+        with pytest.raises(DataError, match=r"\.csv\.gz.*got t\.parquet\.gz"):
+            open_source(tmp_path / "t.parquet.gz")
+
+
+def lines(path, *records):
+    return pack(path, "\n".join(r if isinstance(r, str) else json.dumps(r) for r in records).encode())
+
+
+KINDS = {
+    "n": Continuous(lower=0, upper=9, resolution=0.5),
+    "w": Categorical(categories=("a", "true")),
+    "i": Integer(lower=0, upper=9),
+}
+
+
+class TestJsonLines:
+    @pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.jsonl.gz", "t.ndjson.zst"])
+    def test_cells_are_text_and_a_broken_line_is_missing(self, tmp_path, name):
+        path = lines(
+            tmp_path / name,
+            {"n": 1.50, "w": "a", "i": 3, "other": {"x": [1]}},
+            '{"n": 1e400, "w": true, "i": "4"}',
+            "",
+            '{"n": NaN, "w": {"a": 1}, "i": [1, null, "x"]',
+            '{"n": NaN, "w": {"a": 1}, "i": [1, null, "x"]}',
+            "[1]",
+            "[" * 100_000,
+            '{"w": "\\ud800", "i": 99999999999999999999999999}',
+        )
+        source = open_source(path, chunk_rows=3)
+        assert source.storage == {}
+        source = source.under(KINDS)
+        assert read(source) == {
+            "n": ["1.5", "1e400", None, None, None, None, None],
+            "w": ["a", "true", None, '{"a": "1"}', None, None, "?"],
+            "i": ["3", "4", None, '["1", null, "x"]', None, None, "9" * 26],
+        }
+        (rows,) = PrivateData(open_source(path), Schema(columns=KINDS, rows=7)).coded()
+        assert (rows["i"][:2] * 9).round().tolist() == [3, 4]
+
+    def test_one_odd_line_changes_no_other(self, tmp_path):
+        good = [{"n": 1, "w": "a", "i": i} for i in range(5)]
+        schema = Schema(columns=KINDS, rows=6)
+
+        def codes(*more):
+            path = lines(tmp_path / "t.jsonl", *more, *good)
+            return {
+                n: np.concatenate([r[n] for r in PrivateData(open_source(path), schema).coded()])[-5:].tolist()
+                for n in schema.released
+            }
+
+        for odd in ({"n": "x", "w": 3, "i": 1.5}, {"new": 1}, "}{", {"n": [1], "w": [], "i": {}}, "null"):
+            assert codes(odd) == codes()
+
+    def test_names_come_from_the_schema_and_a_draft_takes_all_keys(self, tmp_path):
+        path = lines(
+            tmp_path / "t.jsonl", *[{"a": i % 3, "b": "x"} for i in range(30)], {"c": ["u", "v"], SECRET: None}
+        )
+        with pytest.raises(SchemaError):
+            OpenSchema.of(path)
+        assert SECRET not in repr(open_source(path))
+        assert {"a", "b"} <= set(draft_schema(open_source(path)).schema.columns)
+
+    def test_arrays_are_sets(self, tmp_path):
+        path = lines(tmp_path / "t.jsonl", {"s": ["a", "b"]}, {"s": []}, {"s": "a"}, "{")
+        kind = ItemSet(items=("a", "b"), max_length=2)
+        source = open_source(path).under({"s": kind})
+        assert read(source) == {"s": [["a", "b"], [], None, None]}
+        assert PrivateData(open_source(path), Schema(columns={"s": kind}, rows=4)).coded()
+
+    def test_a_line_without_end(self, tmp_path, monkeypatch):
+        from sfumato.io import json_lines
+
+        monkeypatch.setattr(json_lines, "_LINE_BYTES", 40)
+        path = lines(tmp_path / "t.jsonl", {"a": "1"}, {"a": "x" * 200}, {"a": "2"}, {"a": "y" * 100})
+        assert read(open_source(path).under({"a": KINDS["w"]})) == {"a": ["1", None, "2", None]}
+
+
+class TestArrowFiles:
+    TABLE = pa.table({"a": list(range(10)), "b": pa.array(["x", None] * 5).dictionary_encode(), "c": [1.5] * 10})
+
+    @pytest.fixture(params=["file", "stream", "feather"])
+    def path(self, request, tmp_path):
+        path = tmp_path / ("t.feather" if request.param == "feather" else "t.arrow")
+        if request.param == "feather":
+            pyarrow.feather.write_feather(self.TABLE, path, compression="zstd", chunksize=3)
+        else:
+            make = pa.ipc.new_file if request.param == "file" else pa.ipc.new_stream
+            with make(str(path), self.TABLE.schema) as writer:
+                writer.write_table(self.TABLE, max_chunksize=4)
+        return path
+
+    def test_cells_and_types(self, path):
+        source = open_source(path, chunk_rows=3)
+        assert source.storage == dict(zip(self.TABLE.schema.names, self.TABLE.schema.types, strict=True))
+        assert source.counts_entries
+        assert read(source) == read(source) == self.TABLE.to_pydict()
+        assert read(source, ["c", "a"]) == {"c": [1.5] * 10, "a": list(range(10))}
+
+    def test_damaged(self, path):
+        whole = path.read_bytes()
+        for content in (b"FEA1" + whole[4:], whole[:20], SECRET.encode() * 9):
+            path.write_bytes(content)
+            with pytest.raises(DataError, match=r"t\.(arrow|feather)") as failure:
+                read(open_source(path))
+            assert SECRET not in "".join(traceback.format_exception(failure.value))
+
+
+CONTENT_TYPES = """<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">
+<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>
+<Default Extension="xml" ContentType="application/xml"/>
+<Override PartName="/xl/workbook.xml"
+ ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>
+<Override PartName="/xl/worksheets/sheet1.xml"
+ ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>"""
+RELATIONS = """<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">
+<Relationship Id="rId1" Target="{target}"
+ Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}"/></Relationships>"""
+BOOK = """<?xml version="1.0"?><workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+ xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships">
+<sheets><sheet name="a" sheetId="1" r:id="rId1"/></sheets></workbook>"""
+
+
+def workbook(path, *rows):
+    """Write a minimal workbook: texts in line, numbers and truth values as Excel has them."""
+    made = []
+    for r, row in enumerate(rows, start=1):
+        cells = []
+        for c, cell in enumerate(row):
+            place = f"{chr(65 + c)}{r}"
+            if isinstance(cell, bool):
+                cells.append(f'<c r="{place}" t="b"><v>{int(cell)}</v></c>')
+            elif isinstance(cell, str):
+                cells.append(f'<c r="{place}" t="inlineStr"><is><t>{cell}</t></is></c>')
+            elif cell is not None:
+                cells.append(f'<c r="{place}"><v>{cell}</v></c>')
+        made.append(f'<row r="{r}">{"".join(cells)}</row>')
+    sheet = f'<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>{"".join(made)}</sheetData></worksheet>'
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", CONTENT_TYPES)
+        archive.writestr("_rels/.rels", RELATIONS.format(target="xl/workbook.xml", kind="officeDocument"))
+        archive.writestr("xl/workbook.xml", BOOK)
+        archive.writestr(
+            "xl/_rels/workbook.xml.rels", RELATIONS.format(target="worksheets/sheet1.xml", kind="worksheet")
+        )
+        archive.writestr("xl/worksheets/sheet1.xml", sheet)
+    return path
+
+
+class TestExcel:
+    @pytest.fixture(autouse=True)
+    def _library(self):
+        pytest.importorskip("python_calamine", reason="the extra excel is not installed")
+
+    def test_cells_are_text(self, tmp_path):
+        path = workbook(
+            tmp_path / "t.xlsx",
+            ["age", "town", 2024],
+            [31, "Riga", True],
+            [31.5, 7, None],
+            [],
+            [None, "Oslo", False],
+            ["x", "", 1e300],
+        )
+        source = open_source(path, chunk_rows=3)
+        assert source.storage == dict.fromkeys(["age", "town", "2024"], pa.string())
+        cells = read(source)
+        assert cells["age"][:3] == ["31", "31.5", ""]
+        assert cells["town"] == ["Riga", "7", "Oslo", ""]
+        assert cells["2024"][:3] == ["true", "", "false"]
+        assert read(source) == cells
+        assert read(source, ["town"]) == {"town": cells["town"]}
+        assert not source.counts_entries
+
+    def test_what_is_no_workbook(self, tmp_path):
+        (tmp_path / "t.xlsx").write_text(SECRET)
+        with pytest.raises(DataError, match="Excel workbook") as failure:
+            open_source(tmp_path / "t.xlsx")
+        assert SECRET not in "".join(traceback.format_exception(failure.value))
+        with pytest.raises(DataError, match="name"):
+            open_source(workbook(tmp_path / "u.xlsx", ["a", "a"], [1, 2]))
+        with pytest.raises(DataError, match="have columns"):
+            open_source(workbook(tmp_path / "v.xlsx"))
+
+    def test_without_the_library(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(__import__("sys").modules, "python_calamine", None)
+        with pytest.raises(ConfigError, match=r"sfumato\[excel\]"):
+            open_source(workbook(tmp_path / "t.xlsx", ["a"], [1]))
