@@ -1,5 +1,6 @@
 """Sampling: reproducible, in blocks, in the form that was fitted."""
 
+import os
 import tracemalloc
 
 import numpy as np
@@ -17,6 +18,7 @@ from sfumato.errors import ConfigError, OutputError, PrivacyWarning, ReleaseErro
 from sfumato.io.sources import open_source
 from sfumato.release import Release, SourceForm
 from sfumato.release.model import SAMPLE_BLOCK
+from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
 
 
@@ -172,3 +174,30 @@ def test_levels_that_are_never_drawn_keep_their_place():
     with pytest.warns(PrivacyWarning):
         release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, seed=1, as_source=True)
     assert list(release.sample(5, seed=0)["g"].cat.categories) == list("abcd")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"given": {"age": 4}}, {"class_counts": {"yes": 30_000, "no": 10_000}}], ids=str
+)
+def test_workers_draw_the_rows_of_one_process(small, options):
+    n = None if "class_counts" in options else 2 * SAMPLE_BLOCK + 77
+    alone = pa.concat_tables(small.batches(n, seed=5, **options))
+    together = pa.concat_tables(small.batches(n, seed=5, workers=2, **options))
+    assert together.equals(alone)
+
+
+def test_a_number_of_workers_that_is_none_is_refused(small):
+    with pytest.raises(ConfigError, match="workers"):
+        small.batches(5, workers=0)
+
+
+class Dying:
+    """A worker that ends."""
+
+    def tables(self, block, classes):
+        os._exit(3)
+
+
+def test_a_worker_that_ends_is_one_clear_error():
+    with pytest.raises(ReleaseError, match="A worker ended"):
+        list(drawn_in_order(Dying(), [(0, None), (1, None)], 2))

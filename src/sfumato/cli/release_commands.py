@@ -274,13 +274,20 @@ def sample_command(
         typer.Option("--spreadsheet-safe", help="In a .csv: put ' before text that a spreadsheet takes for a formula."),
     ] = False,
     format_: FormatOption = None,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", help="Processes that draw; the rows are those of one.")
+    ] = 1,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     found = load(release)
     batches = found.batches(
-        n, seed=seed, given=given_values(given, found.schema), class_counts=class_counts(class_count)
+        n,
+        seed=seed,
+        given=given_values(given, found.schema),
+        class_counts=class_counts(class_count),
+        workers=workers,
     )
     write(_counted(batches, n, found), found.form.keys)
     tell_sampled(name, release)

@@ -30,6 +30,7 @@ from sfumato.release.conditions import Conditions
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.samplers import Sampler, build_sampler
+from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
 
@@ -176,12 +177,17 @@ class Release:
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
         class_counts: Mapping[Any, int] | None = None,
+        workers: int = 1,
     ) -> Iterator[pa.Table]:
-        """Draw synthetic records a block at a time, in constant memory; arguments as `sample`.
+        """Draw synthetic records a block at a time, in constant memory; arguments as `sample`, and `workers`.
+
+        So many processes draw blocks; the rows and their order are those of one. A script that asks for several has to
+        begin under `if __name__ == "__main__":`.
 
         Returns:
             An iterator of at least one table, each of at most 16,384 rows.
         """
+        workers = require_integer(at_least=1, workers=workers)
         if isinstance(self._sampler, MixtureSet):
             if given or class_counts:
                 raise ConfigError(
@@ -196,25 +202,15 @@ class Release:
         if n is None:
             n = self.certificate.n_public
         n = require_integer(at_least=0, n=n)
-        return self._blocks(n, _seed(seed), conditions)
+        return self._blocks(n, _seed(seed), conditions, workers)
 
-    def _blocks(self, n: int, seed: int, conditions: Conditions) -> Iterator[pa.Table]:
-        sampler = conditions.sampler
-        size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // sampler.width))
-        at_once = max(1, min(size, _BLOCK_BYTES // max(self._row_bytes(), 1)))
-        blocks = range(max(1, -(-n // size)))
-        for block, classes in zip(blocks, conditions.classes(size, seed), strict=False):
-            rows = sampler.rows(size if classes is None else classes.size, public_stream(seed, block), classes)
-            start, count = block * size, min(size, n - block * size)
-            # cells may be far longer than codes: only those that are asked for are made, and not all at once
-            for first in range(0, max(count, 1), at_once):
-                end = min(first + at_once, count)
-                some = slice(
-                    first, max(end, 1)
-                )  # of no rows the first is made and left out: Arrow takes no empty images
-                records = self._decode({name: codes[some] for name, codes in rows.items()}, conditions.values)
-                records = records.slice(0, end - first)
-                yield as_written(records, self.schema, self.form.storage, start + first)
+    def _blocks(self, n: int, seed: int, conditions: Conditions, workers: int) -> Iterator[pa.Table]:
+        size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // conditions.sampler.width))
+        drawn = _Blocks(self, n, seed, conditions, size)
+        blocks = zip(range(max(1, -(-n // size))), conditions.classes(size, seed), strict=False)
+        if workers > 1 and n > size:
+            return drawn_in_order(drawn, blocks, min(workers, -(-n // size)))
+        return (table for block, classes in blocks for table in drawn.each(block, classes))
 
     def _row_bytes(self) -> int:
         return sum(self.schema.columns[name].cell_bytes for name in self.schema.released)
@@ -261,8 +257,9 @@ class Release:
         class_counts: Mapping[Any, int] | None = None,
         overwrite: bool = False,
         spreadsheet_safe: bool = False,
+        workers: int = 1,
     ) -> None:
-        """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `sample`.
+        """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `batches`.
 
         A path ends in `.csv`, `.parquet`, `.npz` or, for sets, `.dat`; without a suffix it becomes a folder of PNG
         images, `path/LABEL/000001.png`. With `spreadsheet_safe` an apostrophe comes before text in a `.csv` that a
@@ -272,8 +269,38 @@ class Release:
             ConfigError: an argument is outside its domain, or a column does not fit the format.
             OutputError: the output exists and `overwrite` is False, or it cannot be written.
         """
-        batches = self.batches(n, seed=seed, given=given, class_counts=class_counts)
+        batches = self.batches(n, seed=seed, given=given, class_counts=class_counts, workers=workers)
         write_table(batches, path, overwrite=overwrite, keys=self.form.keys, spreadsheet=spreadsheet_safe)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Draws one block of a sample after the other, each from a random stream of its own."""
+
+    release: Release
+    n: int
+    seed: int
+    conditions: Conditions
+    size: int
+
+    def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
+        """Return the rows of a block."""
+        return list(self.each(block, classes))
+
+    def each(self, block: int, classes: np.ndarray | None) -> Iterator[pa.Table]:
+        """Yield the rows of a block: cells may be far longer than codes, so not all are made at once."""
+        release, sampler = self.release, self.conditions.sampler
+        at_once = max(1, min(self.size, _BLOCK_BYTES // max(release._row_bytes(), 1)))
+        stream = public_stream(self.seed, block)
+        rows = sampler.rows(self.size if classes is None else classes.size, stream, classes)
+        start, count = block * self.size, min(self.size, self.n - block * self.size)
+        for first in range(0, max(count, 1), at_once):
+            end = min(first + at_once, count)
+            # of no rows the first is made and left out: Arrow takes no empty images
+            some = slice(first, max(end, 1))
+            codes = {name: column[some] for name, column in rows.items()}
+            records = release._decode(codes, self.conditions.values).slice(0, end - first)
+            yield as_written(records, release.schema, release.form.storage, start + first)
 
 
 def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
