@@ -656,7 +656,7 @@ BUGS = [
     PlantedBug(
         "sums of more records than floats hold",
         "records/engine.py",
-        "for piece in _pieces(rows, self._at_once):",
+        "for piece in _pieces(rows, ROWS_AT_ONCE):",
         "for piece in [rows]:",
         f"{GRID} -k chunks",
     ),

@@ -22,7 +22,7 @@ from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.recipe import _count_measurements, _moment_measurements
-from sfumato.records.engine import reduce
+from sfumato.records.engine import ROWS_AT_ONCE, reduce
 
 ABOVE = 1 + Fraction(1, 2**50)
 """Noise is drawn with a scale that is so much above what is charged: what a bound in floats may be short by."""
@@ -105,7 +105,7 @@ def test_the_largest_sum_of_a_piece_is_exact(by_class, target):
         statistic.add(total, record)
     for first, second in ((0, 0), (0, 1)):
         pair = join([pool[first], pool[second]])
-        half = statistic.rows_at_once // 2
+        half = ROWS_AT_ONCE // 2
         many = {name: np.tile(column, half) for name, column in pair.items()}
         total = statistic.zero()
         statistic.add(total, many)

@@ -38,10 +38,11 @@ FORMS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The storage types:sfumato.errors.PrivacyWarning")
 @pytest.mark.parametrize("name", FORMS)
 def test_samples_come_back_in_the_form_that_came_in(name, tmp_path):
     data, schema = FORMS[name]
-    METHOD.fit(data, schema=schema, seed=0).save(tmp_path / "r.sfm")
+    METHOD.fit(data, schema=schema, seed=0, as_source=True).save(tmp_path / "r.sfm")
     release = sfumato.load(tmp_path / "r.sfm")
     sample = release.sample(4000, seed=1)
     assert type(sample) is type(data)

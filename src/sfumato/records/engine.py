@@ -70,8 +70,7 @@ class Statistic(Bounded, Protocol):
 class Compact(Protocol):
     """What a statistic's sum is a linear map of, in whole numbers: counts that take less work than the sum itself.
 
-    A statistic that has such counts says so by an attribute `compact`; one whose sums are exact in float64 over fewer
-    than 65,536 records by an attribute `rows_at_once`.
+    A statistic that has such counts says so by an attribute `compact`.
     """
 
     def zero(self) -> np.ndarray:
@@ -210,8 +209,7 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
         The exact sum, unprintable.
     """
     compact: Compact | None = getattr(statistic, "compact", None)
-    exact = ROWS_AT_ONCE if compact is not None else getattr(statistic, "rows_at_once", ROWS_AT_ONCE)
-    total = _Total(compact or statistic, exact)
+    total = _Total(compact or statistic)
     _add_all(total.add, records)
     value = total.value if compact is None else compact.expanded(total.value)
     return Exact(value, **_bounds(statistic, records), step=statistic.step)
@@ -256,8 +254,8 @@ def _bounds(statistic: Bounded, records: Records) -> _Bounds:
 class _Total:
     """A sum of whole numbers modulo 2^64: exact within a piece of the rows, as floats, and over pieces, as int64."""
 
-    def __init__(self, statistic: Statistic | Compact, rows_at_once: int = ROWS_AT_ONCE) -> None:
-        self._statistic, self._at_once = statistic, rows_at_once
+    def __init__(self, statistic: Statistic | Compact) -> None:
+        self._statistic = statistic
         empty = statistic.zero()
         self._adds_up = getattr(statistic, "step", 1) is None  # floats, as they are
         self.value = empty if self._adds_up else np.zeros(empty.shape, dtype=np.int64)
@@ -266,7 +264,7 @@ class _Total:
         if self._adds_up:
             self._statistic.add(self.value, rows)
             return
-        for piece in _pieces(rows, self._at_once):
+        for piece in _pieces(rows, ROWS_AT_ONCE):
             found = self._statistic.zero()
             self._statistic.add(found, piece)
             into, flat = self.value.reshape(-1), found.reshape(-1)

@@ -68,11 +68,12 @@ def matrix(sample, schema) -> np.ndarray:
     return result
 
 
+@pytest.mark.filterwarnings("ignore:The storage types:sfumato.errors.PrivacyWarning")
 @pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("form", FORMS)
 def test_sets_come_back_in_the_form_that_came_in(form, component, tmp_path):
     data, schema = FORMS[form]
-    method(component=COMPONENTS[component]).fit(data, schema=schema, seed=0).save(tmp_path / "r.sfm")
+    method(component=COMPONENTS[component]).fit(data, schema=schema, seed=0, as_source=True).save(tmp_path / "r.sfm")
     release = sfumato.load(tmp_path / "r.sfm")
     sample = release.sample(N, seed=1)
     assert type(sample) is type(data)

@@ -8,7 +8,7 @@ import pytest
 from sfumato.columns.kinds import Boolean, Categorical, Integer
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.feature_moments import MomentBits, PairCounts, TableMoments
-from sfumato.records.engine import reduce
+from sfumato.records.engine import ROWS_AT_ONCE, reduce
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
@@ -80,8 +80,8 @@ def test_long_records_are_clipped():
     lengths = np.linalg.norm(x, axis=1)
     clipped = x * np.minimum(1.0, 1.0 / lengths)[:, None]
     assert (lengths > 1).mean() > 0.5
-    np.testing.assert_allclose(value_of(moments, data)[0], clipped.T @ clipped, atol=1.5)
-    factors = np.floor(np.minimum(1.0, 1.0 / lengths**2) * 256) / 256  # of products, rounded down
+    np.testing.assert_allclose(value_of(moments, data)[0], clipped.T @ clipped, atol=4)
+    factors = np.floor(np.minimum(1.0, 1.0 / lengths**2) * 64) / 64  # of products, rounded down
     np.testing.assert_allclose(value_of(moments, data)[0], x.T @ (x * factors[:, None]), rtol=1e-6)
 
 
@@ -134,13 +134,13 @@ def test_counts_of_pairs_have_the_bits_of_products(target, by_class, clip_norm, 
 
 
 def test_they_have_them_modulo_2_to_the_64_as_well(monkeypatch):
-    """Sums that run over: 2^31 records by repetition of what 2^11 add."""
+    """Sums that run over: 2^43 records by repetition of what 2^11 add."""
     moments, data = statistic(0.3), rows(2_048)
     pairs = PairCounts.of(moments)
     counts, products = pairs.zero(), moments.zero()
     pairs.add(counts, data)
     moments.add(products, data)
-    times = np.int64(2**20) * np.int64(2**8)
+    times = np.int64(2**24) * np.int64(2**8)
     expected = products.astype(np.int64) * times  # wraps
     assert np.abs(products * float(times)).max() > 2.0**63
     np.testing.assert_array_equal(pairs.expanded(counts.astype(np.int64) * times), expected)
@@ -153,15 +153,14 @@ def test_many_columns_are_multiplied():
     assert TableMoments(layout, vectors, 1.0).compact is None
 
 
-@pytest.mark.parametrize("n", [1, 1000, 2**20, 2**20 + 1, 10**7, 10**9, 2**36])
+@pytest.mark.parametrize("n", [1, 1000, 2**24, 2**24 + 1, 10**7, 10**9, 2**36])
 def test_bits_leave_room_for_eight_times_the_rows(n):
     bits = MomentBits.of(n)
-    assert 2 * bits.entries + bits.weights <= 40
+    assert 2 * bits.entries + bits.weights <= 36
     assert 8 * n * 2 ** (2 * bits.entries + bits.weights) <= 2**63
     assert bits.entries >= 10
     assert bits.weights >= 4
-    moments = statistic()
-    assert moments.rows_at_once * 2 ** (2 * moments.bits.entries + moments.bits.weights) <= 2**53
+    assert ROWS_AT_ONCE * 2 ** (2 * bits.entries + bits.weights) <= 2**53
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e300, 1e-300])
@@ -204,7 +203,7 @@ def test_the_constant_is_clipped_with_the_rest(clip_norm):
         total = moments.zero()
         moments.add(total, {name: column[i : i + 1] for name, column in data.items()})
         squares = [int(s) for s in np.diagonal(total[0])]
-        assert squares[-1] > 0
-        assert sum(squares) <= 4**16 * 2**8
+        assert (squares[-1] > 0) == (sum(squares) > 0)  # beyond eight times the norm, nothing is left
+        assert sum(squares) <= 4**15 * 2**6
         # of rank 1: the norm of u·yyᵀ is u·‖y‖²
         assert sum(int(n) ** 2 for n in total.ravel()) == sum(squares) ** 2

@@ -25,8 +25,8 @@ from sfumato.records.engine import ROWS_AT_ONCE, Rows
 _WORK_BYTES = 1 << 20  # of vectors at once: they stay in the cache
 _BLOCK_ROWS = 1 << 14
 _FRACTIONS = 1 << 20
-_MOST_BITS, _ALL_BITS = 40, 60  # of u·yyᵀ: its sums over 2^13 records stay below 2^53, those over all below 2^63
-_LARGEST = 1 << 20  # an entry: the squared length of a record stays below 2^53
+_MOST_BITS, _ALL_BITS = 36, 60  # of u·yyᵀ: its sums over 2^16 records stay below 2^53, those over all below 2^63
+_LARGEST = 1 << 20  # of an entry: the squared length of a record stays below 2^53
 _MOST_PAIRS = 1 << 23  # entries of the tables of pairs: 64 MiB
 # nanoseconds: a pair of columns; an entry of its table, in 2^16 rows; an entry of a vector; one of a product
 _PAIR, _PAIR_ENTRY, _ENTRY, _PRODUCT = 4.0, 3.0, 2.0, 0.06
@@ -41,18 +41,18 @@ class MomentBits:
         weights: m; clipping multiplies by a whole number of 2^-m.
     """
 
-    entries: int = 16
-    weights: int = 8
+    entries: int = 15
+    weights: int = 6
 
     @classmethod
     def of(cls, n_public: int) -> MomentBits:
-        """Return as many as leave room for eight times the public number of rows: 2b + m ≤ 40, and 8n·2^(2b+m) ≤ 2^63.
+        """Return as many as leave room for eight times the public number of rows: 2b + m ≤ 36, and 8n·2^(2b+m) ≤ 2^63.
 
         Args:
             n_public: the public number of rows, at most `MOST_ROWS`.
         """
         together = min(_MOST_BITS, _ALL_BITS - (n_public - 1).bit_length())
-        weights = together // 5
+        weights = together // 6
         return cls((together - weights) // 2, weights)
 
 
@@ -102,11 +102,6 @@ class TableMoments(OuterProducts):
         """(C/2^b)²/2^m times α or β, shape (matrices, 1, 1)."""
         whole = step_of(self.clip_norm, self.bits.entries) ** 2 * 2.0**-self.bits.weights
         return (whole * self.weights)[:, None, None]
-
-    @property
-    def rows_at_once(self) -> int:
-        """Most records whose sums are exact in float64."""
-        return min(ROWS_AT_ONCE, 1 << (53 - 2 * self.bits.entries - self.bits.weights))
 
     @cached_property
     def whole(self) -> tuple[np.ndarray, ...]:

@@ -172,7 +172,8 @@ def predicted(features: np.ndarray, classes: np.ndarray, weights: np.ndarray) ->
     found = np.empty((classes.size, weights.shape[1]), dtype=np.float32)
     for k in np.unique(classes):
         members = classes == k
-        found[members] = features[members] @ weights[k].T.astype(np.float32)
+        with np.errstate(invalid="ignore"):  # some linear algebra libraries say so of finite numbers
+            found[members] = features[members] @ weights[k].T.astype(np.float32)
     return found
 
 
