@@ -4,8 +4,8 @@
 >>> release = sfumato.ConditionalGaussian(epsilon=1.0).fit(frame, schema="schema.yaml")  # doctest: +SKIP
 >>> synthetic = release.sample(10_000)  # doctest: +SKIP
 
-Public are the names below and those of `sfumato.settings`, `columns`, `estimators`, `evaluate`, `report`, `audit`,
-`errors` and `demo`. Each is imported when it is first asked for.
+Public are the names below and those of `sfumato.settings`, `columns`, `engines`, `estimators`, `evaluate`, `report`,
+`audit`, `errors` and `demo`. Each is imported when it is first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sfumato import audit as audit
     from sfumato import columns as columns
     from sfumato import demo as demo
+    from sfumato import engines as engines
     from sfumato import errors as errors
     from sfumato import estimators as estimators
     from sfumato import evaluate as evaluate
@@ -75,7 +76,18 @@ else:  # a type checker should not take every name for one of ours
         "tune": "sfumato.fitting.tuning",
         "verify_release": "sfumato.release.signature",
     }
-    _ROOMS = ("audit", "columns", "demo", "errors", "estimators", "evaluate", "plugins", "report", "settings")
+    _ROOMS = (
+        "audit",
+        "columns",
+        "demo",
+        "engines",
+        "errors",
+        "estimators",
+        "evaluate",
+        "plugins",
+        "report",
+        "settings",
+    )
     # attributes of before, beside names that import: what documented names began with → what to import for them
     _OF_BEFORE = {
         "data": "sfumato.data",

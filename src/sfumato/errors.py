@@ -8,6 +8,7 @@
     ├── ConfigError (ValueError)  an argument is outside its domain
     ├── SchemaError (ValueError)  a schema is malformed, or does not describe the data
     ├── DataError (ValueError)    a source cannot be read
+    ├── EngineError (RuntimeError) workers did not finish a pass over the records
     ├── TrainingError (RuntimeError) a network could not be run on the records
     ├── MethodError (RuntimeError) a method of another package failed
     ├── OutputError (OSError)     an output exists already, or cannot be written
@@ -27,6 +28,7 @@ __all__ = [  # what a caller catches; the validators below are for this package
     "BudgetExceededError",
     "ConfigError",
     "DataError",
+    "EngineError",
     "LedgerError",
     "OutputError",
     "PrivacyError",
@@ -70,6 +72,10 @@ class SchemaError(SfumatoError, ValueError):
 
 class DataError(SfumatoError, ValueError):
     """A data source cannot be read."""
+
+
+class EngineError(SfumatoError, RuntimeError):
+    """Workers did not finish a pass over the records; nothing was drawn from it."""
 
 
 class TrainingError(SfumatoError, RuntimeError):

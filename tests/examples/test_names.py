@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sfumato"
 API = ROOT / "docs" / "api.md"
 PAGES = [ROOT / "README.md", *(page for page in (ROOT / "docs").glob("*.md") if page.name != "architecture.md")]
-ROOMS = ("audit", "columns", "demo", "errors", "estimators", "evaluate", "plugins", "report", "settings")
+ROOMS = ("audit", "columns", "demo", "engines", "errors", "estimators", "evaluate", "plugins", "report", "settings")
 HOMES = {"sfumato": sfumato, **{f"sfumato.{room}": importlib.import_module(f"sfumato.{room}") for room in ROOMS}}
 PUBLIC = {f"{home}.{name}": getattr(module, name) for home, module in HOMES.items() for name in module.__all__}
 UNDOCUMENTED = {

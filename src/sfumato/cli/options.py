@@ -105,6 +105,18 @@ LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", metavar="FILE", help="The account of these data: charged before a record is read."),
 ]
+FitWorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", metavar="N", help="Processes that sum over the records; the release is the same, bit for bit."
+    ),
+]
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", metavar="URL", help="A cluster that does: dask://HOST:PORT, spark://HOST:PORT or sc://HOST:PORT."
+    ),
+]
 AcceptDraftOption = Annotated[
     bool,
     typer.Option(

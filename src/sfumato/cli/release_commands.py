@@ -24,7 +24,9 @@ from sfumato.cli.options import (
     ClipNormOption,
     DeltaOption,
     DenoiseOption,
+    EngineOption,
     EpsilonOption,
+    FitWorkersOption,
     LedgerOption,
     MethodOption,
     MixingOption,
@@ -49,6 +51,7 @@ from sfumato.cli.options import (
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
 from sfumato.cli.outputs import FormatOption, OutOption, sample_writer, tell_sampled
 from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text
+from sfumato.engines.choice import engine_at
 from sfumato.errors import ConfigError
 from sfumato.fitting.journal import remove as remove_checkpoint
 from sfumato.fitting.synthesizer import Synthesizer
@@ -161,6 +164,8 @@ def fit_command(
     overwrite: OverwriteOption = False,
     accept_draft: AcceptDraftOption = False,
     names_are_public: NamesArePublicOption = False,
+    workers: FitWorkersOption = None,
+    engine: EngineOption = None,
 ) -> None:
     """Fit a release to private data."""
     flags = {
@@ -185,7 +190,9 @@ def fit_command(
     else:
         _tell_what_is_left_out(source, known)
     _tell_what_is_public(source, known, n_public)
-    with _stages(synthesizer, known, target) as progress:
+    if workers is not None and engine is not None:
+        raise ConfigError("Expected either --workers or --engine, got both.")
+    with engine_at(engine) as cluster, _stages(synthesizer, known, target) as progress:
         release = synthesizer.fit(
             source,
             schema=known,
@@ -197,6 +204,8 @@ def fit_command(
             ledger=ledger,
             as_source=types is SampleTypes.as_source,
             accept_draft=accept_draft,
+            workers=workers,
+            engine=cluster,
         )
     with last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)

@@ -26,7 +26,7 @@ from sfumato.mechanisms.queries import Noisy, origin_of
 from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.words import NoisyTally, Tally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
-from sfumato.records.engine import Rows, tally
+from sfumato.records.engine import Engine, Rows, tally
 from sfumato.records.open_data import OpenData, numbers_of
 from sfumato.schema.schema import Schema
 
@@ -286,6 +286,7 @@ def discover(
     n: int,
     account: Account,
     measured: list[tuple[str, Noisy]],
+    engine: Engine | None = None,
 ) -> Schema:
     """Buy what is open; return the schema.
 
@@ -295,12 +296,13 @@ def discover(
         n: the public or bought number of rows.
         account: charged before noise is drawn.
         measured: takes in what was measured.
+        engine: sums over the records; words that nobody listed are counted here.
     """
     kinds: dict[str, OpenKind] = dict(schema.open)
     unknown = tuple(name for name, kind in kinds.items() if kind == "unknown")
     if unknown:
         statistic = KindCounts(unknown)
-        noisy = account.measure(KINDS, statistic, OpenData(source, schema))
+        noisy = account.measure(KINDS, statistic, OpenData(source, schema, engine))
         kinds |= kinds_of(noisy, unknown)
         measured.append((statistic.name, noisy))
     counts = DomainCounts(kinds, 1 if schema.unit is None else schema.unit.max_rows)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, final
 
 from sfumato.columns.kinds import TabularKind
+from sfumato.engines.choice import engine_for
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import (
@@ -30,6 +31,7 @@ from sfumato.fitting.journal import Journal, plan_of_before, written_out
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
 from sfumato.io.sources import Source, open_source
+from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -38,7 +40,7 @@ from sfumato.privacy.certificate_form import Description, PlannedStage, Protecte
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.reading import plain
-from sfumato.records.engine import Records
+from sfumato.records.engine import Engine, Records
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
@@ -212,14 +214,16 @@ class Synthesizer(ABC):
         ledger: str | os.PathLike[str] | None = None,
         as_source: bool = False,
         accept_draft: bool = False,
+        workers: int | None = None,
+        engine: Engine | None = None,
     ) -> Release:
         """Fit a release.
 
         Privacy: (ε, δ) as the release's certificate says. All checks come before the first charge.
 
         Args:
-            data: a path (.csv, .parquet, .npz, a folder of PNG images), a pandas or polars frame, a pyarrow table, or
-                arrays (x, y).
+            data: a path (.csv, .parquet, .npz, a folder of PNG images), a pandas or polars frame, a pyarrow table, a
+                data frame of Dask or Spark, or arrays (x, y); docs/inputs.md lists all.
             schema: public description of the data, or the path of one; what it leaves open (`discover: true`, or
                 `OpenSchema.of`) is bought.
             target: column whose classes are modelled apart; one class if not given.
@@ -237,12 +241,16 @@ class Synthesizer(ABC):
                 certificate says so.
             accept_draft: go on with facts that were read off the records (`draft: true`, `source: data`). The
                 guarantee does not cover them; certificate and report say so.
+            workers: processes of this machine that sum over the records; the release is the same, bit for bit.
+            engine: a cluster that sums over the records: `Dask(client)` or `Spark(session)` of `sfumato.engines`. A
+                data frame of Dask or Spark brings its own.
 
         Returns:
             The release.
 
         Raises:
             BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
+            EngineError: workers did not finish a pass. Nothing was drawn from that pass.
             ConfigError: an argument is outside its domain.
             SchemaError: the schema does not describe the data, or has facts that were read off the records.
             DataError: the data cannot be read.
@@ -250,6 +258,7 @@ class Synthesizer(ABC):
         return self._fit(
             self.run, data, schema, target, n_public, seed,
             progress=progress, checkpoint=checkpoint, ledger=ledger, as_source=as_source, accept_draft=accept_draft,
+            workers=workers, engine=engine,
         )  # fmt: skip
 
     @final
@@ -267,6 +276,8 @@ class Synthesizer(ABC):
         ledger: str | os.PathLike[str] | None,
         as_source: bool = False,
         accept_draft: bool = False,
+        workers: int | None = None,
+        engine: Engine | None = None,
     ) -> Release:
         """Check and plan, then charge, let `run` draw, and certify."""
         check_progress(progress)
@@ -277,32 +288,54 @@ class Synthesizer(ABC):
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_door(budget, seed)
-        records = PrivateData(open_source(data), schema)
-        check_types(records.source, schema, as_source=as_source)
-        allowed = budget or nominal_budget(rows)
-        plan = calibrate(self.uncalibrated(schema, target, rows, allowed.delta), allowed)
-        require_room(plan, rows)
-        driver = Driver(
-            plan=plan,
-            journal=self._journal(checkpoint, plan, schema, target, n_public=rows, private=noise.private, seed=seed),
-            ledger=Ledger(plan, budget, progress),
-            noise=noise,
-            method=self.method,
-            methods=(type(self),),
-            unit=Protected(**schema.protects),
-        )
-        with driver.charged(ledger) as noise:
-            account = Account(driver.ledger, noise, driver.journal)
-            source, measured = records.source, []
-            n = rows or _bought_rows(OpenData(source, schema) if schema.open else records, account, measured)
-            found = schema
-            if schema.open:
-                found = bought(discover(source, schema, n=n, account=account, measured=measured), schema.open)
-                records = PrivateData(source, found, bought=schema.open)
-            fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
-            told = self._described(plan, budget, found, n, rows is not None, schema.open, type(source), as_source)
-            form = form_of(source, found, as_source=as_source)
-            return fitted.release(driver.certificate(told), found, form, measured)
+        source = open_source(data)
+        with engine_for(source, workers, engine) as running:
+            records = PrivateData(source, schema, engine=running)
+            check_types(records.source, schema, as_source=as_source)
+            allowed = budget or nominal_budget(rows)
+            plan = calibrate(self.uncalibrated(schema, target, rows, allowed.delta), allowed)
+            require_room(plan, rows)
+            identity = {"n_public": rows, "private": noise.private, "seed": seed}
+            driver = Driver(
+                plan=plan,
+                journal=self._journal(checkpoint, plan, schema, target, **identity),
+                ledger=Ledger(plan, budget, progress),
+                noise=noise,
+                method=self.method,
+                methods=(type(self),),
+                unit=Protected(**schema.protects),
+            )
+            with driver.charged(ledger) as noise:
+                return self._drawn(
+                    run, driver, noise, records, target, rows, budget=budget, as_source=as_source, engine=running
+                )
+
+    def _drawn(
+        self,
+        run: Callable[[Fit], Fitted],
+        driver: Driver[Ledger],
+        noise: NoiseSource,
+        records: PrivateData,
+        target: str | None,
+        rows: int | None,
+        *,
+        budget: PrivacyBudget | None,
+        as_source: bool,
+        engine: Engine | None,
+    ) -> Release:
+        """Read the records, and release: the account of the data is charged."""
+        account, measured = Account(driver.ledger, noise, driver.journal), []
+        source, schema = records.source, records.schema
+        n = rows or _bought_rows(OpenData(source, schema, engine) if schema.open else records, account, measured)
+        found = schema
+        if schema.open:
+            found = discover(source, schema, n=n, account=account, measured=measured, engine=engine)
+            found = bought(found, schema.open)
+            records = PrivateData(source, found, bought=schema.open, engine=engine)
+        fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
+        told = self._described(driver.plan, budget, found, n, rows is not None, schema.open, type(source), as_source)
+        form = form_of(source, found, as_source=as_source)
+        return fitted.release(driver.certificate(told), found, form, measured)
 
     def _journal(
         self,

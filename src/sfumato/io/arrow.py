@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import IO, ClassVar, final
 
 import pyarrow as pa
@@ -25,16 +25,36 @@ _BUFFER_BYTES = 1 << 20
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ParquetSource(Source):
-    """A Parquet file, read a buffer at a time: a row group need not fit into memory."""
+    """A Parquet file, read a buffer at a time: a row group need not fit into memory.
+
+    Attributes:
+        file: where it is.
+        groups: the row groups that are read; None for all.
+    """
 
     counts_entries: ClassVar[bool] = True
 
     file: StoredFile
+    groups: tuple[int, ...] | None = None
+
+    @property
+    def in_files(self) -> bool:
+        """Whether other processes can read it."""
+        return self.file.kept_by is None
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        groups = None if self.groups is None else list(self.groups)
         with self.file.reading() as raw, _open(raw) as file:
-            batches = file.iter_batches(batch_size=self.chunk_rows, columns=list(columns))
+            batches = file.iter_batches(batch_size=self.chunk_rows, columns=list(columns), row_groups=groups)
             yield from table_chunks(batches, columns, self.chunk_rows)
+
+    def pieces(self) -> Sequence[Source]:
+        """Return a source for every row group, all of one file."""
+        if self.groups is not None:
+            return (self,)
+        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
+        groups = attempt(lambda: _row_groups(self.file), message)
+        return tuple(replace(self, groups=(group,)) for group in range(groups)) if groups > 1 else (self,)
 
     def size(self) -> int:
         """Bytes of the file."""
@@ -83,6 +103,11 @@ def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
 
 def _open(raw: IO[bytes]) -> pq.ParquetFile:
     return pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+
+
+def _row_groups(file: StoredFile) -> int:
+    with file.reading() as raw, _open(raw) as found:
+        return found.num_row_groups
 
 
 def _read_schema(file: StoredFile) -> tuple[list[str], list[pa.DataType]]:

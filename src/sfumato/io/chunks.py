@@ -95,6 +95,24 @@ class Source(ABC):
         path = getattr(self, "path", None)
         return path.stat().st_size if isinstance(path, Path) else 0
 
+    @property
+    def in_files(self) -> bool:
+        """Whether any process that sees the same files can read it: not what is in memory, or comes once."""
+        return False
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether it is a data frame of a cluster, whose workers have the rows."""
+        return False
+
+    def pieces(self) -> Sequence[Source]:
+        """Return sources that together have the rows of this one, each once; itself where it cannot be divided.
+
+        Raises:
+            DataError: it is damaged.
+        """
+        return (self,)
+
     def skipped(self) -> Iterator[str]:
         """Yield the names of records that a fit leaves out because they cannot be read. Not private."""
         return iter(())

@@ -86,6 +86,11 @@ class CsvSource(Source):
             )
             yield from table_chunks(reader, columns, self.chunk_rows)
 
+    @property
+    def in_files(self) -> bool:
+        """Whether other processes can read it."""
+        return self.file.kept_by is None
+
     def size(self) -> int:
         """Bytes of the file."""
         return self.file.size

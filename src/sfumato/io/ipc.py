@@ -32,6 +32,11 @@ class IpcSource(Source):
         with self.file.reading() as raw:
             yield from table_chunks(_batches(raw, places), columns, self.chunk_rows)
 
+    @property
+    def in_files(self) -> bool:
+        """Whether other processes can read it."""
+        return self.file.kept_by is None
+
     def size(self) -> int:
         """Bytes of the file."""
         return self.file.size

@@ -28,12 +28,12 @@ class JoinedSource(Source):
     """Files of one format, one after the other.
 
     Attributes:
-        pieces: the files.
-        folders: for each piece, the values that its folders give to columns (`year=2024`).
+        files: the files.
+        folders: for each file, the values that its folders give to columns (`year=2024`).
         partial: columns that only some pieces have, each with the name of a file that lacks it.
     """
 
-    pieces: tuple[Source, ...]
+    files: tuple[Source, ...]
     folders: tuple[Mapping[str, str | None], ...]
     partial: Mapping[str, str]
 
@@ -44,27 +44,40 @@ class JoinedSource(Source):
                 raise SchemaError(
                     f"Expected every file of {self.label} to have column {name!r}, got none in {self.partial[name]}."
                 )
-        return self._of([piece.under(columns) for piece in self.pieces])
+        return self._of([piece.under(columns) for piece in self.files])
 
     def measured(self) -> Source:
         """Return the source with the storage types that its records tell. Not private."""
-        return self._of([piece.measured() for piece in self.pieces])
+        return self._of([piece.measured() for piece in self.files])
 
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(piece.size() for piece in self.pieces)
+        return sum(piece.size() for piece in self.files)
+
+    @property
+    def in_files(self) -> bool:
+        """Whether other processes can read all files."""
+        return all(file.in_files for file in self.files)
+
+    def pieces(self) -> Sequence[Source]:
+        """Return a source for every piece of every file, with the columns and types of all."""
+        return tuple(
+            replace(self, files=(piece,), folders=(folder,))
+            for file, folder in zip(self.files, self.folders, strict=True)
+            for piece in file.pieces()
+        )
 
     def _of(self, pieces: Sequence[Source]) -> Source:
-        if all(piece is own for piece, own in zip(pieces, self.pieces, strict=True)):
+        if all(piece is own for piece, own in zip(pieces, self.files, strict=True)):
             return self
         storage, partial = _met(pieces, self.folders, self.label)
-        return replace(self, pieces=tuple(pieces), storage=storage, partial=partial)
+        return replace(self, files=tuple(pieces), storage=storage, partial=partial)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield from table_chunks(self._tables(columns), columns, self.chunk_rows)
 
     def _tables(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-        for piece, folder in zip(self.pieces, self.folders, strict=True):
+        for piece, folder in zip(self.files, self.folders, strict=True):
             own = [name for name in columns if name not in folder]
             for chunk in piece.chunks(own or piece.names[:1]):
                 yield pa.table({name: self._column(name, chunk, folder) for name in columns})
@@ -109,7 +122,7 @@ def open_joined(
         container=pieces[0].container,
         storage=storage,
         chunk_rows=chunk_rows,
-        pieces=tuple(pieces),
+        files=tuple(pieces),
         folders=tuple(folders),
         partial=partial,
     )

@@ -57,6 +57,11 @@ class JsonLinesSource(Source):
         # a key that is null in every line is text too
         return replace(self, storage={name: _LISTS if only else pa.string() for name, only in lists.items() if name})
 
+    @property
+    def in_files(self) -> bool:
+        """Whether other processes can read it."""
+        return self.file.kept_by is None
+
     def size(self) -> int:
         """Bytes of the file."""
         return self.file.size

@@ -16,6 +16,7 @@ from sfumato.io.arrays import open_arrays, open_npz, to_arrays
 from sfumato.io.arrow import open_arrow, open_parquet
 from sfumato.io.baskets import open_baskets
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
+from sfumato.io.cluster_frames import open_cluster_frame
 from sfumato.io.csv import open_csv
 from sfumato.io.databases import SCHEMES, open_database
 from sfumato.io.excel import open_excel
@@ -88,6 +89,8 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
         return open_pandas(cast("pd.DataFrame", data), chunk_rows=chunk_rows)
     if (polars := sys.modules.get("polars")) and isinstance(data, polars.DataFrame):
         return open_polars(cast("pl.DataFrame", data), chunk_rows=chunk_rows)
+    if (frame := open_cluster_frame(data, chunk_rows=chunk_rows)) is not None:
+        return frame
     if not isinstance(data, np.ndarray | Mapping | tuple):
         stream = open_stream(data, chunk_rows=chunk_rows)
         if stream is not None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, Protocol, TypedDict, TypeVar, final
+from typing import Any, Generic, NoReturn, Protocol, TypedDict, TypeVar, final, runtime_checkable
 
 import numpy as np
 
 from sfumato.errors import ConfigError, require_positive
+from sfumato.io.chunks import Source
+from sfumato.schema.schema import Schema
 
 Value = TypeVar("Value")
 
@@ -99,7 +101,10 @@ class TallyStatistic(Bounded, Protocol[Value]):
 
 
 class Records(Protocol):
-    """What `reduce` reads: coded records in chunks, with a public bound on the records of one unit."""
+    """What `reduce` reads: coded records in chunks, with a public bound on the records of one unit.
+
+    Records that lie with workers have `summed` as well: see `SummedElsewhere`.
+    """
 
     @property
     def max_rows_per_unit(self) -> int:
@@ -108,6 +113,56 @@ class Records(Protocol):
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns."""
+        ...
+
+
+@runtime_checkable
+class SummedElsewhere(Protocol):
+    """Records that workers sum: the same whole numbers as `partial_sum` of all of them, modulo 2^64."""
+
+    def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
+        """Return the sum of what `partial_sum` adds up, int64; None if these records are summed here.
+
+        Args:
+            statistic: what to sum; its records add whole numbers.
+            width: as of `InParts`.
+        """
+        ...
+
+
+class SplitRecords(Records, Protocol):
+    """Records that can be read a part at a time, in other processes: they can be pickled, `over` what can."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is public of them."""
+        ...
+
+    @property
+    def source(self) -> Source:
+        """Where they lie."""
+        ...
+
+    @property
+    def read_columns(self) -> list[str]:
+        """The columns of the source that are read."""
+        ...
+
+    def over(self, piece: Source) -> Records:
+        """Return the records of a part of the source, or of a copy of one."""
+        ...
+
+
+class Engine(Protocol):
+    """Workers that sum: processes of this machine, or a cluster. The sum does not depend on which."""
+
+    def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
+        """Return the sum over the records as `SummedElsewhere.summed` does.
+
+        Raises:
+            EngineError: the workers did not finish.
+            DataError: the records cannot be read.
+        """
         ...
 
 
@@ -134,6 +189,12 @@ class InParts:
         at_once = max(_FEWEST_ROWS, _PART_FLOATS // self.width)
         for rows in self.records.coded():
             yield from _pieces(rows, at_once)
+
+    def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
+        """Return the sum by workers, where the records have some."""
+        if not isinstance(self.records, SummedElsewhere):
+            return None
+        return self.records.summed(statistic, self.width if width is None else width)
 
 
 class Sealed(Generic[Value]):
@@ -208,11 +269,31 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
     Returns:
         The exact sum, unprintable.
     """
+    value = None
+    if statistic.step is not None and isinstance(records, SummedElsewhere):
+        value = records.summed(statistic)
+    return finish(statistic, partial_sum(statistic, records) if value is None else value, records)
+
+
+def partial_sum(statistic: Statistic, records: Records) -> np.ndarray:
+    """Return what some of the records add up to: of their counts where the statistic has such.
+
+    Partial sums of whole numbers add up, modulo 2^64, to that of all records, whatever the parts and their order.
+
+    Returns:
+        Whole numbers, int64 (modulo 2^64); floats for a statistic without a step.
+    """
     compact: Compact | None = getattr(statistic, "compact", None)
     total = _Total(compact or statistic)
     _add_all(total.add, records)
-    value = total.value if compact is None else compact.expanded(total.value)
-    return Exact(value, **_bounds(statistic, records), step=statistic.step)
+    return total.value
+
+
+def finish(statistic: Statistic, value: np.ndarray, records: Records) -> Exact:
+    """Seal the sum of all partial sums, with the bounds of a unit."""
+    compact: Compact | None = getattr(statistic, "compact", None)
+    whole = value if compact is None else compact.expanded(value)
+    return Exact(whole, **_bounds(statistic, records), step=statistic.step)
 
 
 def tally(statistic: TallyStatistic[Value], records: Records) -> Sealed[Value]:

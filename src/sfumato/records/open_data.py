@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import final
 
@@ -13,7 +14,7 @@ from sfumato.columns.cells import is_text, plain, read_text, total, without_toke
 from sfumato.columns.number_cells import read_floats
 from sfumato.columns.open import OpenKind
 from sfumato.io.chunks import Chunk, Source, attempt
-from sfumato.records.engine import Rows
+from sfumato.records.engine import Engine, Rows, Statistic
 from sfumato.records.private import PrivateData, UnitLimiter
 from sfumato.schema.schema import Schema
 
@@ -28,14 +29,25 @@ class OpenData:
     Args:
         source: where the records lie.
         schema: what is public of them.
+        engine: sums over the records, on workers; by default they are summed here.
 
     Raises:
         SchemaError: the source has not the columns of the schema.
     """
 
-    def __init__(self, source: Source, schema: Schema) -> None:
+    def __init__(self, source: Source, schema: Schema, engine: Engine | None = None) -> None:
         PrivateData(source, schema)
-        self._source, self._schema = source, schema
+        self._source, self._schema, self._engine = source, schema, engine
+
+    @property
+    def schema(self) -> Schema:
+        """What is public of them."""
+        return self._schema
+
+    @property
+    def source(self) -> Source:
+        """The source."""
+        return self._source
 
     @property
     def max_rows_per_unit(self) -> int:
@@ -43,14 +55,33 @@ class OpenData:
         unit = self._schema.unit
         return 1 if unit is None else unit.max_rows
 
+    @property
+    def read_columns(self) -> list[str]:
+        """The open columns; without any, one released column, for counting records; and that of the unit."""
+        unit = self._schema.unit
+        return [*self._read_names(), *([] if unit is None else [unit.column])]
+
+    def over(self, piece: Source) -> OpenData:
+        """Return the records of a part of the source, to be summed where they are."""
+        part = copy.copy(self)
+        part._source, part._engine = piece, None
+        return part
+
+    def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
+        """Return the sum by the engine, if there is one: see `SummedElsewhere`."""
+        return None if self._engine is None else self._engine.summed(statistic, self, width)
+
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of the open columns; without any, of one released column, for counting records."""
         schema, unit = self._schema, self._schema.unit
-        names = list(self._schema.open) or [schema.released[0]]
+        names = self._read_names()
         limiter = None if unit is None else UnitLimiter(unit.max_rows, (*schema.missing, ""))
         message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
-        for chunk in self._source.chunks([*names, *([] if unit is None else [unit.column])]):
+        for chunk in self._source.chunks(self.read_columns):
             yield attempt(lambda chunk=chunk: self._kept(chunk, names, limiter), message)
+
+    def _read_names(self) -> list[str]:
+        return list(self._schema.open) or [self._schema.released[0]]
 
     def _kept(self, chunk: Chunk, names: list[str], limiter: UnitLimiter | None) -> Rows:
         schema, opened = self._schema, self._schema.open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, Protocol, final
@@ -12,7 +13,7 @@ import pyarrow as pa
 from sfumato.columns.cells import joined
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Chunk, Source, attempt
-from sfumato.records.engine import Records, Rows
+from sfumato.records.engine import Engine, Records, Rows, Statistic
 from sfumato.records.long_tables import as_records, unit_names
 from sfumato.schema.schema import Schema
 
@@ -41,16 +42,20 @@ class PrivateData:
         source: where the records lie.
         schema: what is public about them.
         bought: columns whose kinds were found in these records: nothing of them is refused any more.
+        engine: sums over the records, on workers; by default they are summed here.
 
     Raises:
         SchemaError: the schema names a column that the source does not have, or a kind that no cell of the column's
             storage type can have. No record was read.
     """
 
-    def __init__(self, source: Source, schema: Schema, *, bought: Container[str] = ()) -> None:
+    def __init__(
+        self, source: Source, schema: Schema, *, bought: Container[str] = (), engine: Engine | None = None
+    ) -> None:
         source = as_records(source, schema)
         self._source = source
         self._schema = schema
+        self._engine = engine
         _check_columns(source, schema, bought)
 
     @property
@@ -73,6 +78,22 @@ class PrivateData:
         """Most records that one unit contributes."""
         return 1 if self._schema.unit is None else self._schema.unit.max_rows
 
+    @property
+    def read_columns(self) -> list[str]:
+        """The columns of the source that are read: the released ones, and that of the unit."""
+        unit = self._schema.unit
+        return list(dict.fromkeys([*self._schema.released, *([] if unit is None else [unit.column])]))
+
+    def over(self, piece: Source) -> PrivateData:
+        """Return the records of a part of the source, to be summed where they are."""
+        part = copy.copy(self)
+        part._source, part._engine = piece, None
+        return part
+
+    def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
+        """Return the sum by the engine, if there is one: see `SummedElsewhere`."""
+        return None if self._engine is None else self._engine.summed(statistic, self, width)
+
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns: level codes, numbers in [0, 1] or NaN, images as stored, and `CodedSets`.
 
@@ -81,9 +102,8 @@ class PrivateData:
         """
         unit = self._schema.unit
         limiter = None if unit is None else UnitLimiter(unit.max_rows, (*self._schema.missing, ""))
-        columns = [*self._schema.released, *([] if unit is None else [unit.column])]
         message = f"Cannot code the columns of {self._source.label}. Please report their types: a fit reads any cell."
-        for chunk in self._source.chunks(list(dict.fromkeys(columns))):
+        for chunk in self._source.chunks(self.read_columns):
             yield attempt(lambda chunk=chunk: self._kept(chunk, limiter), message)
 
     def _kept(self, chunk: Chunk, limiter: UnitLimiter | None) -> dict[str, Any]:

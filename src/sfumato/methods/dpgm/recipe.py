@@ -48,7 +48,7 @@ from sfumato.models.nets.ensemble import Decoders, Machines, NetworkMixture
 from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
 from sfumato.models.sets import SetEncoder
 from sfumato.privacy.plan import Stage, one_shot, sampled
-from sfumato.records.engine import InParts, Records
+from sfumato.records.engine import InParts, Records, Rows
 
 LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "networks"
 _SQRT2 = float(np.sqrt(2))
@@ -238,7 +238,7 @@ class DPGM(Synthesizer):
     ) -> tuple[Assign, tuple[tuple[str, Noisy], ...]]:
         """Return the rule that gives a vector its cluster, and what was bought for it."""
         if self.n_clusters == 1:
-            return lambda rows: np.zeros(len(rows), dtype=np.int64), ()
+            return _OneCluster(), ()
         distance = 2 * vectors.typical_norm**2 if self.distance is None else self.distance
         features = FourierFeatures.of(
             vectors.dimension, n_features=self.n_features, gamma=1 / distance, seed=_FEATURE_SEED
@@ -251,7 +251,7 @@ class DPGM(Synthesizer):
         def make() -> dict[str, np.ndarray]:
             found = fit_kmeans(
                 records,
-                lambda rows: features.encode(vectors.encode(rows)),
+                _Features(features, vectors),
                 start,
                 stage=CLUSTERS,
                 ledger=fit.ledger,
@@ -262,7 +262,7 @@ class DPGM(Synthesizer):
 
         kept = fit.account.once(CLUSTERS, make)
         centres = kept["centres"]
-        return lambda rows: nearest(features.encode(rows), centres), ((CLUSTERS, noisy_of(kept, CLUSTERS)),)
+        return _NearestCentre(features, centres), ((CLUSTERS, noisy_of(kept, CLUSTERS)),)
 
     def _start(self, features: FourierFeatures, classes: slice | None) -> np.ndarray:
         """Return centres that no record has a part in: as given, or a class each, or random directions."""
@@ -325,6 +325,36 @@ class DPGM(Synthesizer):
         train(machines)
         released = Machines(machines.machines(), machines.chains, chosen.burn_in)
         return released, {"component": "rbm", "steps": chosen.burn_in}
+
+
+@dataclass(frozen=True)
+class _OneCluster:
+    """The rule that gives every vector cluster 0."""
+
+    def __call__(self, vectors: np.ndarray) -> np.ndarray:
+        return np.zeros(len(vectors), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _NearestCentre:
+    """The rule that gives a vector the cluster of the nearest released centre."""
+
+    features: FourierFeatures
+    centres: np.ndarray
+
+    def __call__(self, vectors: np.ndarray) -> np.ndarray:
+        return nearest(self.features.encode(vectors), self.centres)
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The map from coded rows to Fourier features; workers get it as it is."""
+
+    features: FourierFeatures
+    vectors: AnyVectors
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        return self.features.encode(self.vectors.encode(rows))
 
 
 def _entries_of_classes(fit: Fit, vectors: AnyVectors) -> slice | None:

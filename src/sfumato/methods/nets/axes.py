@@ -8,7 +8,6 @@ n is public. Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,9 +132,21 @@ class LatentAxes:
         """Return m̃ + C·Vz, shape (n, d)."""
         return self.centre + self.radius * latents @ self.axes.T
 
-    def reader(self, encoder: VectorEncoder) -> Callable[[Rows], np.ndarray]:
+    def reader(self, encoder: VectorEncoder) -> LatentReader:
         """Return the map from coded rows to latents."""
-        return lambda rows: row_by_row(self.latents, _vectors(encoder, rows)) * SAFETY
+        return LatentReader(self, encoder)
+
+
+@dataclass(frozen=True)
+class LatentReader:
+    """The map from coded rows to latents; workers get it as it is."""
+
+    axes: LatentAxes
+    encoder: VectorEncoder
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        """Return the latents of coded rows, shape (n, q)."""
+        return row_by_row(self.axes.latents, _vectors(self.encoder, rows)) * SAFETY
 
 
 def spread_about(vectors: Vectors, centre: np.ndarray) -> float:

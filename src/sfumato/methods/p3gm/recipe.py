@@ -14,7 +14,6 @@ record's vector; latents are drawn from the released mixture.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
@@ -283,7 +282,7 @@ class P3GM(Synthesizer):
             if isinstance(self.prior, ByClass):
                 k = self._n_components(fit.facts)
                 column = _class_column(fit.facts)
-                mixture, noisy = fit_class_prior(fit.data, reader, _classes(column), n_classes=k, **shared)
+                mixture, noisy = fit_class_prior(fit.data, reader, _Classes(column), n_classes=k, **shared)
             else:
                 mixture, noisy = fit_mixture_prior(
                     fit.data, reader, n_components=self.prior.n_components, form=self.prior.form, **shared
@@ -336,10 +335,13 @@ def _class_column(facts: Facts) -> str | None:
     return facts.target if facts.target in facts.schema.of_kind(LevelKind) else None
 
 
-def _classes(column: str | None) -> Callable[[Rows], np.ndarray]:
-    def classes(rows: Rows) -> np.ndarray:
-        if column is None:
-            return np.zeros(len(next(iter(rows.values()))), dtype=np.intp)
-        return rows[column].astype(np.intp)
+@dataclass(frozen=True)
+class _Classes:
+    """The class of each row: the level of a column; without one, all are of one class. Workers get it as it is."""
 
-    return classes
+    column: str | None
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        if self.column is None:
+            return np.zeros(len(next(iter(rows.values()))), dtype=np.intp)
+        return rows[self.column].astype(np.intp)

@@ -1,0 +1,126 @@
+"""Workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from sfumato.engines.passes import Pass
+from sfumato.engines.pieces import shares
+from sfumato.engines.work import answered, work
+from sfumato.errors import ConfigError, EngineError
+from sfumato.io.cluster_frames import DaskSource
+from sfumato.io.frames import open_pandas
+from sfumato.records.engine import SplitRecords, Statistic
+
+_RETRIES = 3
+_MOST = 8  # parts per worker
+
+
+@final
+class Dask:
+    """Workers of a Dask cluster, which read files that they all see, or hold the partitions of a Dask data frame.
+
+    Every worker needs this version of Sfumato.
+
+    Args:
+        client: a `distributed.Client`.
+
+    Raises:
+        ConfigError: it is none.
+
+    Example:
+        >>> from sfumato.engines import Dask
+        >>> release = method.fit("people/*.parquet", schema=schema, engine=Dask(client))  # doctest: +SKIP
+    """
+
+    def __init__(self, client: Any) -> None:  # noqa: ANN401 - distributed is an extra
+        if not all(hasattr(client, name) for name in ("submit", "compute", "scheduler_info")):
+            raise ConfigError(f"Expected client to be a distributed.Client, got a {type(client).__name__}.")
+        self._client = client
+
+    def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
+        """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
+        source = records.source
+        require_spread(records)
+        summing = Pass.of(statistic, records, width)
+        if summing is None:
+            return None
+        if isinstance(source, DaskSource):
+            futures = self._on_partitions(summing, records, source)
+        else:
+            futures = self._on_files(summing, records)
+        for packed in _gathered(futures):
+            summing.take(packed)
+        return summing.total(range(len(futures)))
+
+    def _on_files(self, summing: Pass, records: SplitRecords) -> list[Any]:
+        threads = sum(worker["nthreads"] for worker in self._client.scheduler_info(n_workers=-1)["workers"].values())
+        parts = shares(records, records.source.pieces(), _MOST * max(threads, 1))
+        # keys of their own: an answer of another pass must not be taken for one of this
+        return [
+            self._client.submit(
+                work, summing.shared, number, pickle.dumps(part, protocol=5), pure=False, retries=_RETRIES
+            )
+            for number, part in enumerate(parts)
+        ]
+
+    def _on_partitions(self, summing: Pass, records: SplitRecords, source: DaskSource) -> list[Any]:
+        from dask.delayed import delayed
+
+        on_worker = delayed(_on_partition, pure=False)
+        parts = [
+            on_worker(summing.shared, number, pickle.dumps(records.over(source.emptied()), protocol=5), partition)
+            for number, partition in enumerate(source.partitions())
+        ]
+        return self._client.compute(parts, retries=_RETRIES)
+
+    def __repr__(self) -> str:
+        return "Dask()"
+
+
+def require_spread(records: SplitRecords) -> None:
+    """Refuse records that a cluster's workers cannot read.
+
+    Raises:
+        ConfigError: says what they can read.
+    """
+    source = records.source
+    if not source.in_files and not source.on_cluster:
+        raise ConfigError(
+            f"Expected data that the workers can read themselves, got {source.label}. Pass a path or URL of Parquet, "
+            "CSV, JSON lines or Arrow files that all of them see, or a data frame of the cluster; or take "
+            "processes of this machine: workers=... (--workers)."
+        )
+
+
+def _on_partition(shared: tuple[bytes, bytes, str], piece: int, records: bytes, frame: Any) -> bytes:  # noqa: ANN401
+    """Answer for a partition, a pandas data frame."""
+    return answered(shared, piece, lambda: pickle.loads(records).over(open_pandas(frame, chunk_rows=1 << 16)))
+
+
+def _gathered(futures: list[Any]) -> Iterator[bytes]:
+    """Yield the answers as they come; each is let go on the cluster.
+
+    Raises:
+        EngineError: a piece was lost with its workers. What Dask says of it is not passed on.
+    """
+    from distributed import as_completed
+
+    lost = None
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+            future.release()
+    except EngineError:
+        raise
+    except Exception:  # noqa: BLE001 - it may hold what a worker printed
+        lost = EngineError(
+            "Dask's workers ended before a piece of the records was summed, or lack Sfumato. See that it is installed "
+            "on all of them, and that they have memory for a piece."
+        )
+    if lost is not None:
+        raise lost

@@ -1,0 +1,146 @@
+"""Workers of a Spark cluster, through `mapInArrow`: the one way that classic Spark and Spark Connect have in common.
+
+No accumulators are used: a task that is tried again would count twice in one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.engines.dask import require_spread
+from sfumato.engines.passes import Pass
+from sfumato.engines.pieces import BatchSource, shares
+from sfumato.engines.work import answered, work
+from sfumato.errors import ConfigError, EngineError
+from sfumato.io.cluster_frames import SparkSource
+from sfumato.records.engine import SplitRecords, Statistic
+
+_MOST = 64  # parts of files
+_ANSWER = "answer binary"
+
+
+@final
+class Spark:
+    """Executors of a Spark cluster, which read files that they all see, or the partitions of a Spark data frame.
+
+    Every executor needs this version of Sfumato. Set `spark.io.encryption.enabled`: Spark may spill rows to disk.
+
+    Args:
+        session: a `pyspark.sql.SparkSession`.
+
+    Raises:
+        ConfigError: it is none.
+
+    Example:
+        >>> from sfumato.engines import Spark
+        >>> release = method.fit("s3://people/*.parquet", schema=schema, engine=Spark(session))  # doctest: +SKIP
+    """
+
+    def __init__(self, session: Any) -> None:  # noqa: ANN401 - pyspark is an extra
+        if not all(hasattr(session, name) for name in ("range", "sql", "createDataFrame")):
+            raise ConfigError(f"Expected session to be a pyspark.sql.SparkSession, got a {type(session).__name__}.")
+        self._session = session
+
+    def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
+        """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
+        source = records.source
+        require_spread(records)
+        summing = Pass.of(statistic, records, width)
+        if summing is None:
+            return None
+        if isinstance(source, SparkSource):
+            body = pickle.dumps(records.over(_emptied(source)), protocol=5)
+            frame = source.selected(tuple(records.read_columns))
+            answers = _collected(frame.mapInArrow(_OnPartition(summing.shared, body), _ANSWER))
+        else:
+            parts = shares(records, source.pieces(), _MOST)
+            bodies = tuple(pickle.dumps(part, protocol=5) for part in parts)
+            numbers = self._session.range(0, len(bodies), 1, len(bodies))
+            found, _ = _collected(numbers.mapInArrow(_OnFiles(summing.shared, bodies), _ANSWER))
+            answers = found, len(bodies)
+        for packed in answers[0]:
+            summing.take(packed)
+        return summing.total(range(answers[1]))
+
+    def __repr__(self) -> str:
+        return "Spark()"
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class _OnFiles:
+    """Answers for the parts whose numbers come."""
+
+    shared: tuple[bytes, bytes, str]
+    bodies: tuple[bytes, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield _row(work(self.shared, number, self.bodies[number]))
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class _OnPartition:
+    """Answers for the partition that comes, under its number."""
+
+    shared: tuple[bytes, bytes, str]
+    body: bytes
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        number = 0 if task is None else task.partitionId()
+        source = BatchSource(label="the Spark data frame", container="pandas", storage={}, batches=batches)
+        yield _row(answered(self.shared, number, lambda: _over(self.body, source)))
+
+
+def _over(body: bytes, source: BatchSource) -> Any:  # noqa: ANN401
+    records = pickle.loads(body)
+    return records.over(source.like(records.source))
+
+
+def _emptied(source: SparkSource) -> BatchSource:
+    """Return a source of these columns without rows, which can be pickled."""
+    return BatchSource(label=source.label, container=source.container, storage=source.storage, batches=iter(()))
+
+
+def _row(answer: bytes) -> pa.RecordBatch:
+    return pa.record_batch({"answer": pa.array([answer], pa.binary())})
+
+
+def _collected(frame: Any) -> tuple[list[bytes], int]:  # noqa: ANN401
+    """Return the answers, and how many partitions were to answer.
+
+    Raises:
+        EngineError: Spark gave up. What it says is not passed on: it may hold what an executor printed.
+    """
+    lost = None
+    try:
+        rows, n = _run(frame)
+        return [bytes(row["answer"]) for row in rows], n
+    except Exception:  # noqa: BLE001
+        lost = EngineError(
+            "Spark's executors ended before a piece of the records was summed, could not read the data frame, or lack "
+            "Sfumato. See that it is installed on all of them, and that they have memory for a piece."
+        )
+    raise lost
+
+
+def _run(frame: Any) -> tuple[list[Any], int]:  # noqa: ANN401
+    plan = None
+    with contextlib.suppress(Exception):  # Spark Connect has no RDD, and says nothing of partitions
+        plan = frame.rdd
+    if plan is not None:
+        return plan.collect(), plan.getNumPartitions()
+    rows = frame.collect()
+    return rows, len(rows)

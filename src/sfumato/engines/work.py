@@ -1,0 +1,170 @@
+"""What a worker does: sum a statistic over its piece of the records, and answer with masked numbers or a code.
+
+A worker never raises: an exception's text may hold a cell, and engines write exceptions to logs, send them to drivers,
+and try again. It never warns either. Work and answers are bytes, so that an engine has nothing of them to show.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import importlib
+import pickle
+import platform
+import struct
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import scipy
+
+from sfumato._version import __version__
+from sfumato.engines.pads import masked
+from sfumato.errors import DataError
+from sfumato.records.engine import InParts, Records, Statistic, partial_sum
+
+_HEAD = struct.Struct("<BQ32s")  # code, piece, kind of machine
+
+
+class Outcome(enum.IntEnum):
+    """How a piece of work ended: all that a worker says of what went wrong."""
+
+    DONE = 0
+    UNREADABLE = 1
+    NO_MEMORY = 2
+    OTHER_VERSION = 3
+    FAILED = 4
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """What a worker found.
+
+    Attributes:
+        outcome: how it ended.
+        piece: which piece it was.
+        machine: kind of processor and versions of libraries, hashed.
+        words: masked partial sum, uint64; none unless it was done.
+    """
+
+    outcome: Outcome
+    piece: int
+    machine: bytes
+    words: np.ndarray
+
+    def packed(self) -> bytes:
+        """Return the answer as bytes."""
+        return _HEAD.pack(self.outcome, self.piece, self.machine) + self.words.astype("<u8", copy=False).tobytes()
+
+    @classmethod
+    def of(cls, packed: bytes) -> Answer:
+        """Read an answer. Bytes that are none are a failure of piece 0."""
+        if len(packed) < _HEAD.size or (len(packed) - _HEAD.size) % 8 or packed[0] > max(Outcome):
+            return cls(Outcome.FAILED, 0, bytes(32), np.empty(0, np.uint64))
+        code, piece, machine = _HEAD.unpack_from(packed)
+        words = np.frombuffer(packed, dtype="<u8", offset=_HEAD.size).astype(np.uint64, copy=False)
+        return cls(Outcome(code), piece, machine, words)
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Shared:
+    """What all pieces of a pass have in common.
+
+    Attributes:
+        key: of the pads of this pass.
+        body: the statistic and how its records are read, pickled.
+        version: of Sfumato, at the driver.
+    """
+
+    key: bytes
+    body: bytes
+    version: str = __version__
+
+    @classmethod
+    def of(cls, key: bytes, statistic: Statistic, width: int | None) -> Shared:
+        """Pack a pass."""
+        return cls(key, pickle.dumps((statistic, width), protocol=5))
+
+    def plain(self) -> tuple[bytes, bytes, str]:
+        """Return it as built-in types: readable by a worker of any version."""
+        return self.key, self.body, self.version
+
+
+def work(shared: tuple[bytes, bytes, str], piece: int, records: bytes) -> bytes:
+    """Sum over a piece of the records, and answer.
+
+    Args:
+        shared: `Shared.plain()` of the pass.
+        piece: its number.
+        records: its records, coded, pickled.
+
+    Returns:
+        `Answer.packed()`.
+    """
+    return answered(shared, piece, lambda: pickle.loads(records))
+
+
+def answered(shared: tuple[bytes, bytes, str], piece: int, opened: Callable[[], Records]) -> bytes:
+    """Answer with the sum over the records that `opened()` returns."""
+    outcome, words = Outcome.FAILED, np.empty(0, np.uint64)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning may show a cell
+            outcome, words = _sum(shared, piece, opened)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, its text stays here
+        outcome, words = _outcome_of(error), np.empty(0, np.uint64)
+    return Answer(outcome, piece, machine(), words).packed()
+
+
+def _sum(shared: tuple[bytes, bytes, str], piece: int, opened: Callable[[], Records]) -> tuple[Outcome, np.ndarray]:
+    key, body, version = shared
+    if version != __version__:  # before anything is unpickled
+        return Outcome.OTHER_VERSION, np.empty(0, np.uint64)
+    statistic, width = _unpacked(body)
+    records: Records = opened()
+    if width is not None:
+        records = InParts(records, width)
+    return Outcome.DONE, masked(partial_sum(statistic, records), key, piece)
+
+
+@functools.lru_cache(maxsize=1)
+def _unpacked(body: bytes) -> tuple[Statistic, int | None]:
+    return pickle.loads(body)
+
+
+def _outcome_of(error: BaseException) -> Outcome:
+    if isinstance(error, MemoryError):
+        return Outcome.NO_MEMORY
+    return Outcome.UNREADABLE if isinstance(error, DataError | OSError) else Outcome.FAILED
+
+
+@functools.cache
+def machine() -> bytes:
+    """Return the kind of this machine: what may change the last bit of a float.
+
+    A record's contribution must not depend on which worker sees it, or records that are added, and shift others from
+    one worker to the next, would change what those others add.
+    """
+    said = [platform.machine(), sys.version, np.__version__, scipy.__version__, *_features(), *_libraries()]
+    return hashlib.sha256("\n".join(said).encode()).digest()
+
+
+def _features() -> Iterator[str]:
+    """Yield the instruction sets that numpy chooses its loops by."""
+    core = importlib.import_module("numpy._core._multiarray_umath")  # numpy.show_config() prints the same
+    yield from sorted(name for name, there in core.__cpu_features__.items() if there)
+
+
+def _libraries() -> Iterator[str]:
+    """Yield the linear algebra that products are made with."""
+    import scipy.linalg  # noqa: F401 - it brings its own
+    from threadpoolctl import threadpool_info
+
+    blas = [found for found in threadpool_info() if found.get("user_api") == "blas"]
+    yield from sorted({f"{b.get('internal_api')} {b.get('version')} {b.get('architecture')}" for b in blas})

@@ -1,0 +1,141 @@
+"""A Dask cluster of two processes: the release is that of one, whoever dies; nothing of a record is in its logs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.deadly import SECRET, deadly, talkative
+from harness.engine_cases import SCHEMA, bits, fit, fit_with_deaths, folder_of, table
+from sfumato.engines import Dask
+from sfumato.engines import dask as dask_module
+from sfumato.errors import ConfigError, DataError, EngineError
+from sfumato.io.sources import open_source
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # distributed's own, of ports and closing
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    import dask
+
+    folder = tmp_path_factory.mktemp("dask")
+    with (
+        dask.config.set({"temporary-directory": str(folder), "distributed.worker.memory.spill": 0.01}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as found,
+    ):
+        found.spill_folder = folder
+        yield found
+
+
+@pytest.fixture(scope="module")
+def local() -> str:
+    return bits(fit(table()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of(table(), tmp_path_factory.mktemp("data") / "folder")
+
+
+def test_release_of_files_is_that_of_one_process(client: Any, local: str, folder: Path):
+    assert bits(fit(str(folder), engine=Dask(client))) == local
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_release_of_a_dask_frame_is_that_of_pandas(client: Any, local: str, n: int):
+    frames = pytest.importorskip("dask.dataframe")
+    assert bits(fit(frames.from_pandas(table(), npartitions=n))) == local
+
+
+def test_a_dask_frame_of_files_needs_no_cluster(client: Any, local: str, folder: Path):
+    frames = pytest.importorskip("dask.dataframe")
+    source = open_source(frames.read_parquet(folder))
+    assert sum(chunk.n_rows for chunk in source.chunks(["age"])) == len(table())
+    assert bits(fit(frames.read_parquet(folder))) == local
+
+
+def test_samples_of_a_dask_frame_come_as_pandas(client: Any):
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(fit(frames.from_pandas(table(), npartitions=2)).sample(5, seed=1), pandas.DataFrame)
+
+
+def test_a_worker_that_dies_in_every_pass_changes_nothing(client: Any, local: str, folder: Path, tmp_path: Path):
+    release, deaths = fit_with_deaths(folder, Dask(client), tmp_path / "armed")
+    assert bits(release) == local
+    assert deaths == 2
+
+
+def test_a_worker_that_always_dies_is_one_clear_error(client: Any, folder: Path, tmp_path: Path):
+    source = deadly(open_source(str(folder)), tmp_path / "armed", always=True)
+    with pytest.raises(EngineError, match="Dask's workers ended") as caught:
+        fit(source, engine=Dask(client))
+    assert caught.value.__context__ is None
+
+
+def test_no_record_is_in_an_error_a_log_or_a_spill_file(client: Any, folder: Path, capfd, caplog):
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(DataError, match="on a worker") as caught:
+        fit(talkative(open_source(str(folder))), engine=Dask(client))
+    out, err = capfd.readouterr()
+    logs = f"{client.get_worker_logs()}{client.get_scheduler_logs()}{client.get_events()}"
+    for said in (f"{caught.value!r}{caught.value.__context__!r}", out, err, caplog.text, logs):
+        assert SECRET not in said
+    for file in client.spill_folder.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize("tamper", ["lost", "doubled", "stale"])
+def test_lost_doubled_and_stale_pieces_are_refused(client: Any, folder: Path, tamper: str, monkeypatch):
+    gathered, kept = dask_module._gathered, []
+
+    def tampered(futures: list[Any]) -> Iterator[bytes]:
+        found = list(gathered(futures))
+        old, kept[:] = list(kept), found
+        if tamper == "lost":
+            yield from found[1:]
+        elif tamper == "doubled":
+            yield from (found[0], *found)
+        else:
+            yield from (*(old or found)[:1], *found[1:])
+
+    monkeypatch.setattr(dask_module, "_gathered", tampered)
+    charged: list[str] = []
+    with pytest.raises(EngineError, match="Expected every piece"):
+        fit(str(folder), engine=Dask(client), progress=charged.append)
+    assert charged == ([] if tamper != "stale" else ["marginals"])  # the first pass has none before it
+
+
+def test_data_in_memory_is_refused(client: Any):
+    with pytest.raises(ConfigError, match="that the workers can read themselves"):
+        fit(table(), engine=Dask(client))
+
+
+def test_a_client_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match=r"Expected client to be a distributed\.Client, got a str"):
+        Dask("tcp://somewhere")
+
+
+def test_answers_on_the_cluster_are_random_bits(client: Any, folder: Path, monkeypatch):
+    """What lies in a worker's memory, hence in its spill files, is under a pad: no count is in it."""
+    gathered, seen = dask_module._gathered, []
+
+    def watched(futures: list[Any]) -> Iterator[bytes]:
+        for packed in gathered(futures):
+            seen.append(packed)
+            yield packed
+
+    monkeypatch.setattr(dask_module, "_gathered", watched)
+    fit(str(folder), engine=Dask(client))
+    words = np.concatenate([np.frombuffer(packed[41:], dtype="<u8") for packed in seen])
+    assert words.size > 1000
+    assert len(np.unique(words)) == words.size
+    assert words.min() > SCHEMA.rows  # of so few words none is as small by chance: 1e-11

@@ -1,0 +1,127 @@
+"""A Spark cluster of two executors: the release is that of one process, whoever dies; no record is in its logs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.deadly import SECRET, deadly, talkative
+from harness.engine_cases import bits, fit, fit_with_deaths, folder_of, table
+from sfumato.engines import Spark
+from sfumato.engines import spark as spark_module
+from sfumato.errors import ConfigError, DataError, EngineError
+from sfumato.io.sources import open_source
+
+sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+if shutil.which("java") is None:
+    pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # pyspark's own warnings
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("spark")
+    paths = os.pathsep.join(path for path in sys.path if path)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.executor.memory": "512m",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file://{folder}",
+        "spark.local.dir": str(folder),
+        "spark.executorEnv.PYTHONPATH": paths,
+        "spark.pyspark.python": sys.executable,
+        "spark.task.maxFailures": "4",
+    }
+    builder = sql.SparkSession.builder.master("local-cluster[2,1,512]").appName("tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    found = builder.getOrCreate()
+    found.spill_folder = folder
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def local() -> str:
+    return bits(fit(table()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of(table(), tmp_path_factory.mktemp("data") / "folder")
+
+
+def test_release_of_files_is_that_of_one_process(session: Any, local: str, folder: Path):
+    assert bits(fit(str(folder), engine=Spark(session))) == local
+
+
+@pytest.mark.parametrize("n", [None, 5])
+def test_release_of_a_spark_frame_is_that_of_one_process(session: Any, local: str, folder: Path, n: int | None):
+    frame = session.read.parquet(str(folder))
+    assert bits(fit(frame if n is None else frame.repartition(n))) == local
+
+
+def test_a_worker_that_dies_in_every_pass_changes_nothing(session: Any, local: str, folder: Path, tmp_path: Path):
+    release, deaths = fit_with_deaths(folder, Spark(session), tmp_path / "armed", "executor")
+    assert bits(release) == local
+    assert deaths == 2
+
+
+def test_a_worker_that_always_dies_is_one_clear_error(session: Any, folder: Path, tmp_path: Path):
+    source = deadly(open_source(str(folder)), tmp_path / "armed", always=True)
+    with pytest.raises(EngineError, match="Spark's executors ended") as caught:
+        fit(source, engine=Spark(session))
+    assert caught.value.__context__ is None
+
+
+def test_no_record_is_in_an_error_a_log_or_a_spill_file(session: Any, folder: Path, capfd):
+    with pytest.raises(DataError, match="on a worker") as caught:
+        fit(talkative(open_source(str(folder))), engine=Spark(session))
+    out, err = capfd.readouterr()
+    assert SECRET not in f"{caught.value!r}{caught.value.__context__!r}{out}{err}"
+    files = [file for file in session.spill_folder.rglob("*") if file.is_file()]
+    assert files  # the event log at least
+    assert all(SECRET.encode() not in file.read_bytes() for file in files)
+
+
+@pytest.mark.parametrize("tamper", ["lost", "doubled", "stale"])
+def test_lost_doubled_and_stale_pieces_are_refused(session: Any, folder: Path, tamper: str, monkeypatch):
+    collected, kept = spark_module._collected, []
+
+    def tampered(frame: Any) -> tuple[list[bytes], int]:
+        found, n = collected(frame)
+        old, kept[:] = list(kept), found
+        if tamper == "lost":
+            return found[1:], n
+        if tamper == "doubled":
+            return [found[0], *found], n
+        return [*(old or found)[:1], *found[1:]], n
+
+    monkeypatch.setattr(spark_module, "_collected", tampered)
+    charged: list[str] = []
+    with pytest.raises(EngineError, match="Expected every piece"):
+        fit(session.read.parquet(str(folder)).repartition(3), progress=charged.append)
+    assert charged == ([] if tamper != "stale" else ["marginals"])
+
+
+def test_rows_of_a_spark_frame_are_read_where_a_method_samples(session: Any, folder: Path):
+    source = open_source(session.read.parquet(str(folder)))
+    chunks = list(source.chunks(["place", "age"]))
+    assert sum(chunk.n_rows for chunk in chunks) == len(table())
+    assert list(chunks[0].columns) == ["place", "age"]
+
+
+def test_data_in_memory_is_refused(session: Any):
+    with pytest.raises(ConfigError, match="that the workers can read themselves"):
+        fit(table(), engine=Spark(session))
+
+
+def test_a_session_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match=r"Expected session to be a pyspark\.sql\.SparkSession, got a str"):
+        Spark("local")
