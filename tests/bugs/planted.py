@@ -51,6 +51,48 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 BUGS = [
     PlantedBug(
+        "workers: the words that tell lost and doubled pieces are not read",
+        "engines/pads.py",
+        "return None if total[-TAG_WORDS:].any() else total[:-TAG_WORDS].view(np.int64)",
+        "return total[:-TAG_WORDS].view(np.int64)",
+        "tests/engines/test_pads.py -k lost",
+    ),
+    PlantedBug(
+        "workers: one pad for all pieces",
+        "engines/pads.py",
+        'start = piece.to_bytes(8, "big") + bytes(8)',
+        "start = bytes(16)",
+        "tests/engines/test_pads.py -k alike",
+    ),
+    PlantedBug(
+        "workers: one raises",
+        "engines/work.py",
+        "except BaseException as error:",
+        "except MemoryError as error:",
+        "tests/engines/test_work.py -k never_raises",
+    ),
+    PlantedBug(
+        "workers: of any version",
+        "engines/work.py",
+        "if version != __version__:",
+        "if not version:",
+        "tests/engines/test_work.py -k another_version",
+    ),
+    PlantedBug(
+        "workers: of any machine",
+        "engines/passes.py",
+        "if self._machine not in (None, answer.machine):",
+        "if not answer.machine:",
+        "tests/engines/test_work.py -k two_kinds",
+    ),
+    PlantedBug(
+        "a file that changes between passes is read",
+        "io/stored.py",
+        "if _stamp(self.path, self.system) != self.stamp:",
+        "if _stamp(self.path, self.system)[0] is None:",
+        "tests/engines/test_processes.py -k changes_between",
+    ),
+    PlantedBug(
         "types from data",
         "fitting/contents.py",
         "    storage = {name: _sample_type(schema, name, source.container) for name in schema.written}\n",
