@@ -51,6 +51,27 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 BUGS = [
     PlantedBug(
+        "units: one row too many",
+        "records/units.py",
+        ".head(self._max_rows)",
+        ".head(self._max_rows + 1)",
+        "tests/records/test_units.py -k order_and_chunks",
+    ),
+    PlantedBug(
+        "units: rows are counted anew in every chunk",
+        "records/units.py",
+        "        self._used += np.bincount(place[chosen], minlength=self._used.size)\n",
+        "",
+        "tests/records/test_units.py -k equal_rows",
+    ),
+    PlantedBug(
+        "units: which rows count depends on the units before",
+        "records/units.py",
+        "            self._hashes.append(_hash(text))\n",
+        "            self._hashes.append(_hash(text) + len(self._hashes) << 8 & (1 << 64) - 1)\n",
+        "tests/records/test_units.py -k order_and_chunks",
+    ),
+    PlantedBug(
         "workers: the words that tell lost and doubled pieces are not read",
         "engines/pads.py",
         "return None if total[-TAG_WORDS:].any() else total[:-TAG_WORDS].view(np.int64)",

@@ -15,7 +15,8 @@ from sfumato.columns.number_cells import read_floats
 from sfumato.columns.open import OpenKind
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Engine, Rows, Statistic
-from sfumato.records.private import PrivateData, UnitLimiter
+from sfumato.records.private import PrivateData
+from sfumato.records.units import Keeper, UnitRows
 from sfumato.schema.schema import Schema
 
 
@@ -38,6 +39,7 @@ class OpenData:
     def __init__(self, source: Source, schema: Schema, engine: Engine | None = None) -> None:
         PrivateData(source, schema)
         self._source, self._schema, self._engine = source, schema, engine
+        self._units: UnitRows | None = None
 
     @property
     def schema(self) -> Schema:
@@ -64,7 +66,7 @@ class OpenData:
     def over(self, piece: Source) -> OpenData:
         """Return the records of a part of the source, to be summed where they are."""
         part = copy.copy(self)
-        part._source, part._engine = piece, None
+        part._source, part._engine, part._units = piece, None, None
         return part
 
     def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
@@ -73,26 +75,33 @@ class OpenData:
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of the open columns; without any, of one released column, for counting records."""
-        schema, unit = self._schema, self._schema.unit
-        names = self._read_names()
-        limiter = None if unit is None else UnitLimiter(unit.max_rows, (*schema.missing, ""))
         message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
+        keeper = self._keeper()
         for chunk in self._source.chunks(self.read_columns):
-            yield attempt(lambda chunk=chunk: self._kept(chunk, names, limiter), message)
+            yield attempt(lambda chunk=chunk: self._kept(chunk, keeper), message)
 
     def _read_names(self) -> list[str]:
         return list(self._schema.open) or [self._schema.released[0]]
 
-    def _kept(self, chunk: Chunk, names: list[str], limiter: UnitLimiter | None) -> Rows:
+    def _kept(self, chunk: Chunk, keeper: Keeper | None) -> Rows:
+        rows, unit = self._code(chunk), self._schema.unit
+        return rows if keeper is None or unit is None else keeper.kept(chunk.columns[unit.column], rows)
+
+    def _code(self, chunk: Chunk) -> Rows:
         schema, opened = self._schema, self._schema.open
-        rows = {
+        return {
             name: _values_totally(opened.get(name, "categorical"), chunk.columns[name], schema.missing)
-            for name in names
+            for name in self._read_names()
         }
-        if limiter is None or schema.unit is None:
-            return rows
-        keep = limiter.keep(chunk.columns[schema.unit.column])
-        return {name: column[keep] for name, column in rows.items()}
+
+    def _keeper(self) -> Keeper | None:
+        """Return what chooses the rows of units in one pass; which rows these are is found out in the first."""
+        schema = self._schema
+        if schema.unit is None:
+            return None
+        if self._units is None:
+            self._units = UnitRows.of(self._source, schema.unit, schema.missing, self.read_columns, self._code)
+        return self._units.keeper()
 
     def __repr__(self) -> str:
         return f"OpenData({', '.join(self._schema.open)})"

@@ -10,11 +10,11 @@ from typing import Any, Protocol, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.cells import joined
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Engine, Records, Rows, Statistic
-from sfumato.records.long_tables import as_records, unit_names
+from sfumato.records.long_tables import as_records
+from sfumato.records.units import Keeper, UnitRows
 from sfumato.schema.schema import Schema
 
 
@@ -56,6 +56,7 @@ class PrivateData:
         self._source = source
         self._schema = schema
         self._engine = engine
+        self._units: UnitRows | None = None
         _check_columns(source, schema, bought)
 
     @property
@@ -87,7 +88,7 @@ class PrivateData:
     def over(self, piece: Source) -> PrivateData:
         """Return the records of a part of the source, to be summed where they are."""
         part = copy.copy(self)
-        part._source, part._engine = piece, None
+        part._source, part._engine, part._units = piece, None, None
         return part
 
     def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
@@ -97,21 +98,26 @@ class PrivateData:
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns: level codes, numbers in [0, 1] or NaN, images as stored, and `CodedSets`.
 
-        With a unit column, only the first `max_rows` records of each unit are kept: a rule that looks at one unit
-        alone. A record without a unit is left out.
+        With a unit column, at most `max_rows` records of each unit are kept, by a rule that looks at one unit alone. A
+        record without a unit is left out.
         """
-        unit = self._schema.unit
-        limiter = None if unit is None else UnitLimiter(unit.max_rows, (*self._schema.missing, ""))
         message = f"Cannot code the columns of {self._source.label}. Please report their types: a fit reads any cell."
+        keeper = self._keeper()
         for chunk in self._source.chunks(self.read_columns):
-            yield attempt(lambda chunk=chunk: self._kept(chunk, limiter), message)
+            yield attempt(lambda chunk=chunk: self._kept(chunk, keeper), message)
 
-    def _kept(self, chunk: Chunk, limiter: UnitLimiter | None) -> dict[str, Any]:
+    def _kept(self, chunk: Chunk, keeper: Keeper | None) -> Rows:
         rows, unit = self._code(chunk), self._schema.unit
-        if limiter is None or unit is None:
-            return rows
-        keep = limiter.keep(chunk.columns[unit.column])
-        return {name: column[keep] for name, column in rows.items()}
+        return rows if keeper is None or unit is None else keeper.kept(chunk.columns[unit.column], rows)
+
+    def _keeper(self) -> Keeper | None:
+        """Return what chooses the rows of units in one pass; which rows these are is found out in the first."""
+        schema = self._schema
+        if schema.unit is None:
+            return None
+        if self._units is None:
+            self._units = UnitRows.of(self._source, schema.unit, schema.missing, self.read_columns, self._code)
+        return self._units.keeper()
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
         kinds, missing = self._schema.columns, self._schema.missing
@@ -153,30 +159,3 @@ def _resembles(name: str, absent: Sequence[str]) -> bool:
 def _listed(names: Sequence[str], most: int = 20) -> str:
     text = ", ".join(repr(name) for name in names[:most])
     return text if len(names) <= most else f"{text}, … ({len(names)} in all)"
-
-
-class UnitLimiter:
-    """Keeps the first `max_rows` records of every unit over all chunks; one small integer per unit in memory."""
-
-    def __init__(self, max_rows: int, missing: Sequence[str]) -> None:
-        self._max_rows = max_rows
-        self._missing = missing
-        self._seen: dict[object, int] = {}
-
-    def keep(self, column: pa.ChunkedArray | np.ndarray) -> np.ndarray:
-        """Return which records to keep, shape (n,)."""
-        coded = unit_names(joined(column), self._missing).dictionary_encode()
-        names = [None if name != name else name for name in coded.dictionary.to_pylist()]
-        # equal names of different bits, 0.0 and -0.0, are one unit
-        place = {name: i for i, name in reversed(list(enumerate(names)))}
-        same = np.array([place[name] for name in names] + [len(names)], dtype=np.int64)
-        known = np.array([name is not None for name in names] + [False])
-        units = same[coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)]
-        order = np.argsort(units, kind="stable")
-        rank = np.empty(units.size, dtype=np.int64)
-        rank[order] = np.arange(units.size) - np.searchsorted(units[order], units[order], side="left")
-        before = np.array([self._seen.get(name, 0) for name in names] + [0], dtype=np.int64)
-        counts = np.bincount(units, minlength=len(names) + 1)
-        for name, i in place.items():
-            self._seen[name] = self._seen.get(name, 0) + int(counts[i])
-        return known[units] & (before[units] + rank < self._max_rows)

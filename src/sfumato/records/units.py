@@ -1,0 +1,209 @@
+"""Which records of a unit count: at most `max_rows` of them, chosen by a rule that no order of the rows changes.
+
+A unit with more rows keeps those with the smallest hash of (unit, content, which of its equal rows). The unit is in it,
+so that no content is kept more often than its share; equal rows are told apart by a number alone, and it does not
+matter which of them is kept. What is kept of a unit depends on its own rows and on nothing else: a unit that is added
+or removed changes at most `max_rows` records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from sfumato.columns.canonical import canonical_text, has_canonical_text
+from sfumato.columns.cells import joined
+from sfumato.columns.sets import CodedSets
+from sfumato.io.chunks import Chunk, Column, Source, attempt
+from sfumato.records.engine import Rows
+from sfumato.records.long_tables import unit_names
+from sfumato.schema.schema import Unit
+
+_NOBODY = -1
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
+
+
+@final
+class UnitRows:
+    """The rows of every unit, counted in a pass; where some have too many, chosen in a second one.
+
+    Memory: a name per unit, and 12 bytes per row of the units that have too many.
+
+    Args:
+        max_rows: the most records of a unit, at least 1.
+        missing: texts that stand for no unit.
+    """
+
+    def __init__(self, max_rows: int, missing: Sequence[str]) -> None:
+        self._max_rows = max_rows
+        self._missing = missing
+        self._ids: dict[object, int] = {}
+        self._hashes: list[int] = []
+        self._counts = np.zeros(0, dtype=np.int64)
+        self._crowded: list[pd.DataFrame] = []
+        self._quota: pd.DataFrame | None = None
+
+    @classmethod
+    def of(
+        cls, source: Source, unit: Unit, missing: Sequence[str], columns: Sequence[str], code: Callable[[Chunk], Rows]
+    ) -> UnitRows:
+        """Read a source once or twice, and choose.
+
+        Args:
+            source: where the records lie.
+            unit: its column, and the most records.
+            missing: texts that stand for no unit.
+            columns: what `code` and the unit need.
+            code: the records of a chunk, total.
+        """
+        units = cls(unit.max_rows, (*missing, ""))
+        message = f"Cannot read the unit column of {source.label}. Please report its type: a fit reads any cell."
+        for chunk in source.chunks([unit.column]):
+            attempt(lambda chunk=chunk: units.count(chunk.columns[unit.column]), message)
+        if not units.all_fit:
+            for chunk in source.chunks(columns):
+                attempt(lambda chunk=chunk: units.collect(chunk.columns[unit.column], code(chunk)), message)
+            attempt(units.choose, message)
+        return units
+
+    def count(self, cells: Column) -> None:
+        """Take in the units of a chunk: the first pass."""
+        units = self._units(cells)
+        found = np.bincount(units[units != _NOBODY], minlength=len(self._ids))
+        found[: self._counts.size] += self._counts
+        self._counts = found
+
+    @property
+    def all_fit(self) -> bool:
+        """Whether no unit has too many rows: then there is nothing to choose."""
+        return not (self._counts > self._max_rows).any()
+
+    def collect(self, cells: Column, rows: Rows) -> None:
+        """Take in the rows of a chunk, of the units that have too many: the second pass."""
+        self._crowded.append(self._crowded_rows(self._units(cells), rows)[1])
+
+    def choose(self) -> None:
+        """Say how many of each unit's equal rows are kept."""
+        rows = pd.concat(self._crowded, ignore_index=True)
+        self._crowded = []
+        same = ["unit", "content"]
+        rows["copy"] = rows.groupby(same, sort=False).cumcount()
+        owner = np.array(self._hashes, dtype=np.uint64)[rows["unit"].to_numpy()]
+        rows["order"] = mixed(mixed(owner, rows["content"].to_numpy()), rows["copy"].to_numpy().astype(np.uint64))
+        first = rows.sort_values(["unit", "order", "content"]).groupby("unit", sort=False).head(self._max_rows)
+        self._quota = first.groupby(same, sort=False).size().rename("kept").reset_index()
+
+    def keeper(self) -> Keeper:
+        """Return what chooses the rows of one pass."""
+        return Keeper(self, self._quota)
+
+    def _units(self, cells: Column) -> np.ndarray:
+        """Return the number of each row's unit, −1 without one; units are numbered as they come."""
+        coded = unit_names(joined(cells), self._missing).dictionary_encode()
+        names = [None if name != name else name for name in coded.dictionary.to_pylist()]
+        new = [name for name in dict.fromkeys(names) if name is not None and name not in self._ids]
+        for name, text in zip(new, _texts(new), strict=True):
+            self._ids[name] = len(self._ids)
+            self._hashes.append(_hash(text))
+        numbers = [_NOBODY if name is None else self._ids[name] for name in names]
+        index = coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.array([*numbers, _NOBODY], dtype=np.int64)[index]
+
+    def _crowded_rows(self, units: np.ndarray, rows: Rows) -> tuple[np.ndarray, pd.DataFrame]:
+        """Return where the rows of units with too many are, and these: unit and hash of the content."""
+        places = np.flatnonzero((units != _NOBODY) & (self._counts[units] > self._max_rows))
+        part = {name: column[places] for name, column in rows.items()}
+        return places, pd.DataFrame(
+            {"unit": units[places].astype(np.int32), "content": content_hashes(part, len(places))}
+        )
+
+
+@final
+class Keeper:
+    """Chooses the rows of one pass, chunk by chunk."""
+
+    def __init__(self, units: UnitRows, quota: pd.DataFrame | None) -> None:
+        self._units = units
+        self._quota = quota
+        self._used = np.zeros(0 if quota is None else len(quota), dtype=np.int64)
+
+    def kept(self, cells: Column, rows: Rows) -> Rows:
+        """Return the records of a chunk that count."""
+        keep = self.keep(cells, rows)
+        return {name: column[keep] for name, column in rows.items()}
+
+    def keep(self, cells: Column, rows: Rows) -> np.ndarray:
+        """Return which records to keep, shape (n,)."""
+        units = self._units._units(cells)
+        kept = units != _NOBODY
+        if self._quota is None:
+            return kept
+        places, crowded = self._units._crowded_rows(units, rows)
+        same = ["unit", "content"]
+        quota = self._quota.assign(place=np.arange(len(self._quota)))
+        found = crowded.merge(quota, on=same, how="left")  # in the order of the rows
+        place = found["place"].fillna(-1).to_numpy().astype(np.int64)
+        copy = crowded.groupby(same, sort=False).cumcount().to_numpy()
+        left = np.where(place >= 0, found["kept"].fillna(0).to_numpy() - self._used[place], 0) if place.size else copy
+        chosen = copy < left
+        self._used += np.bincount(place[chosen], minlength=self._used.size)
+        kept[places] = chosen
+        return kept
+
+
+def content_hashes(rows: Rows, n: int) -> np.ndarray:
+    """Return a hash of each record's codes, uint64, shape (n,): equal for equal records."""
+    found = np.zeros(n, dtype=np.uint64)
+    for name in sorted(rows):
+        found = mixed(found, np.full(n, _hash(name), dtype=np.uint64))
+        for part in _words(rows[name]):
+            found = mixed(found, part)
+    return found
+
+
+def mixed(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return a hash of pairs, uint64: the finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
+    with np.errstate(over="ignore"):
+        word = (first * _GOLDEN + np.uint64(1)) ^ second.astype(np.uint64)
+        word = (word ^ (word >> np.uint64(30))) * _MIX[0]
+        word = (word ^ (word >> np.uint64(27))) * _MIX[1]
+    return word ^ (word >> np.uint64(31))
+
+
+def _words(column: Any) -> Iterator[np.ndarray]:  # noqa: ANN401 - arrays, and CodedSets
+    """Yield the codes of a column as words, one of each record at a time."""
+    if isinstance(column, CodedSets):
+        items = mixed(column.codes.astype(np.uint64), np.zeros(column.codes.size, np.uint64))
+        sums = np.zeros(len(column), dtype=np.uint64)
+        np.add.at(sums, column.owners, items)
+        yield sums
+    elif column.dtype == object:
+        yield np.array([0 if cell is None else _hash(str(cell)) for cell in column], dtype=np.uint64)
+    elif column.dtype.kind == "f":
+        clean = np.where(np.isnan(column), np.nan, column + 0.0).astype(np.float64)  # one NaN, one zero
+        yield from (word.view(np.uint64) for word in np.ascontiguousarray(_flat(clean).T))
+    else:
+        yield from (word.astype(np.uint64) for word in _flat(column).T)
+
+
+def _flat(column: np.ndarray) -> np.ndarray:
+    return column.reshape(len(column), math.prod(column.shape[1:]))
+
+
+def _texts(names: list[object]) -> list[str]:
+    """Return names of units as text, the same whatever type they are stored in."""
+    cells = pa.array(names) if names else pa.array([], pa.string())
+    if not has_canonical_text(cells.type):
+        return [str(name) for name in names]
+    return [str(text) for text in canonical_text(cells).to_pylist()]
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
