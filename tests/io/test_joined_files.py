@@ -216,3 +216,40 @@ def test_categories_of_partitions_are_read(tmp_path):
         open_source(tmp_path), Schema(columns={"sex": Categorical(categories=("f", "m"))}, rows=2)
     ).coded()
     assert rows["sex"].tolist() == [0, 1]
+
+
+def _texts(data, rows=3):
+    source = open_source(data, chunk_rows=rows).with_dictionaries()
+    chunks = [chunk.columns["a"] for chunk in source.chunks()]
+    return [cell for column in chunks for cell in column.to_pylist()], {str(column.type) for column in chunks}
+
+
+def test_text_of_parquet_may_come_as_dictionaries(tmp_path):
+    words = ["x", None, "y", "x", "z", " x "]
+    pq.write_table(pa.table({"a": words}), tmp_path / "0.parquet", row_group_size=2)
+    pq.write_table(pa.table({"a": words[::-1]}), tmp_path / "1.parquet")
+    for data, expected in (("0.parquet", words), ("*.parquet", words + words[::-1])):
+        found, types = _texts(str(tmp_path / data))
+        assert found == expected
+        assert types == {"dictionary<values=string, indices=int32, ordered=0>"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [pa.array(["u", None], pa.large_string()), pa.array([1, None]), pa.array(["u", None]).dictionary_encode()],
+    ids=["large text", "numbers", "dictionary"],
+)
+def test_dictionaries_beside_other_types_are_text(tmp_path, other):
+    pq.write_table(pa.table({"a": ["x", None, "y"]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"a": other}), tmp_path / "1.parquet")
+    plain = [c for chunk in open_source(str(tmp_path / "*.parquet")).chunks() for c in chunk.columns["a"].to_pylist()]
+    assert _texts(str(tmp_path / "*.parquet"))[0] == plain
+    assert len(_texts(str(tmp_path / "*.parquet"))[1]) == 1
+
+
+def test_parquet_beside_arrow_files_comes_as_text(tmp_path):
+    table = pa.table({"a": ["x", None, "y"]})
+    pq.write_table(table, tmp_path / "0.parquet")
+    with pa.OSFile(str(tmp_path / "1.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert _texts([tmp_path / "0.parquet", tmp_path / "1.arrow"]) == (["x", None, "y"] * 2, {"string"})

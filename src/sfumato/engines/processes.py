@@ -129,7 +129,7 @@ def _parts(records: SplitRecords, workers: int) -> Iterator[Records]:
     if len(pieces) >= _FEWEST * workers:
         yield from shares(records, pieces, _MOST * workers)
         return
-    for chunk in source.chunks(records.read_columns):
+    for chunk in source.with_dictionaries().chunks(records.read_columns):
         yield records.over(ChunkSource.of(chunk, source))
 
 

@@ -30,12 +30,14 @@ class ParquetSource(Source):
     Attributes:
         file: where it is.
         groups: the row groups that are read; None for all.
+        dictionaries: whether text comes dictionary-encoded, as it is stored: each label is read once per row group.
     """
 
     counts_entries: ClassVar[bool] = True
 
     file: StoredFile
     groups: tuple[int, ...] | None = None
+    dictionaries: bool = False
 
     @property
     def in_files(self) -> bool:
@@ -44,9 +46,14 @@ class ParquetSource(Source):
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         groups = None if self.groups is None else list(self.groups)
-        with self.file.reading() as raw, _open(raw) as file:
+        text = [name for name in columns if self.dictionaries and _is_text(self.storage[name])]
+        with self.file.reading() as raw, _open(raw, text) as file:
             batches = file.iter_batches(batch_size=self.chunk_rows, columns=list(columns), row_groups=groups)
             yield from table_chunks(batches, columns, self.chunk_rows)
+
+    def with_dictionaries(self) -> Source:
+        """Return the source whose text comes dictionary-encoded."""
+        return replace(self, dictionaries=True)
 
     def pieces(self) -> Sequence[Source]:
         """Return a source for every row group, all of one file."""
@@ -101,8 +108,12 @@ def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
     return ArrowSource(label=label, container="pyarrow", storage=storage, chunk_rows=chunk_rows, table=table)
 
 
-def _open(raw: IO[bytes]) -> pq.ParquetFile:
-    return pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+def _open(raw: IO[bytes], text: Sequence[str] = ()) -> pq.ParquetFile:
+    return pq.ParquetFile(raw, read_dictionary=list(text), pre_buffer=False, buffer_size=_BUFFER_BYTES)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _row_groups(file: StoredFile) -> int:

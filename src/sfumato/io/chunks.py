@@ -105,6 +105,10 @@ class Source(ABC):
         """Whether it is a data frame of a cluster, whose workers have the rows."""
         return False
 
+    def with_dictionaries(self) -> Source:
+        """Return the source whose text may come dictionary-encoded, where that is quicker; the cells are equal."""
+        return self
+
     def pieces(self) -> Sequence[Source]:
         """Return sources that together have the rows of this one, each once; itself where it cannot be divided.
 

@@ -31,11 +31,13 @@ class JoinedSource(Source):
         files: the files.
         folders: for each file, the values that its folders give to columns (`year=2024`).
         partial: columns that only some pieces have, each with the name of a file that lacks it.
+        dictionaries: whether text may come dictionary-encoded.
     """
 
     files: tuple[Source, ...]
     folders: tuple[Mapping[str, str | None], ...]
     partial: Mapping[str, str]
+    dictionaries: bool = False
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
         """Return the source of these columns, if every piece has them."""
@@ -58,6 +60,12 @@ class JoinedSource(Source):
     def in_files(self) -> bool:
         """Whether other processes can read all files."""
         return all(file.in_files for file in self.files)
+
+    def with_dictionaries(self) -> Source:
+        """Return the source whose text comes dictionary-encoded, if all files can give it so."""
+        files = tuple(file.with_dictionaries() for file in self.files)
+        alike = all(file is not own for file, own in zip(files, self.files, strict=True))
+        return replace(self, files=files, dictionaries=True) if alike else self
 
     def pieces(self) -> Sequence[Source]:
         """Return a source for every piece of every file, with the columns and types of all."""
@@ -85,7 +93,17 @@ class JoinedSource(Source):
     def _column(self, name: str, chunk: Chunk, folder: Mapping[str, str | None]) -> pa.Array:
         if name in folder:
             return pa.repeat(pa.scalar(folder[name], pa.string()), chunk.n_rows)
-        return converted(chunk.columns[name], self.storage[name])
+        column = chunk.columns[name]
+        if not isinstance(column, np.ndarray) and self.dictionaries and isinstance(column.type, pa.DictionaryType):
+            return self._with_dictionary(name, column)
+        return converted(column, self.storage[name])
+
+    def _with_dictionary(self, name: str, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        """Return a column as it comes, where it comes so from all files, or as text."""
+        kind = column.type
+        if kind == self.storage[name] or all(file.storage.get(name) == kind.value_type for file in self.files):
+            return column
+        return converted(column.cast(kind.value_type), self.storage[name])
 
 
 @final

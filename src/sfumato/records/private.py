@@ -103,7 +103,7 @@ class PrivateData:
         """
         message = f"Cannot code the columns of {self._source.label}. Please report their types: a fit reads any cell."
         keeper = self._keeper()
-        for chunk in self._source.chunks(self.read_columns):
+        for chunk in self._source.with_dictionaries().chunks(self.read_columns):
             yield attempt(lambda chunk=chunk: self._kept(chunk, keeper), message)
 
     def _kept(self, chunk: Chunk, keeper: Keeper | None) -> Rows:
