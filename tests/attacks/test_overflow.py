@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from harness.cases import STATISTICS
 
+from harness.cases import STATISTICS
 from sfumato.mechanisms.contributions import product_bits
 from sfumato.methods.tables.feature_moments import MomentBits
 from sfumato.records.engine import finish, partial_sum
