@@ -93,6 +93,19 @@ def test_no_record_is_in_an_error_a_log_or_a_spill_file(client: Any, folder: Pat
         assert not file.is_file() or SECRET.encode() not in file.read_bytes()
 
 
+def test_a_frame_that_fails_is_one_clear_error(client: Any):
+    frames = pytest.importorskip("dask.dataframe")
+
+    def fail(part: Any) -> Any:
+        raise ValueError(f"could not convert {SECRET!r}")
+
+    frame = frames.from_pandas(table(), npartitions=2)
+    broken = frame.map_partitions(fail, meta=frame._meta)
+    with pytest.raises(EngineError, match="Dask's workers ended") as caught:
+        fit(broken)
+    assert SECRET not in f"{caught.value!r}{caught.value.__context__!r}{caught.value.__cause__!r}"
+
+
 @pytest.mark.parametrize("tamper", ["lost", "doubled", "stale"])
 def test_lost_doubled_and_stale_pieces_are_refused(client: Any, folder: Path, tamper: str, monkeypatch):
     gathered, kept = dask_module._gathered, []

@@ -34,10 +34,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder_of(table(), tmp_path_factory.mktemp("data") / "folder")
 
 
-@pytest.mark.parametrize("form", ["pandas", "polars", "arrow", "csv", "folder", "glob", "stream"])
+@pytest.mark.parametrize("form", ["pandas", "polars", "arrow", "csv", "folder", "glob", "row groups", "stream"])
 def test_release_is_that_of_one_process(form: str, engine: Processes, local: str, folder: Path, tmp_path: Path):
     frame = table()
     frame.to_csv(tmp_path / "table.csv", index=False)
+    frame.to_parquet(tmp_path / "table.parquet", index=False, row_group_size=500)
     arrow = pa.Table.from_pandas(frame, preserve_index=False)
     data = {
         "pandas": lambda: frame,
@@ -46,6 +47,7 @@ def test_release_is_that_of_one_process(form: str, engine: Processes, local: str
         "csv": lambda: tmp_path / "table.csv",
         "folder": lambda: folder,
         "glob": lambda: f"{folder}/*.parquet",
+        "row groups": lambda: tmp_path / "table.parquet",
         "stream": lambda: arrow.to_reader(),
     }[form]()
     assert bits(fit(open_source(data, chunk_rows=700), engine=engine)) == local
