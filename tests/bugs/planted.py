@@ -130,6 +130,55 @@ BUGS = [
         "tests/methods/nets/test_sgd.py -k Sensitivity",
     ),
     PlantedBug(
+        "rounding left out of the sensitivity",
+        "methods/nets/sgd.py",
+        "state.clip.fixed * (1 + sums.slack)",
+        "state.clip.fixed",
+        "tests/methods/nets/test_sgd.py -k rounding",
+    ),
+    PlantedBug(
+        "adaptive clipping: rounding left out of the sensitivity",
+        "mechanisms/norms.py",
+        "longest = w1 * (1 + slack)",
+        "longest = w1",
+        "tests/methods/dpgm/test_components.py -k neighbours",
+    ),
+    PlantedBug(
+        "the rounding of one neighbour's sum alone",
+        "methods/nets/rounding.py",
+        "return 2 * self.most * ",
+        "return self.most * ",
+        "tests/methods/nets/test_rounding.py -k Bound",
+    ),
+    PlantedBug(
+        "noise for rounding by the size of the batch",
+        "methods/nets/sgd.py",
+        "state.clip.fixed * (1 + sums.slack)",
+        "state.clip.fixed * (1 + 2 * 65 * len(batch) * 2.0**-24)",
+        "tests/methods/nets/test_sgd.py -k law",
+    ),
+    PlantedBug(
+        "batches of any size in 32 bits",
+        "methods/nets/sums.py",
+        "self._blocks is not None and len(batch) <= self._blocks.most:",
+        "self._blocks is not None:",
+        "tests/methods/nets/test_rounding.py -k Batches",
+    ),
+    PlantedBug(
+        "products of as many records as are in the batch",
+        "methods/nets/sums.py",
+        "blocks.block, self._scratch",
+        "len(batch), self._scratch",
+        "tests/methods/nets/test_rounding.py -k Batches",
+    ),
+    PlantedBug(
+        "32-bit factors that run over",
+        "methods/nets/shares.py",
+        "kept = torch.where(fine, norms, 0.5).clamp(_LEAST, _LARGEST)",
+        "kept = torch.ones_like(norms) / 2",
+        "tests/methods/nets/test_rounding.py -k exact",
+    ),
+    PlantedBug(
         "no clipping of a table's vectors",
         "methods/tables/feature_moments.py",
         CLIPPING,
@@ -210,9 +259,9 @@ BUGS = [
     PlantedBug(
         "an empty batch gets no noise",
         "methods/nets/sgd.py",
-        "        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)\n",
+        "        total, counts = _guarded_sum(sums, batch, state.clip, noise)\n",
         "        if not len(batch):\n            ledger.replay(stage, 1)\n            continue\n"
-        "        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)\n",
+        "        total, counts = _guarded_sum(sums, batch, state.clip, noise)\n",
         "tests/methods/nets/test_sgd.py",
     ),
     PlantedBug(
