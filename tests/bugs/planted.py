@@ -259,9 +259,9 @@ BUGS = [
     PlantedBug(
         "an empty batch gets no noise",
         "methods/nets/sgd.py",
-        "        total, counts = _guarded_sum(sums, batch, state.clip, noise)\n",
-        "        if not len(batch):\n            ledger.replay(stage, 1)\n            continue\n"
-        "        total, counts = _guarded_sum(sums, batch, state.clip, noise)\n",
+        "            total, counts = _guarded_sum(sums, batch, state.clip, noise)\n",
+        "            if not len(batch):\n                ledger.replay(stage, 1)\n                continue\n"
+        "            total, counts = _guarded_sum(sums, batch, state.clip, noise)\n",
         "tests/methods/nets/test_sgd.py",
     ),
     PlantedBug(
@@ -420,6 +420,27 @@ BUGS = [
         "self._chain + os.urandom(32)",
         "self._chain",
         "tests/mechanisms/test_noise.py -k snapshot",
+    ),
+    PlantedBug(
+        "noise drawn ahead for one release serves all",
+        "mechanisms/ahead.py",
+        "        self._draw_next()\n        return scaled_normals(normals, noise_std)",
+        "        return scaled_normals(normals.copy(), noise_std)",
+        "tests/mechanisms/test_ahead.py",
+    ),
+    PlantedBug(
+        "noise drawn ahead by a source that two threads use",
+        "mechanisms/ahead.py",
+        "self._source = noise.apart()",
+        "self._source = noise",
+        "tests/mechanisms/test_ahead.py",
+    ),
+    PlantedBug(
+        "the second thread's noise is that of the first",
+        "mechanisms/noise.py",
+        '        return SeededNoise(int.from_bytes(self.bits(4).tobytes(), "little"))\n',
+        "        return SeededNoise(0)\n",
+        "tests/mechanisms/test_ahead.py -k apart",
     ),
     PlantedBug(
         "the same noise for two statistics",

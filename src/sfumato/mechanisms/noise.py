@@ -188,9 +188,7 @@ class _KeyStream:
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return independent N(0, noise_std²) draws of the given shape, float64."""
         _require_std(noise_std)
-        draws = self.normal(_size(shape))
-        draws *= noise_std
-        return draws.reshape(shape)
+        return scaled_normals(self.normal(_size(shape)), noise_std).reshape(shape)
 
     def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
         """Return independent draws of round(X/step), X ~ N(0, noise_std²), int64: exact, whatever the step.
@@ -257,6 +255,13 @@ class _KeyStream:
         raise TypeError(f"{type(self).__name__} is not picklable or copyable: a copy would repeat its noise.")
 
 
+def scaled_normals(normals: np.ndarray, noise_std: float) -> np.ndarray:
+    """Return standard normals times a standard deviation, in place."""
+    _require_std(noise_std)
+    normals *= noise_std
+    return normals
+
+
 def _size(shape: int | tuple[int, ...]) -> int:
     return math.prod(shape) if isinstance(shape, tuple) else shape
 
@@ -283,6 +288,10 @@ class SecureNoise(_KeyStream):
         super().__init__(os.urandom(32))
         self._fork = _forks
 
+    def apart(self) -> SecureNoise:
+        """Return another source, for another thread: with fresh randomness of the system."""
+        return SecureNoise()
+
     def bits(self, n: int) -> np.ndarray:
         """Return n words of 64 random bits, of a key of their own for each 16,384."""
         if self._fork != _forks:  # another thread of the parent may have held the lock
@@ -307,6 +316,10 @@ class SeededNoise(_KeyStream):
     def __init__(self, seed: int) -> None:
         require_integer(at_least=0, seed=seed)
         super().__init__(_seeded_key(seed))
+
+    def apart(self) -> SeededNoise:
+        """Return another source, for another thread: what it draws follows from the seed and from what was drawn."""
+        return SeededNoise(int.from_bytes(self.bits(4).tobytes(), "little"))
 
 
 def _seeded_key(seed: int) -> bytes:

@@ -112,6 +112,13 @@ class TestNoise:
         assert all(not exact.open_in_mechanism().any() for exact, _ in released)
         assert all(not torch.equal(p, b) for p, b in zip(net.parameters(), before, strict=True))
 
+    def test_a_seed_gives_the_same_weights_again(self):
+        nets = [network(), network()]
+        for net in nets:
+            run(reconstruction(net), records(60), ledger(20), noise=SeededNoise(11))
+        for one, other in zip(*(net.parameters() for net in nets), strict=True):
+            assert torch.equal(one, other)
+
     def test_none_at_all_learns(self):
         net, source = network(), records(200)
         x = torch.tensor(np.concatenate([chunk["x"] for chunk in source.chunks])).float()

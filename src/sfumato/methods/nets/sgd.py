@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from sfumato.errors import TrainingError, require_integer, require_positive
 from sfumato.fitting.journal import Progress
+from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import noisy_sum
@@ -79,7 +80,7 @@ def descend(
         settings: public settings.
         stage: name of a stage with sampling.
         ledger: charged step by step, before each step's noise.
-        noise: the door of randomness.
+        noise: the door of randomness; noise of the next step is drawn ahead in a second thread, from a source apart.
         n_public: public number of records: the divisor is q·n_public.
         progress: where to go on and what to keep.
 
@@ -102,22 +103,25 @@ def descend(
     batches = poisson_batches(
         records, encoder, n_steps - first, stage=stage, ledger=ledger, noise=noise, n_public=n_public
     )
-    for step, batch in enumerate(batches, start=first):
-        total, counts = _guarded_sum(sums, batch, state.clip, noise)
-        if state.clip.following is None:
-            bound = state.clip.fixed * (1 + sums.slack)
-            exact = Exact(total, name=stage, norm_bound=bound, replace_distance=2.0, sampling_probability=probability)
-            gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=noise).value
-        else:
-            norms, noisy = noisy_norms_and_sum(
-                counts, total, share=state.clip.following.share, slack=sums.slack, stage=stage, ledger=ledger,
-                noise=noise, sampling_probability=probability,
-            )  # fmt: skip
-            gradient = state.clip.scaled(noisy.value, gradients.parameters())
-            state.clip.norms.update(norms.value, norms.noise_std)
-        state.step(gradient, divisor)
-        gradients.stepped(step)
-        progress.done(step + 1, step + 1 == n_steps, state.keep)
+    with drawn_ahead(noise, sums.size + state.clip.cells, n_steps - first) as ahead:
+        for step, batch in enumerate(batches, start=first):
+            total, counts = _guarded_sum(sums, batch, state.clip, noise)
+            if state.clip.following is None:
+                bound = state.clip.fixed * (1 + sums.slack)
+                exact = Exact(
+                    total, name=stage, norm_bound=bound, replace_distance=2.0, sampling_probability=probability
+                )
+                gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=ahead).value
+            else:
+                norms, noisy = noisy_norms_and_sum(
+                    counts, total, share=state.clip.following.share, slack=sums.slack, stage=stage, ledger=ledger,
+                    noise=ahead, sampling_probability=probability,
+                )  # fmt: skip
+                gradient = state.clip.scaled(noisy.value, gradients.parameters())
+                state.clip.norms.update(norms.value, norms.noise_std)
+            state.step(gradient, divisor)
+            gradients.stepped(step)
+            progress.done(step + 1, step + 1 == n_steps, state.keep)
     state.finish()
 
 
@@ -128,6 +132,7 @@ class _Clip:
         self.following = clip_norm if isinstance(clip_norm, AdaptiveClip) else None
         self.fixed = 1.0 if isinstance(clip_norm, AdaptiveClip) else clip_norm
         self.norms = ClipNorms(self.following or AdaptiveClip(), n_parts)
+        self.cells = 0 if self.following is None else n_parts * self.norms.edges.size
 
     def factors(self, norms: Tensor, parts: Tensor) -> Tensor:
         """Return what gradients are multiplied with: their sum is in units of the clip norms."""

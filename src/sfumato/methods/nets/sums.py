@@ -31,6 +31,7 @@ class BatchSums:
         expected: public mean of a batch's size.
 
     Attributes:
+        size: numbers in a sum.
         slack: what rounding adds to the sensitivity of a sum, in clip norms.
     """
 
@@ -40,9 +41,9 @@ class BatchSums:
         self.slack = self._blocks.slack if self._blocks is not None else 0.0
         self._gradients, self._device = gradients, device
         self._parameters = gradients.parameters()
-        self._size = sum(p.numel() for p in self._parameters)
+        self.size = sum(p.numel() for p in self._parameters)
         if self._blocks is not None:
-            self._flat = torch.zeros(self._size, device=device)
+            self._flat = torch.zeros(self.size, device=device)
             self._scratch = torch.empty(max(p.numel() for p in self._parameters), device=device)
 
     def of(self, batch: np.ndarray, factors: Factors, noise: NoiseSource) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -55,7 +56,7 @@ class BatchSums:
         """
         if self._blocks is not None and len(batch) <= self._blocks.most:
             return self._narrow(batch, factors, noise, self._blocks)
-        total = torch.zeros(self._size, dtype=torch.float64, device=self._device)
+        total = torch.zeros(self.size, dtype=torch.float64, device=self._device)
         norms, parts = [np.empty(0)], [np.empty(0, dtype=np.int64)]
         for start in range(0, len(batch), _CHUNK):
             found, own = self._gradients.of(*self._inputs(batch[start : start + _CHUNK], noise))
@@ -69,7 +70,7 @@ class BatchSums:
         self, batch: np.ndarray, factors: Factors, noise: NoiseSource, blocks: Blocks
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not len(batch):
-            return np.zeros(self._size), np.empty(0), np.empty(0, dtype=np.int64)
+            return np.zeros(self.size), np.empty(0), np.empty(0, dtype=np.int64)
         found, parts = self._gradients.of(*self._inputs(batch, noise))
         if not isinstance(found, NarrowFound):
             raise TypeError("Expected gradients that can be summed in 32 bits, as they say. This is a bug.")
