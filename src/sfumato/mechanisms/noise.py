@@ -28,6 +28,7 @@ from sfumato.mechanisms.rounded import LARGEST_SCALE, LEAST_SCALE, rounded_norma
 Step = float | np.ndarray
 
 _BLOCK = 1 << 14  # draws at a time: the work arrays stay in the processor's cache
+_NORMALS_AT_ONCE = 1 << 16  # in two threads: fewer, longer calls hand the interpreter over less often
 _ZEROS = bytes(8 * _BLOCK)
 _UPWARD = 1 + 2.0**-50  # what a scale may lose to rounding is far less: the noise is never smaller than charged
 _LAYERS = 256
@@ -133,8 +134,8 @@ class _KeyStream:
         """Return n standard normals."""
         result = np.empty(n)
         edges, layers = [], []
-        for start in range(0, n, _BLOCK):
-            block = result[start : start + _BLOCK]
+        for start in range(0, n, _NORMALS_AT_ONCE):
+            block = result[start : start + _NORMALS_AT_ONCE]
             outside, layer = self._inner(block)
             edges.append(start + outside)
             layers.append(layer)

@@ -57,8 +57,8 @@ class TestBound:
         assert Fraction(blocks.slack) <= Fraction(101, 100) * (apart - 1) + Fraction(1, 10**6)
 
     def test_figures(self):
-        assert blocks_for(300).slack == pytest.approx(0.00305, abs=1e-5)
-        assert blocks_for(64).slack < 0.001
+        assert blocks_for(300).slack == pytest.approx(0.00438, abs=1e-5)
+        assert blocks_for(64).slack < 0.0012
         assert blocks_for(5000) is None  # then 64 bits, at no cost in noise
         assert all(b.slack <= 0.01 for b in map(blocks_for, range(1, 1500)) if b is not None)
 
@@ -214,7 +214,7 @@ class TestBatches:
         got, expected = self.total(gradients, sums, most)
         assert np.abs(got - expected).max() > 1e-9  # 32 bits tell
 
-    @pytest.mark.parametrize(("n", "products"), [(10, 1), (300, 5)])
+    @pytest.mark.parametrize(("n", "products"), [(10, 1), (300, 4)])
     def test_no_product_is_of_more_records_than_a_block(self, n, products, monkeypatch):
         original, seen = torch.mm, []
 
@@ -225,7 +225,7 @@ class TestBatches:
         gradients, sums = self.sums(expected=300)
         monkeypatch.setattr(shares.torch, "mm", watched)
         self.total(gradients, sums, n)
-        assert max(seen) == min(n, 64)
+        assert max(seen) == min(n, blocks_for(300).block)
         assert len(seen) == 4 * products  # of two layers with weights and biases
 
     def test_the_slack_is_public(self):

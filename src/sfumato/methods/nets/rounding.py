@@ -18,9 +18,9 @@ import torch
 UNIT = 2.0**-24  # half a unit in the last place of a 32-bit float, relative
 MOST_NARROW = 1024
 """Records of a batch at most whose gradients are summed in 32 bits; they are worked off at once."""
-_BLOCK = 64  # records a product
+_BLOCKS = (128, 96, 64)  # records a product: the first of which the slack is small, or the last
 _TAIL = 4.0  # standard deviations of a batch's size above its mean: what is larger takes 64 bits, which is slower
-_MOST_SLACK = 0.01
+_SMALL_SLACK, _MOST_SLACK = 0.005, 0.01
 _UPWARD = 1 + 2.0**-40  # the reckoning below is in 64 bits
 
 
@@ -60,8 +60,9 @@ def blocks_for(expected: float) -> Blocks | None:
     most = math.ceil(expected + _TAIL * math.sqrt(expected)) + 1
     if most > MOST_NARROW:
         return None
-    blocks = Blocks(most, min(_BLOCK, most))
-    return blocks if blocks.slack <= _MOST_SLACK else None
+    sizes = [Blocks(most, min(block, most)) for block in _BLOCKS]
+    chosen = next((blocks for blocks in sizes if blocks.slack <= _SMALL_SLACK), sizes[-1])
+    return chosen if chosen.slack <= _MOST_SLACK else None
 
 
 def products_are_whole(shapes: Sequence[tuple[int, int]], block: int, device: str | torch.device) -> bool:

@@ -68,9 +68,9 @@ class LinearShare:
         """Fill `out` with Σ fᵢ gᵢ aᵢᵀ and Σ fᵢ gᵢ, 32-bit; factors are such that ‖fᵢ gᵢ aᵢᵀ‖ ≤ 1."""
         fine = fine & (self.input_norms >= _LEAST) & (self.grad_norms >= _LEAST)
         input_scales, grad_scales = _powers(self.input_norms, fine), _powers(self.grad_norms, fine)
-        right = torch.where(fine[:, None], self.inputs, 0.0) * input_scales.float()[:, None]
-        left = torch.where(fine[:, None], self.grads, 0.0) * grad_scales.float()[:, None]
+        right, left = self.inputs * input_scales.float()[:, None], self.grads * grad_scales.float()[:, None]
         left *= torch.where(fine, factors / (input_scales * grad_scales), 0.0).float()[:, None]
+        left[~fine], right[~fine] = 0.0, 0.0  # also what is no number
         stacked = self.slices is not None
         for c, records in enumerate(self.slices or (slice(0, len(left)),)):
             block_product(left[records], right[records], block, out[0][c] if stacked else out[0], scratch)

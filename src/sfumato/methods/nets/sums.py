@@ -64,7 +64,7 @@ class BatchSums:
                 place += gradient
             norms.append(found.norms.cpu().numpy())
             parts.append(own.cpu().numpy())
-        return total.cpu().numpy(), np.concatenate(norms), np.concatenate(parts)
+        return to_host(total), np.concatenate(norms), np.concatenate(parts)
 
     def _narrow(
         self, batch: np.ndarray, factors: Factors, noise: NoiseSource, blocks: Blocks
