@@ -6,12 +6,18 @@ import time
 import numpy as np
 import pytest
 
+import sfumato.mechanisms.ahead as module
 from harness.privacy import accept_only_unit_scale
 from sfumato.errors import ConfigError, TrainingError
 from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.noise import NoNoise, SecureNoise, SeededNoise
 
 SOURCES = [SecureNoise, lambda: SeededNoise(7)]
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    monkeypatch.setattr(module, "_cores", lambda: 2)
 
 
 def workers():
@@ -49,7 +55,9 @@ def test_timing_changes_nothing(monkeypatch):
 
     monkeypatch.setattr(SeededNoise, "normals", slow)
     slow_thread = taken(lambda: SeededNoise(3))
-    for other in (late, slow_thread):
+    monkeypatch.setattr(module, "_cores", lambda: 1)
+    one_core = taken(lambda: SeededNoise(3))
+    for other in (late, slow_thread, one_core):
         for one, two in zip(plain, other, strict=True):
             for a, b in zip(one, two, strict=True):
                 np.testing.assert_array_equal(a, b)
@@ -103,6 +111,14 @@ def test_no_more_is_drawn_than_there_are_releases(monkeypatch):
         assert ahead.gaussian(30, 1.0).shape == (30,)  # drawn as it is asked for
         assert sizes == [30] * 4
     assert not workers()
+
+
+def test_one_core_has_one_thread(monkeypatch):
+    monkeypatch.setattr(module, "_cores", lambda: 1)
+    with drawn_ahead(SecureNoise(), 30, 2) as ahead:
+        draws = [ahead.gaussian(30, 1.0) for _ in range(3)]
+        assert not workers()
+    assert len({tuple(draw) for draw in draws}) == 3
 
 
 def test_another_size_is_drawn_as_it_is_asked_for():

@@ -7,6 +7,7 @@ thread has a source of its own, so no source is used by two threads, and what is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,7 +23,8 @@ from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise, Step
 def drawn_ahead(noise: NoiseSource, size: int, draws: int) -> Iterator[NoiseSource]:
     """Give a door of randomness whose next Gaussian noise is drawn while the caller computes.
 
-    Any other door than the package's own secret and seeded ones is given back as it is.
+    Any other door than the package's own secret and seeded ones is given back as it is. Where the process has one core,
+    the second source draws the same numbers when they are asked for: threads that take turns only lose time.
 
     Args:
         noise: the door; a second source of its kind is made here, in the caller's thread.
@@ -35,14 +37,26 @@ def drawn_ahead(noise: NoiseSource, size: int, draws: int) -> Iterator[NoiseSour
     if draws < 1 or not isinstance(noise, SecureNoise | SeededNoise):
         yield noise
         return
+    if _cores() == 1:
+        yield _Ahead(noise, None, size, draws)
+        return
     with ThreadPoolExecutor(1, thread_name_prefix="sfumato-noise") as pool:
         yield _Ahead(noise, pool, size, draws)
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _Ahead:
     """A door with noise drawn ahead."""
 
-    def __init__(self, noise: SecureNoise | SeededNoise, pool: ThreadPoolExecutor, size: int, draws: int) -> None:
+    def __init__(
+        self, noise: SecureNoise | SeededNoise, pool: ThreadPoolExecutor | None, size: int, draws: int
+    ) -> None:
         self.private, self.silent = noise.private, noise.silent
         self._noise, self._pool, self._size, self._left = noise, pool, size, draws
         self._source = noise.apart()  # of the second thread alone
@@ -50,15 +64,19 @@ class _Ahead:
         self._draw_next()
 
     def _draw_next(self) -> None:
-        self._next = self._pool.submit(self._source.normals, self._size) if self._left else None
+        if self._pool is not None:
+            self._next = self._pool.submit(self._source.normals, self._size) if self._left else None
         self._left -= 1
+
+    def _drawn(self) -> np.ndarray:
+        return self._source.normals(self._size) if self._next is None else self._next.result()
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return the noise that was drawn ahead; of another size, or for more releases than said, new noise."""
-        if self._next is None or np.prod(shape) != self._size:
+        if self._left < 0 or np.prod(shape) != self._size:
             return self._noise.gaussian(shape, noise_std)
         try:
-            normals = self._next.result()
+            normals = self._drawn()
         except (MemoryError, OSError, RuntimeError):
             normals = None
         if normals is None:
