@@ -40,7 +40,8 @@ class Descent:
     Attributes:
         clip_norm: C, bound on the norm of one record's gradient; or how it follows the gradients' norms.
         learning_rate: of Adam.
-        device: where the network is: "cpu" or "cuda". Noise is drawn on the CPU, in float64, wherever it is.
+        device: where the network is: "cpu" or "cuda" (written with one copy a step each way, never run). Noise is drawn
+            on the CPU, in float64, wherever it is.
     """
 
     clip_norm: float | AdaptiveClip = 1.0
