@@ -24,8 +24,9 @@ import torch
 from sfumato.mechanisms.noise import SecureNoise
 from sfumato.methods.dpgm.components import AutoencoderGradients, StackedAutoencoders
 from sfumato.methods.nets.autoencoder import Heads, Output
-from sfumato.methods.nets.clipped import Groups
-from sfumato.methods.nets.sgd import Descent, _clipped_sum, _State
+from sfumato.methods.nets.sgd import Descent, _State
+from sfumato.methods.nets.stacked import Groups
+from sfumato.methods.nets.sums import BatchSums
 
 FEATURES, LATENT, HIDDEN, SIGMA = 794, 8, 200, 1.0
 OUTPUT = Output(Heads.NATIVE, (slice(784, 794),))
@@ -36,12 +37,13 @@ def stepper(k: int, hidden: int, clusters: np.ndarray | None = None) -> Callable
     stack = StackedAutoencoders(Groups(k), FEATURES, LATENT, (hidden,), OUTPUT, np.zeros((k, FEATURES)))
     rule = (lambda rows: np.zeros(len(rows), int)) if clusters is None else (lambda rows: clusters[: len(rows)])
     gradients, noise = AutoencoderGradients(stack, rule), SecureNoise()
+    sums = BatchSums(gradients, "cpu", 1000)
     state = _State(gradients, Descent())
 
     def step(batch: np.ndarray) -> None:
-        total, _ = _clipped_sum(gradients, batch, state.clip, "cpu", noise)
+        total, _, _ = sums.of(batch, state.clip.factors, noise)
         total += noise.gaussian(total.shape, SIGMA)
-        state.step(total, len(batch), 1.0)
+        state.step(total, len(batch))
 
     return step
 

@@ -28,6 +28,7 @@ from sfumato.mechanisms.rounded import LARGEST_SCALE, LEAST_SCALE, rounded_norma
 Step = float | np.ndarray
 
 _BLOCK = 1 << 14  # draws at a time: the work arrays stay in the processor's cache
+_NORMALS_AT_ONCE = 1 << 16  # in two threads: fewer, longer calls hand the interpreter over less often
 _ZEROS = bytes(8 * _BLOCK)
 _UPWARD = 1 + 2.0**-50  # what a scale may lose to rounding is far less: the noise is never smaller than charged
 _LAYERS = 256
@@ -133,8 +134,8 @@ class _KeyStream:
         """Return n standard normals."""
         result = np.empty(n)
         edges, layers = [], []
-        for start in range(0, n, _BLOCK):
-            block = result[start : start + _BLOCK]
+        for start in range(0, n, _NORMALS_AT_ONCE):
+            block = result[start : start + _NORMALS_AT_ONCE]
             outside, layer = self._inner(block)
             edges.append(start + outside)
             layers.append(layer)
@@ -188,9 +189,7 @@ class _KeyStream:
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return independent N(0, noise_std²) draws of the given shape, float64."""
         _require_std(noise_std)
-        draws = self.normal(_size(shape))
-        draws *= noise_std
-        return draws.reshape(shape)
+        return scaled_normals(self.normal(_size(shape)), noise_std).reshape(shape)
 
     def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
         """Return independent draws of round(X/step), X ~ N(0, noise_std²), int64: exact, whatever the step.
@@ -257,6 +256,13 @@ class _KeyStream:
         raise TypeError(f"{type(self).__name__} is not picklable or copyable: a copy would repeat its noise.")
 
 
+def scaled_normals(normals: np.ndarray, noise_std: float) -> np.ndarray:
+    """Return standard normals times a standard deviation, in place."""
+    _require_std(noise_std)
+    normals *= noise_std
+    return normals
+
+
 def _size(shape: int | tuple[int, ...]) -> int:
     return math.prod(shape) if isinstance(shape, tuple) else shape
 
@@ -283,6 +289,10 @@ class SecureNoise(_KeyStream):
         super().__init__(os.urandom(32))
         self._fork = _forks
 
+    def apart(self) -> SecureNoise:
+        """Return another source, for another thread: with fresh randomness of the system."""
+        return SecureNoise()
+
     def bits(self, n: int) -> np.ndarray:
         """Return n words of 64 random bits, of a key of their own for each 16,384."""
         if self._fork != _forks:  # another thread of the parent may have held the lock
@@ -307,6 +317,10 @@ class SeededNoise(_KeyStream):
     def __init__(self, seed: int) -> None:
         require_integer(at_least=0, seed=seed)
         super().__init__(_seeded_key(seed))
+
+    def apart(self) -> SeededNoise:
+        """Return another source, for another thread: what it draws follows from the seed and from what was drawn."""
+        return SeededNoise(int.from_bytes(self.bits(4).tobytes(), "little"))
 
 
 def _seeded_key(seed: int) -> bytes:

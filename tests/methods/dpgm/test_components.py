@@ -20,11 +20,10 @@ from sfumato.methods.dpgm.components import (  # noqa: E402
 )
 from sfumato.methods.nets.autoencoder import Heads, Output  # noqa: E402
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms  # noqa: E402
-from sfumato.methods.nets.clipped import (  # noqa: E402
-    Groups,
-    clip_factors,
-)
+from sfumato.methods.nets.clipped import clip_factors  # noqa: E402
+from sfumato.methods.nets.rounding import blocks_for  # noqa: E402
 from sfumato.methods.nets.sgd import Descent, descend  # noqa: E402
+from sfumato.methods.nets.stacked import Groups  # noqa: E402
 from sfumato.models.nets.flat import Part  # noqa: E402
 from sfumato.privacy.ledger import Ledger  # noqa: E402
 from sfumato.privacy.plan import Plan, Stage  # noqa: E402
@@ -170,6 +169,14 @@ def released(monkeypatch):
 FOLLOWING = AdaptiveClip(share=0.3, edges=(0.05, 0.2, 0.5, 1.0, 3.0))
 
 
+def expected_bound(name, clip_norm):
+    """What is charged for a step of a hundred public records: 32-bit sums of networks may be off, machines have 64."""
+    slack = 0.0 if name == "machines" else blocks_for(100).slack
+    if isinstance(clip_norm, AdaptiveClip):
+        return np.sqrt(clip_norm.share + (1 - clip_norm.share) * (1 + slack) ** 2)
+    return clip_norm * (1 + slack)
+
+
 @pytest.mark.parametrize("clip_norm", [0.2, FOLLOWING], ids=["fixed", "adaptive"])
 @pytest.mark.parametrize("name", MAKE)
 def test_neighbours_are_no_further_apart_than_what_is_charged(name, clip_norm, released):
@@ -181,7 +188,7 @@ def test_neighbours_are_no_further_apart_than_what_is_charged(name, clip_norm, r
         rows = base if x is None else np.vstack([base, x])
         run(MAKE[name](), rows, ledger(1, 1.0), noise=NoNoise(0), settings=Descent(clip_norm=clip_norm))
         exact, norm_bound, distance, _ = released[-1]
-        assert norm_bound == bound
+        assert norm_bound == pytest.approx(expected_bound(name, clip_norm), rel=1e-12)
         moves.append(exact)
     apart = np.linalg.norm(np.array(moves[1:]) - moves[0], axis=1)
     assert np.isfinite(apart).all()

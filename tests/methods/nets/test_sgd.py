@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 
@@ -5,10 +7,12 @@ torch = pytest.importorskip("torch", reason="networks need the extra nets")
 from torch import nn  # noqa: E402
 
 import sfumato.methods.nets.sgd as sgd  # noqa: E402
+import sfumato.methods.nets.sums as batch_sums  # noqa: E402
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale  # noqa: E402
 from sfumato.errors import LedgerError, TrainingError  # noqa: E402
 from sfumato.fitting.journal import Progress  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
+from sfumato.methods.nets.rounding import blocks_for  # noqa: E402
 from sfumato.methods.nets.sgd import (  # noqa: E402
     Descent,
     Task,
@@ -96,9 +100,9 @@ class TestNoise:
     def test_it_has_the_stated_law(self, released):
         run(reconstruction(network()), records(60), ledger(150), settings=Descent(clip_norm=0.3))
         for exact, noisy in released:
-            assert exact.norm_bound == 0.3
+            assert exact.norm_bound == 0.3 * (1 + blocks_for(50).slack)  # half of 100 public records
             assert exact.replace_distance == 2.0
-            assert noisy.noise_std == 0.3 * 2.0
+            assert noisy.noise_std == exact.norm_bound * 2.0
         accept_only_unit_scale(np.concatenate([n.value - e.open_in_mechanism() for e, n in released]) / 0.6)
 
     def test_an_empty_sample_gets_its_noise(self, released):
@@ -107,6 +111,13 @@ class TestNoise:
         run(reconstruction(net), FakeRecords([]), ledger(3))
         assert all(not exact.open_in_mechanism().any() for exact, _ in released)
         assert all(not torch.equal(p, b) for p, b in zip(net.parameters(), before, strict=True))
+
+    def test_a_seed_gives_the_same_weights_again(self):
+        nets = [network(), network()]
+        for net in nets:
+            run(reconstruction(net), records(60), ledger(20), noise=SeededNoise(11))
+        for one, other in zip(*(net.parameters() for net in nets), strict=True):
+            assert torch.equal(one, other)
 
     def test_none_at_all_learns(self):
         net, source = network(), records(200)
@@ -148,11 +159,27 @@ class TestSensitivity:
         pairs = np.linalg.norm(np.array(moves[1:])[:, None] - np.array(moves[1:])[None], axis=2)
         assert pairs.max() <= 2 * clip_norm * (1 + 1e-5)
 
+    def test_the_rounding_of_neighbours_sums_is_charged(self, released):
+        """Sums of one weight, with a record more at some place: beyond the clip norm by rounding, within the bound."""
+        rng, apart = np.random.default_rng(7), []
+        line = nn.Linear(D, 1, bias=False)
+        for _ in range(40):
+            rows = np.zeros((int(rng.integers(100, 140)), D))
+            rows[:, 0] = rng.uniform(0.3, 1.2, len(rows))
+            more = np.insert(rows, int(rng.integers(len(rows))), 1.5 * np.eye(D)[0], axis=0)
+            for x in (rows, more):
+                task = Task(net := copy.deepcopy(line), lambda v, _, net=net: net(v).sum(1))
+                run(task, FakeRecords([{"x": x}]), ledger(1, 1.0), noise=NoNoise())
+            without, beside = (exact for exact, _ in released[-2:])
+            apart.append(np.linalg.norm(beside.open_in_mechanism() - without.open_in_mechanism()))
+            assert without.norm_bound == beside.norm_bound == 1 + blocks_for(100).slack
+        assert 1 + 1e-6 < max(apart) <= released[-1][0].norm_bound
+
     def test_a_large_batch_is_worked_off_whole(self, released, monkeypatch):
         source = records(500)
         sums = []
         for chunk in (7, 10_000):
-            monkeypatch.setattr(sgd, "_CHUNK", chunk)
+            monkeypatch.setattr(batch_sums, "_CHUNK", chunk)
             run(reconstruction(network()), source, ledger(1, probability=1.0), noise=NoNoise())
             sums.append(released[-1][0].open_in_mechanism())
         np.testing.assert_allclose(*sums, atol=1e-4)

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from sfumato.maths.streams import public_stream
 from sfumato.methods.nets.autoencoder import Output
-from sfumato.methods.nets.clipped import ClippedGradients, Groups, RecordGradients, StackedLinear, stacked_sum
+from sfumato.methods.nets.clipped import ClippedGradients, RecordGradients
+from sfumato.methods.nets.stacked import Groups, StackedLinear, stacked_sum
 from sfumato.models.nets.decoder import Layers, Part
 from sfumato.models.nets.ensemble import Boltzmann
 
@@ -111,6 +112,10 @@ class AutoencoderGradients:
         """Return the k decoders as arrays."""
         return self._stack.layers()
 
+    def narrow(self, block: int) -> bool:
+        """Return whether 32-bit products are whole here."""
+        return self._clipped.whole_products(block)
+
     def stepped(self, step: int) -> None:
         """Nothing else moves."""
 
@@ -194,6 +199,10 @@ class MachineGradients:
     def machines(self) -> tuple[Boltzmann, ...]:
         """Return the k machines as arrays."""
         return self._stack.machines(self._parts)
+
+    def narrow(self, block: int) -> bool:
+        """Return that they are summed in 64 bits."""
+        return False
 
     def stepped(self, step: int) -> None:
         """Move the chains by the machines that were just released."""

@@ -288,9 +288,9 @@ class DPGM(Synthesizer):
             StackedMachines,
         )
         from sfumato.methods.nets.autoencoder import Heads, Output, level_slices
-        from sfumato.methods.nets.clipped import Groups
         from sfumato.methods.nets.gradients import Gradients
         from sfumato.methods.nets.sgd import Descent, descend
+        from sfumato.methods.nets.stacked import Groups
 
         biases = np.stack([links(means, vectors) for means in profiles.means])
         chosen, k, m = self.component, self.n_clusters, vectors.dimension

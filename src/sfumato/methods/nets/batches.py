@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.sampling import poisson_members, sampling_probability
+from sfumato.mechanisms.sampling import poisson_member_sets, sampling_probability
 from sfumato.privacy.ledger import Ledger
 from sfumato.records.engine import Records, Rows
 
@@ -85,8 +85,8 @@ def poisson_batches(
         for rows in records.coded():
             with np.errstate(all="ignore"):  # a warning of numpy's would say something of a record
                 vectors = encoder.encode(rows).astype(np.float32, copy=False)
-            for members in gathered:
-                chosen = poisson_members(len(vectors), stage=stage, ledger=ledger, noise=noise)
+            drawn = poisson_member_sets(len(vectors), len(gathered), stage=stage, ledger=ledger, noise=noise)
+            for members, chosen in zip(gathered, drawn, strict=True):
                 members.append(vectors[chosen])
         gathered.reverse()
         while gathered:  # a step's members are let go when the next step asks for its own

@@ -6,16 +6,11 @@ For a linear layer with input a and output gradient g, the gradient of one recor
 Wang, Zha and Karypis 2023, arXiv:2210.00038). A convolution's gradient per record is small and is made.
 
 Every layer may be used once in a forward pass, and nothing in it may couple records.
-
-k networks of one shape side by side, each record running through its own alone; in torch.
-
-Records are sorted by network, and every layer multiplies consecutive slices with its k matrices: the work is that of
-one network on all records, whatever k is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -24,55 +19,9 @@ from torch import Tensor, nn
 
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.contributions import SAFETY
-
-
-class Groups:
-    """Which of the k networks each record of a sorted batch belongs to; shared by the layers of a stack."""
-
-    def __init__(self, n_parts: int) -> None:
-        self.n_parts = n_parts
-        self.bounds: tuple[int, ...] = (0,) * (n_parts + 1)
-
-    def set(self, parts: Tensor) -> None:
-        """Note the networks of a batch's records, shape (b,), ascending."""
-        ends = torch.searchsorted(parts.contiguous(), torch.arange(self.n_parts, device=parts.device), right=True)
-        self.bounds = (0, *ends.tolist())
-
-    def slices(self) -> tuple[slice, ...]:
-        """Return where each network's records are."""
-        return tuple(slice(a, b) for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True))
-
-
-class StackedLinear(nn.Module):
-    """k linear layers of one shape.
-
-    Args:
-        groups: of the batch that runs through.
-        inputs: i.
-        outputs: o.
-
-    Attributes:
-        weight: shape (k, o, i).
-        bias: shape (k, o).
-    """
-
-    def __init__(self, groups: Groups, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.groups = groups
-        self.weight = nn.Parameter(torch.zeros(groups.n_parts, outputs, inputs))
-        self.bias = nn.Parameter(torch.zeros(groups.n_parts, outputs))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return outputs of sorted records, shape (b, o)."""
-        parts = [nn.functional.linear(x[s], self.weight[c], self.bias[c]) for c, s in enumerate(self.groups.slices())]
-        return torch.cat(parts)
-
-
-def stacked_sum(factors: Tensor, left: Tensor, right: Tensor, groups: tuple[slice, ...]) -> Tensor:
-    """Return Σ fᵢ lᵢ rᵢᵀ over the records of each group, shape (k, l, r)."""
-    weighted = left * factors[:, None]
-    return torch.stack([weighted[s].T @ right[s] for s in groups])
-
+from sfumato.methods.nets.rounding import products_are_whole
+from sfumato.methods.nets.shares import Share, share_of
+from sfumato.methods.nets.stacked import StackedLinear
 
 _FREE = (
     nn.ReLU,
@@ -151,14 +100,19 @@ class ClippedGradients:
                 raise ConfigError("Expected every layer to be used in a forward pass, got one that is not.")
             outputs = [self._uses[layer].output for layer in self._layers]
             grads = torch.autograd.grad(loss.sum(), outputs)
-            # norms and sums in 64 bits: in 32, squares underflow, and rounding of a sum depends on who is in it
-            parts = [
-                _part(layer, self._uses[layer].inputs.double(), g.double())
-                for layer, g in zip(self._layers, grads, strict=True)
+            shares = [
+                share_of(layer, self._uses[layer].inputs, g) for layer, g in zip(self._layers, grads, strict=True)
             ]
             self._uses.clear()
-            norms = torch.sqrt(torch.stack([part.squared_norms() for part in parts]).sum(0))
-        return RecordGradients(tuple(parts), norms, loss.detach())
+            norms = torch.sqrt(torch.stack([share.squared_norms() for share in shares]).sum(0))
+        return RecordGradients(tuple(shares), norms, loss.detach())
+
+    def whole_products(self, block: int) -> bool:
+        """Return whether the products of `RecordGradients.sum_into` keep all bits of 32-bit floats on this machine."""
+        device = next(iter(self._layers)).weight.device
+        shapes = {tuple(layer.weight.shape[-2:]) for layer in self._layers if not isinstance(layer, nn.Conv2d)}
+        with torch.autocast(device.type, enabled=False):
+            return products_are_whole([(rows, columns) for rows, columns in shapes], block, device)
 
 
 @dataclass(frozen=True)
@@ -170,7 +124,7 @@ class RecordGradients:
         losses: shape (b,).
     """
 
-    _parts: tuple[_LinearPart | _StackedPart | _ConvPart, ...]
+    _shares: tuple[Share, ...]
     norms: Tensor
     losses: Tensor
 
@@ -182,91 +136,28 @@ class RecordGradients:
         """
         fine = torch.isfinite(self.norms)
         with torch.autocast(self.norms.device.type, enabled=False):
-            return [total for part in self._parts for total in part.weighted(factors, fine)]
+            return [total for share in self._shares for total in share.weighted(factors, fine)]
+
+    def sum_into(self, out: Sequence[Tensor], factors: Tensor, block: int, scratch: Tensor) -> None:
+        """Fill `out` with Σ fᵢ gᵢ per parameter, 32-bit, off by `Blocks.rounding` of the terms' sizes at most.
+
+        Args:
+            out: per parameter, contiguous.
+            factors: shape (b,), 64-bit, such that ‖fᵢ gᵢ‖ ≤ 1: in units of the clip norm.
+            block: records a product.
+            scratch: room for the largest parameter.
+        """
+        fine, places = torch.isfinite(self.norms), iter(out)
+        with torch.no_grad(), torch.autocast(self.norms.device.type, enabled=False):
+            for share in self._shares:
+                own = [next(places) for _ in range(1 + share.has_bias)]
+                share.sum_into(own, factors, fine, block, scratch)
 
 
 def clip_factors(norms: Tensor, clip_norms: float | Tensor) -> Tensor:
     """Return min(1, C/‖g‖) per record, less a margin for rounding; 0 where the norm is not finite."""
     factors = (clip_norms * SAFETY / norms.clamp_min(1e-300)).clamp_max(SAFETY)
     return torch.where(torch.isfinite(norms), factors, 0.0)
-
-
-@dataclass(frozen=True)
-class _LinearPart:
-    """A linear layer's share of the gradients: inputs a (b, i), output gradients g (b, o)."""
-
-    inputs: Tensor
-    grads: Tensor
-    has_bias: bool
-
-    def squared_norms(self) -> Tensor:
-        squares = torch.linalg.vector_norm(self.inputs, dim=1) ** 2 + self.has_bias
-        return squares * torch.linalg.vector_norm(self.grads, dim=1) ** 2
-
-    def weighted(self, factors: Tensor, fine: Tensor) -> Iterator[Tensor]:
-        grads = torch.where(fine[:, None], self.grads, 0.0) * factors[:, None]
-        yield grads.T @ torch.where(fine[:, None], self.inputs, 0.0)
-        if self.has_bias:
-            yield grads.sum(0)
-
-
-@dataclass(frozen=True)
-class _StackedPart:
-    """A stacked layer's share: inputs a (b, i), output gradients g (b, o), records sorted by network."""
-
-    inputs: Tensor
-    grads: Tensor
-    slices: tuple[slice, ...]
-
-    def squared_norms(self) -> Tensor:
-        squares = torch.linalg.vector_norm(self.inputs, dim=1) ** 2 + 1
-        return squares * torch.linalg.vector_norm(self.grads, dim=1) ** 2
-
-    def weighted(self, factors: Tensor, fine: Tensor) -> Iterator[Tensor]:
-        grads = torch.where(fine[:, None], self.grads, 0.0)
-        yield stacked_sum(factors, grads, torch.where(fine[:, None], self.inputs, 0.0), self.slices)
-        weighted = grads * factors[:, None]
-        yield torch.stack([weighted[s].sum(0) for s in self.slices])
-
-
-@dataclass(frozen=True)
-class _ConvPart:
-    """A convolution's share: one gradient per record, shape (b, o, i·k·k + 1)."""
-
-    per_record: Tensor
-    weight_shape: torch.Size
-    has_bias: bool
-
-    def squared_norms(self) -> Tensor:
-        return torch.linalg.vector_norm(self.per_record.flatten(1), dim=1) ** 2
-
-    def weighted(self, factors: Tensor, fine: Tensor) -> Iterator[Tensor]:
-        kept = torch.where(fine[:, None, None], self.per_record, 0.0)
-        total = torch.einsum("b,boj->oj", factors, kept)
-        yield total[:, : self.weight_shape[1:].numel()].reshape(self.weight_shape)
-        if self.has_bias:
-            yield total[:, -1]
-
-
-def _part(layer: _Layer, inputs: Tensor, grads: Tensor) -> _LinearPart | _StackedPart | _ConvPart:
-    if isinstance(layer, StackedLinear):
-        return _StackedPart(inputs, grads, layer.groups.slices())
-    if isinstance(layer, nn.Linear):
-        if inputs.dim() != 2:
-            raise ConfigError(f"Expected linear layers of inputs (records, features), got {inputs.dim()} axes.")
-        return _LinearPart(inputs, grads, layer.bias is not None)
-    patches = nn.functional.unfold(
-        inputs,
-        layer.kernel_size,
-        dilation=layer.dilation,
-        padding=layer.padding,  # type: ignore[arg-type]
-        stride=layer.stride,  # type: ignore[arg-type]
-    )
-    flat = grads.flatten(2)
-    per_record = torch.bmm(flat, patches.transpose(1, 2))
-    if layer.bias is not None:
-        per_record = torch.cat([per_record, flat.sum(2, keepdim=True)], dim=2)
-    return _ConvPart(per_record, layer.weight.shape, layer.bias is not None)
 
 
 def _layers(network: nn.Module) -> Iterator[_Layer]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -45,6 +45,15 @@ class Found(Protocol):
         ...
 
 
+@runtime_checkable
+class NarrowFound(Found, Protocol):
+    """Gradients of some records whose sum can be had in 32 bits."""
+
+    def sum_into(self, out: Sequence[Tensor], factors: Tensor, block: int, scratch: Tensor) -> None:
+        """Fill `out` with Σ fᵢ gᵢ per parameter, off by `Blocks.rounding` of the terms' sizes at most; ‖fᵢ gᵢ‖ ≤ 1."""
+        ...
+
+
 class Gradients(Protocol):
     """What is learned, where a task with a loss does not say it: k networks side by side, or none of layers.
 
@@ -66,6 +75,10 @@ class Gradients(Protocol):
 
     def of(self, vectors: Tensor, normals: Tensor) -> tuple[Found, Tensor]:
         """Return the gradients of some records, and their parts, shape (b,); both in one order of the records."""
+        ...
+
+    def narrow(self, block: int) -> bool:
+        """Return whether what `of` finds can be summed in 32 bits, products of `block` records keeping all of them."""
         ...
 
     def stepped(self, step: int) -> None:
@@ -98,6 +111,10 @@ class TaskGradients:
         """Return the gradients of the losses; all records are of part 0."""
         found = self._clipped.per_record(lambda _: self._losses(vectors, normals))
         return found, torch.zeros(len(vectors), dtype=torch.long)
+
+    def narrow(self, block: int) -> bool:
+        """Return whether 32-bit products are whole here."""
+        return self._clipped.whole_products(block)
 
     def stepped(self, step: int) -> None:
         """Nothing else moves."""

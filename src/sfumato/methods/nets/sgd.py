@@ -4,7 +4,8 @@
     θₜ₊₁ = optimiser(θₜ, g̃ₜ/(q n)),   n public
 
 Every step is one `PoissonSampled(q, Gaussian(σ))` event, with its own sample; an empty sample still gets
-its noise, and a large one is worked off in chunks, never cut. With `AdaptiveClip` the event also holds a histogram of
+its noise, and a large one is worked off in chunks, never cut. Sums are made in 32 bits, and what these may be wrong by
+is part of the sensitivity. With `AdaptiveClip` the event also holds a histogram of
 the gradients' norms. Proofs: docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
 """
 
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from sfumato.errors import TrainingError, require_integer, require_positive
 from sfumato.fitting.journal import Progress
+from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import noisy_sum
@@ -26,10 +28,9 @@ from sfumato.methods.nets.batches import VectorEncoder, poisson_batches
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms
 from sfumato.methods.nets.clipped import clip_factors
 from sfumato.methods.nets.gradients import Gradients, Task, TaskGradients
+from sfumato.methods.nets.sums import BatchSums, to_device
 from sfumato.privacy.ledger import Ledger
 from sfumato.records.engine import Exact, Records
-
-_CHUNK = 1024  # records at a time; a public constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class Descent:
     Attributes:
         clip_norm: C, bound on the norm of one record's gradient; or how it follows the gradients' norms.
         learning_rate: of Adam.
-        device: where the network is: "cpu" or "cuda". Noise is drawn on the CPU, in float64, wherever it is.
+        device: where the network is: "cpu" or "cuda" (written with one copy a step each way, never run). Noise is drawn
+            on the CPU, in float64, wherever it is.
     """
 
     clip_norm: float | AdaptiveClip = 1.0
@@ -67,10 +69,10 @@ def descend(
     """Train the task's network in place, as many steps as the stage has, charging each.
 
     Privacy: per step one `PoissonSampled(q, Gaussian(σ))` event. The statistic is the sum of a Poisson sample's
-        clipped gradients: sensitivity C under add/remove, 2C under replace-one; of k networks side by side too, as a
-        record feeds one of them. With `AdaptiveClip` it is that sum and a histogram of norms, jointly of norm 1 in
-        units of noise. Adam works on noisy gradients alone. Proofs:
-        docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
+        clipped gradients: sensitivity C under add/remove, 2C under replace-one, and up to 1 % more where it is made
+        in 32 bits (`BatchSums.slack`); of k networks side by side too, as a record feeds one of them. With
+        `AdaptiveClip` it is that sum and a histogram of norms, jointly of norm 1 in units of noise. Adam works on
+        noisy gradients alone. Proofs: docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
 
     Args:
         task: what is learned.
@@ -79,7 +81,7 @@ def descend(
         settings: public settings.
         stage: name of a stage with sampling.
         ledger: charged step by step, before each step's noise.
-        noise: the door of randomness.
+        noise: the door of randomness; noise of the next step is drawn ahead in a second thread, from a source apart.
         n_public: public number of records: the divisor is q·n_public.
         progress: where to go on and what to keep.
 
@@ -93,6 +95,7 @@ def descend(
     gradients: Gradients = TaskGradients(task) if isinstance(task, Task) else task
     gradients.network.to(settings.device)
     state = _State(gradients, settings)
+    sums = BatchSums(gradients, settings.device, divisor)
     progress = progress or Progress()
     first, kept = progress.start()
     if first:
@@ -101,23 +104,25 @@ def descend(
     batches = poisson_batches(
         records, encoder, n_steps - first, stage=stage, ledger=ledger, noise=noise, n_public=n_public
     )
-    for step, batch in enumerate(batches, start=first):
-        total, counts = _guarded_sum(gradients, batch, state.clip, settings.device, noise)
-        if state.clip.following is None:
-            exact = Exact(
-                total, name=stage, norm_bound=state.clip.fixed, replace_distance=2.0, sampling_probability=probability
-            )
-            gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=noise).value
-        else:
-            norms, noisy = noisy_norms_and_sum(
-                counts, total, share=state.clip.following.share, stage=stage, ledger=ledger, noise=noise,
-                sampling_probability=probability,
-            )  # fmt: skip
-            gradient = state.clip.scaled(noisy.value, gradients.parameters())
-            state.clip.norms.update(norms.value, norms.noise_std)
-        state.step(gradient, divisor)
-        gradients.stepped(step)
-        progress.done(step + 1, step + 1 == n_steps, state.keep)
+    with drawn_ahead(noise, sums.size + state.clip.cells, n_steps - first) as ahead:
+        for step, batch in enumerate(batches, start=first):
+            total, counts = _guarded_sum(sums, batch, state.clip, noise)
+            if state.clip.following is None:
+                bound = state.clip.fixed * (1 + sums.slack)
+                exact = Exact(
+                    total, name=stage, norm_bound=bound, replace_distance=2.0, sampling_probability=probability
+                )
+                gradient = noisy_sum(exact, stage=stage, ledger=ledger, noise=ahead).value
+            else:
+                norms, noisy = noisy_norms_and_sum(
+                    counts, total, share=state.clip.following.share, slack=sums.slack, stage=stage, ledger=ledger,
+                    noise=ahead, sampling_probability=probability,
+                )  # fmt: skip
+                gradient = state.clip.scaled(noisy.value, gradients.parameters())
+                state.clip.norms.update(norms.value, norms.noise_std)
+            state.step(gradient, divisor)
+            gradients.stepped(step)
+            progress.done(step + 1, step + 1 == n_steps, state.keep)
     state.finish()
 
 
@@ -128,17 +133,26 @@ class _Clip:
         self.following = clip_norm if isinstance(clip_norm, AdaptiveClip) else None
         self.fixed = 1.0 if isinstance(clip_norm, AdaptiveClip) else clip_norm
         self.norms = ClipNorms(self.following or AdaptiveClip(), n_parts)
+        self.cells = 0 if self.following is None else n_parts * self.norms.edges.size
 
     def factors(self, norms: Tensor, parts: Tensor) -> Tensor:
-        """Return what gradients are multiplied with: following, their sum is in units of the clip norms."""
+        """Return what gradients are multiplied with: their sum is in units of the clip norms."""
         if self.following is None:
-            return clip_factors(norms, self.fixed)
+            return clip_factors(norms, self.fixed) / self.fixed
         clip_norms = torch.from_numpy(self.norms.norms).to(norms.device)[parts]
         return clip_factors(norms, clip_norms) / clip_norms
 
-    def count(self, counts: np.ndarray, norms: Tensor, parts: Tensor) -> None:
-        """Add a 1 per record in its part and the bin of its norm."""
-        np.add.at(counts, (parts.cpu().numpy(), norm_bins(norms.cpu().numpy(), self.norms.edges)), 1.0)
+    def in_data_units(self, total: np.ndarray) -> np.ndarray:
+        """Return a sum in units of a fixed clip norm as one of gradients, in place; following, leave it."""
+        if self.fixed != 1:
+            total *= self.fixed
+        return total
+
+    def counts(self, norms: np.ndarray, parts: np.ndarray) -> np.ndarray:
+        """Return how many records there are by part and bin of their norm, float64."""
+        counts = np.zeros((len(self.norms.norms), self.norms.edges.size))
+        np.add.at(counts, (parts, norm_bins(norms, self.norms.edges)), 1.0)
+        return counts
 
     def scaled(self, total: np.ndarray, parameters: list[nn.Parameter]) -> np.ndarray:
         """Return a sum in units of clip norms as one of gradients."""
@@ -150,12 +164,11 @@ class _Clip:
         return result
 
 
-def _guarded_sum(
-    gradients: Gradients, batch: np.ndarray, clip: _Clip, device: str, noise: NoiseSource
-) -> tuple[np.ndarray, np.ndarray]:
+def _guarded_sum(sums: BatchSums, batch: np.ndarray, clip: _Clip, noise: NoiseSource) -> tuple[np.ndarray, np.ndarray]:
     """Return the clipped sum and counts of norms; errors of libraries state shapes, and with them a batch's size."""
     try:
-        return _clipped_sum(gradients, batch, clip, device, noise)
+        total, norms, parts = sums.of(batch, clip.factors, noise)
+        return clip.in_data_units(total), clip.counts(norms, parts)
     except (RuntimeError, MemoryError):
         pass
     raise TrainingError(
@@ -164,32 +177,11 @@ def _guarded_sum(
     )
 
 
-def _clipped_sum(
-    gradients: Gradients, batch: np.ndarray, clip: _Clip, device: str, noise: NoiseSource
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of clipped gradients of a batch of any size as one vector, and counts of norms, float64."""
-    total = np.zeros(sum(p.numel() for p in gradients.parameters()))
-    counts = np.zeros((gradients.n_parts, clip.norms.edges.size))
-    for start in range(0, len(batch), _CHUNK):
-        part = batch[start : start + _CHUNK]
-        normals = noise.normals((len(part), gradients.n_normals)).astype(np.float32)
-        vectors = torch.from_numpy(part).to(device)
-        found, parts = gradients.of(vectors, torch.from_numpy(normals).to(device))
-        sums = found.weighted(clip.factors(found.norms, parts))
-        clip.count(counts, found.norms, parts)
-        place = 0
-        for gradient in sums:
-            flat = gradient.reshape(-1).cpu().numpy()
-            total[place : place + flat.size] += flat
-            place += flat.size
-    return total, counts
-
-
 class _State:
     """Weights and optimiser: functions of noisy gradients."""
 
     def __init__(self, gradients: Gradients, settings: Descent) -> None:
-        self._gradients = gradients
+        self._gradients, self._device = gradients, settings.device
         self.clip = _Clip(settings.clip_norm, gradients.n_parts)
         parameters = self._parameters = gradients.parameters()
         self._optimiser = torch.optim.Adam(parameters, settings.learning_rate, fused=True)
@@ -197,11 +189,10 @@ class _State:
 
     def step(self, gradient: np.ndarray, divisor: float) -> None:
         """Move the weights by a noisy sum of gradients."""
-        flat = torch.from_numpy((gradient / divisor).astype(np.float32))
-        place = 0
-        for p in self._parameters:
-            p.grad = flat[place : place + p.numel()].reshape(p.shape).to(p.device)
-            place += p.numel()
+        mean = np.divide(gradient, divisor, out=np.empty(gradient.shape, np.float32), casting="same_kind")
+        flat = to_device(mean, self._device)
+        for p, part in zip(self._parameters, flat.split([p.numel() for p in self._parameters]), strict=True):
+            p.grad = part.view(p.shape)
         self._optimiser.step()
         self._steps += 1
 
