@@ -227,9 +227,13 @@ class TestOneRecord:
             with pytest.raises(ConfigError, match="max_rows: 1"):
                 make(method).fit(table, schema=schema, seed=2)
             return
+        # of a unit with too many rows, no order of the table decides which count; of equal rows, none more than allowed
         more = pd.concat([table, *[table[table["id"] == 7].assign(age=age) for age in (1, 99)]], ignore_index=True)
-        fits = [make(method).fit(data, schema=schema, seed=2) for data in (table, more)]
-        assert same(*fits)
+        equal = pd.concat([table, table[table["id"] == 8].iloc[[0] * 9]], ignore_index=True)
+        copies = pd.concat([table[table["id"] != 8], equal[equal["id"] == 8]], ignore_index=True)
+        assert same(*(make(method).fit(data, schema=schema, seed=2) for data in (more, more[::-1])))
+        assert same(*(make(method).fit(data, schema=schema, seed=2) for data in (equal, copies)))
+        fits = [make(method).fit(table, schema=schema, seed=2)]
         assert fits[0].certificate.content["unit"] == {"name": "id", "max_rows": 3}
         rows = make(method).fit(table, schema=tables.schema(), seed=2)
         assert fits[0].measurements[0].noise_std == pytest.approx(3 * rows.measurements[0].noise_std)

