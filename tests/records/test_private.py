@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -140,6 +141,17 @@ def test_a_unit_column_of_lists_is_refused():
     lists = people().set_column(0, "who", pa.array([["a"]] * 8))
     with pytest.raises(SchemaError, match="unit column"):
         PrivateData(open_source(lists), schema(2))
+
+
+@pytest.mark.parametrize("ends", [pa.int16(), pa.int32(), pa.int64()])
+def test_a_unit_column_stored_as_runs_is_read_as_its_values(ends):
+    names = people()["who"].combine_chunks()
+    runs = people().set_column(0, "who", pc.run_end_encode(names, ends))
+    for max_rows in (1, 2):
+        found = [list(PrivateData(open_source(table), schema(max_rows)).coded()) for table in (people(), runs)]
+        plain, stored = (np.concatenate([rows["age"] for rows in chunks]).tolist() for chunks in found)
+        assert len(plain) == {1: 3, 2: 5}[max_rows]
+        assert stored == plain
 
 
 def test_a_unit_of_m_rows_counts_m_times():
