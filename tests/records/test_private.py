@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -140,6 +141,25 @@ def test_a_unit_column_of_lists_is_refused():
     lists = people().set_column(0, "who", pa.array([["a"]] * 8))
     with pytest.raises(SchemaError, match="unit column"):
         PrivateData(open_source(lists), schema(2))
+
+
+@pytest.mark.parametrize("ends", [pa.int16(), pa.int32(), pa.int64()])
+def test_a_unit_column_stored_as_runs_is_read_as_its_values(ends):
+    names = people()["who"].combine_chunks()
+    runs = people().set_column(0, "who", pc.run_end_encode(names, ends))
+    for max_rows in (1, 2):
+        found = [list(PrivateData(open_source(table), schema(max_rows)).coded()) for table in (people(), runs)]
+        plain, stored = (np.concatenate([rows["age"] for rows in chunks]).tolist() for chunks in found)
+        assert len(plain) == {1: 3, 2: 5}[max_rows]
+        assert stored == plain
+
+
+@pytest.mark.parametrize("last", [7, 2**63, 2**64 - 1])
+def test_no_name_of_a_unit_decides_whether_the_others_are_read(last):
+    names = pa.array([5, 6, 5, 5, None, 6, 9, last], pa.uint64())
+    data = PrivateData(open_source(people().set_column(0, "who", names)), schema(3))
+    ages = 10 * np.concatenate([rows["age"] for rows in data.coded()])
+    np.testing.assert_allclose(ages, [1, 2, 3, 4, 6, 7, 8])
 
 
 def test_a_unit_of_m_rows_counts_m_times():

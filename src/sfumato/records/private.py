@@ -10,6 +10,7 @@ from typing import Any, Protocol, final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.cells import values_of
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Engine, Records, Rows, Statistic
@@ -141,7 +142,7 @@ def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> No
         )
     if not schema.released:
         raise SchemaError("Expected a schema with at least one column to release, got none.")
-    if schema.unit is not None and pa.types.is_nested(source.storage[schema.unit.column]):
+    if schema.unit is not None and pa.types.is_nested(values_of(source.storage[schema.unit.column])):
         raise SchemaError(
             f"Expected the unit column {schema.unit.column!r} to hold names or numbers, got cells of type "
             f"{source.storage[schema.unit.column]}."

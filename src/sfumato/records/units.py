@@ -108,8 +108,10 @@ class UnitRows:
         """Return the number of each row's unit, −1 without one; units are numbered as they come."""
         coded = unit_names(joined(cells), self._missing).dictionary_encode()
         names = [None if name != name else name for name in coded.dictionary.to_pylist()]
-        new = [name for name in dict.fromkeys(names) if name is not None and name not in self._ids]
-        for name, text in zip(new, _texts(new), strict=True):
+        new = {name: place for place, name in enumerate(names) if name is not None and name not in self._ids}
+        # in the type they are stored in: of Python's numbers Arrow would guess one, by all of them together
+        texts = _texts(coded.dictionary.take(pa.array(list(new.values()), pa.int64())))
+        for name, text in zip(new, texts, strict=True):
             self._ids[name] = len(self._ids)
             self._hashes.append(_hash(text))
         numbers = [_NOBODY if name is None else self._ids[name] for name in names]
@@ -197,12 +199,10 @@ def _flat(column: np.ndarray) -> np.ndarray:
     return column.reshape(len(column), math.prod(column.shape[1:]))
 
 
-def _texts(names: list[object]) -> list[str]:
+def _texts(names: pa.Array) -> list[str]:
     """Return names of units as text, the same whatever type they are stored in."""
-    cells = pa.array(names) if names else pa.array([], pa.string())
-    if not has_canonical_text(cells.type):
-        return [str(name) for name in names]
-    return [str(text) for text in canonical_text(cells).to_pylist()]
+    found = canonical_text(names) if has_canonical_text(names.type) else names
+    return [str(text) for text in found.to_pylist()]
 
 
 def _hash(text: str) -> int:
