@@ -1,8 +1,9 @@
 """Processor time of a fit's passes over the records, and of the rest, against rows, columns and classes.
 
 Tables are made: a hidden factor, half of the columns numbers, half labels of two to fifty levels (of 1,000 columns and
-more, numbers alone: second moments hold 5,792 entries). Each fit is a process of its own, one thread; figures are CPU seconds, workers included, so that a busy machine changes them little. With
-`--against`, each fit runs with the sources of another checkout too, in turn.
+more, numbers alone: second moments hold 5,792 entries). Each fit is a process of its own, one thread; figures are CPU
+seconds, workers included, so that a busy machine changes them little. With `--against`, each fit runs with the sources
+of another checkout too, in turn.
 
     python benchmarks/passes.py rows|columns|classes [--against ../before/src] [--workers N] [--out figures.json]
     python benchmarks/passes.py draw figures.json ... --picture passes.svg

@@ -139,3 +139,20 @@ def test_workers_and_engine_are_not_both_taken(engine: Processes):
 def test_an_engine_that_is_none_is_refused():
     with pytest.raises(ConfigError, match="Expected engine to be"):
         fit(table(), engine="dask")
+
+
+def test_workers_never_hear_an_interrupt(engine: Processes):
+    """Ctrl-C reaches all processes of a terminal: the caller ends the workers, which say nothing."""
+    import signal
+
+    fit(table(), engine=engine)
+    pool = engine._started()
+    heard = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+    assert signal.SIGINT in heard
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_what_was_handed_out_is_taken_back_when_a_pass_ends(engine: Processes, folder: Path, local: str):
+    with pytest.raises(DataError):
+        fit(talkative(open_source(str(folder))), engine=engine)
+    assert bits(fit(table(), engine=engine)) == local, "the engine goes on"

@@ -12,8 +12,8 @@ from fixtures.sampling import small_simulations
 from harness.privacy import FakeRecords, join
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit, evaluate
 from sfumato.columns.kinds import Boolean, Categorical, Identifier, Integer, Open
-from sfumato.errors import ConfigError, SchemaError
-from sfumato.fitting.discovery import N_CELLS, KindCounts, cell_span, cells_of, kinds_of
+from sfumato.errors import ConfigError, SchemaError, SchemaWarning
+from sfumato.fitting.discovery import N_CELLS, KindCounts, _span, cell_span, cells_of, kinds_of
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.dpvae import DPVAE
@@ -43,7 +43,7 @@ def test_a_csv_without_a_schema(people, call, tmp_path):
     done = call(*arguments, "--kinds", "member=boolean,seen=identifier", "--out", tmp_path / "r.sfm")
     assert done.code == 0
     assert "Taken as public: the names of all columns; the kinds of 'member', 'income'." in done.out
-    assert "Bought: the number of rows, the kinds of 6 columns" in done.out
+    assert "To be bought: the number of rows, the kinds of 6 columns" in done.out
     from sfumato import load
 
     release = load(tmp_path / "r.sfm")
@@ -250,3 +250,26 @@ class TestOpenColumns:
             assert self.OPENED.nominal is self.OPENED
         whole = Schema(columns={"x": Integer(lower=0, upper=1), "c": Categorical(categories=("u", "v"))}, rows=2_000)
         assert OpenSchema(whole, {"x": "integer"}) == self.OPENED
+
+
+def test_numbers_that_no_cell_shows_alone_are_seen_together():
+    rng, std = np.random.default_rng(3), 60.0
+    noise = rng.normal(0, std, N_CELLS)
+    assert _span(noise, std, 8) is None, "noise is not taken for bounds"
+    ages = np.bincount(cells_of(rng.uniform(20, 60, 2500)), minlength=N_CELLS)[:N_CELLS]
+    assert ages.max() < 10 * std
+    half = ages / 2  # 1,250 records: no cell has 5.3 standard deviations, two octaves together have
+    assert half.max() < 5 * std
+    span = _span(noise + half, std, 8)
+    assert span is not None
+    assert 0 <= span[0] <= 30
+    assert 45 <= span[1] <= 1024
+    assert _span(np.zeros(N_CELLS), 0.0, 8) is None, "of no number at all nothing is seen without noise either"
+
+
+def test_bounds_of_unseen_numbers_are_said_to_be_made_up():
+    frame = pd.DataFrame({"age": np.arange(20, 60), "place": list("ab") * 20})
+    method = ConditionalGaussian(epsilon=0.1, delta=1e-6)
+    with pytest.warns(SchemaWarning, match=r"No number of 'age' stood out .* bounds of about -1024 and 1024"):
+        release = method.fit(frame, schema=OpenSchema.of(frame, {"age": "integer"}), n_public=40, seed=1)
+    assert (release.schema.columns["age"].lower, release.schema.columns["age"].upper) == (-1023, 1023)

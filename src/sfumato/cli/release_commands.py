@@ -241,7 +241,7 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     left = [name for name in known.columns if name not in known.released]
     say(f"Taken as public: {'; '.join(facts)}.")
     kinds = f"the kinds of {len(bought)} columns, " if bought else ""
-    say(f"Bought: {'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns.")
+    say(f"To be bought: {'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns.")
     if left:
         say(f"Not released: {', '.join(map(repr, left))}.")
 

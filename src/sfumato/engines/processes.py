@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import pickle
+import signal
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -24,6 +26,7 @@ _DEATHS = 3  # of workers in one pass
 _FEWEST, _MOST = 2, 8  # parts per worker: of fewer, one that is large keeps the others waiting
 
 Piece = tuple[int, bytes]
+Handed = tuple[Piece, "Future[bytes] | None"]
 
 
 @final
@@ -63,33 +66,48 @@ class Processes:
         return summing.total(handed)
 
     def _answers(self, shared: Any, pieces: Iterator[Piece]) -> Iterator[bytes]:  # noqa: ANN401
-        """Yield the answers, in order; pieces whose worker died are handed out again."""
-        waiting: deque[tuple[Piece, Future[bytes] | None]] = deque()
+        """Yield the answers, in order; what was handed out and is not wanted any more is taken back."""
+        waiting: deque[Handed] = deque()
+        try:
+            yield from self._in_order(shared, pieces, waiting)
+        finally:
+            for _, future in waiting:
+                if future is not None:
+                    future.cancel()
+
+    def _in_order(self, shared: Any, pieces: Iterator[Piece], waiting: deque[Handed]) -> Iterator[bytes]:  # noqa: ANN401
+        """Yield the answers; pieces whose worker died are handed out again."""
         deaths = 0
         while True:
             waiting.extend((piece, None) for piece in itertools.islice(pieces, self._room(waiting)))
             if not waiting:
                 return
-            try:
-                for i, (piece, future) in enumerate(waiting):
-                    if future is None:
-                        waiting[i] = piece, self._started().submit(work, shared, *piece)
-                found = waiting[0][1]
-                assert found is not None
-                answer = found.result()
-            except BrokenProcessPool:
-                deaths += 1
-                self.close()
-                waiting = deque((piece, None) for piece, _ in waiting)
-                answer = None
+            answer = self._next(shared, waiting)
+            if answer is not None:
+                waiting.popleft()
+                yield answer
+                continue
+            deaths += 1
+            self.close()
+            waiting.extend([(piece, None) for piece, _ in (waiting.popleft() for _ in range(len(waiting)))])
             if deaths == _DEATHS:
                 raise EngineError(
                     "A worker ended three times before its piece of the records was summed. Take fewer workers if "
                     "memory is short; in a script, keep the call under `if __name__ == '__main__':`."
                 )
-            if answer is not None:
-                waiting.popleft()
-                yield answer
+
+    def _next(self, shared: Any, waiting: deque[Handed]) -> bytes | None:  # noqa: ANN401
+        """Hand out what waits, and return the first answer; None if a worker died."""
+        try:
+            for i, (piece, future) in enumerate(waiting):
+                if future is None:
+                    with _without_interrupts():
+                        waiting[i] = piece, self._started().submit(work, shared, *piece)
+            first = waiting[0][1]
+            assert first is not None
+            return first.result()
+        except BrokenProcessPool:
+            return None
 
     def _room(self, waiting: deque[Any]) -> int:
         return _AHEAD * self.workers - len(waiting)
@@ -131,6 +149,19 @@ def _parts(records: SplitRecords, workers: int) -> Iterator[Records]:
         return
     for chunk in source.with_dictionaries().chunks(records.read_columns):
         yield records.over(ChunkSource.of(chunk, source))
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Start processes that never hear Ctrl-C: this one hears it, and ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
 
 def _quiet() -> None:

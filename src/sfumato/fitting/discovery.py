@@ -11,6 +11,7 @@ Buying what a schema leaves open: the stages it costs, and the schema that comes
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from scipy.special import ndtri
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
 from sfumato.columns.open import OpenKind
+from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.io.sources import Source
 from sfumato.mechanisms.queries import Noisy, origin_of
@@ -35,6 +37,8 @@ _PARTS = 4  # cells of an octave
 _SIDE = (_LAST - _FIRST) * _PARTS
 N_CELLS = 2 * _SIDE + 1  # negative numbers, 0, positive numbers
 _FALSE_CELLS = 1e-3  # expected empty cells, of all columns together, that stand out
+_WIDTHS = (1, 2, 4, 8, 16)  # cells that are looked at together
+_UNSEEN = 1024.0  # bound of numbers of which nothing is seen: most columns of tables of people are below it
 _LIKELY = 2.0  # standard deviations by which the octave beside the span has to be above nothing
 _PRESENT = 4.0  # standard deviations at which missing cells, or a rest, are taken to exist
 _MOST_WORDS = 900
@@ -170,13 +174,16 @@ class DomainCounts(Counts):
                 total.words[name].update(text for text in texts if text)
 
 
-def discovered(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
+def discovered(
+    noisy: NoisyTally, counts: DomainCounts, n: int, unseen: list[str] | None = None
+) -> dict[str, ColumnKind]:
     """Return the kinds that the noisy counts make. Free.
 
     Args:
         noisy: the released tally.
         counts: what was counted.
         n: public or bought number of rows.
+        unseen: takes in the columns of which no number stands out from the noise.
     """
     std = noisy.listed.noise_std
     parts = np.split(noisy.listed.value, counts.ends[:-1])
@@ -188,7 +195,10 @@ def discovered(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str, Col
         elif kind == "boolean":
             found[name] = Boolean(nullable=nullable)
         else:
-            lower, upper = _span(part[:-1], std, len(counts.kinds))
+            span = _span(part[:-1], std, len(counts.kinds))
+            if span is None and unseen is not None:
+                unseen.append(name)
+            lower, upper = span or (-_UNSEEN, _UNSEEN)
             if kind == "integer":
                 # the edge of a cell that is farther from 0 is not in it
                 first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
@@ -225,12 +235,20 @@ def _labels(words: Mapping[str, float], present: float, std: float, nullable: bo
     return Categorical(categories=tuple(dict.fromkeys([*frequent, OTHER])), other=OTHER, nullable=nullable)
 
 
-def _span(cells: np.ndarray, std: float, columns: int) -> tuple[float, float]:
-    """Return the edges of the cells that stand out, widened by what likely lies beside them."""
-    sure = np.flatnonzero(cells > -std * ndtri(_FALSE_CELLS / (N_CELLS * columns)))
-    if not sure.size:
-        sure = np.array([int(np.argmax(cells))])
-    first, last = int(sure[0]), int(sure[-1])
+def _span(cells: np.ndarray, std: float, columns: int) -> tuple[float, float] | None:
+    """Return the edges of the cells that stand out, widened by what likely lies beside them; None if nothing does.
+
+    Where no cell stands out, several together may: half an octave, one, two, four.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(cells)])
+    for width in _WIDTHS:
+        least = -std * math.sqrt(width) * ndtri(_FALSE_CELLS / (width * N_CELLS * columns))
+        sure = np.flatnonzero(sums[width:] - sums[:-width] > least)
+        if sure.size:
+            break
+    else:
+        return None
+    first, last = int(sure[0]), int(sure[-1]) + width - 1
     while (step := _beyond(cells[last + 1 :], std)) > 0:
         last += step
     while (step := _beyond(cells[:first][::-1], std)) > 0:
@@ -298,18 +316,27 @@ def discover(
         measured: takes in what was measured.
         engine: sums over the records; words that nobody listed are counted here.
     """
+    records = OpenData(source, schema, engine)
     kinds: dict[str, OpenKind] = dict(schema.open)
     unknown = tuple(name for name, kind in kinds.items() if kind == "unknown")
     if unknown:
         statistic = KindCounts(unknown)
-        noisy = account.measure(KINDS, statistic, OpenData(source, schema, engine))
+        noisy = account.measure(KINDS, statistic, records)
         kinds |= kinds_of(noisy, unknown)
         measured.append((statistic.name, noisy))
     counts = DomainCounts(kinds, 1 if schema.unit is None else schema.unit.max_rows)
-    exact = tally(counts, OpenData(source, schema))
+    exact = tally(counts, records)
     released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
     listed = replace(released.listed, origin=origin_of(exact, DOMAINS, released.listed.noise_std))
     measured.append((counts.name, listed))
-    found = discovered(released, counts, n)
+    unseen: list[str] = []
+    found = discovered(released, counts, n, unseen)
+    if unseen:
+        warnings.warn(
+            f"No number of {', '.join(map(repr, unseen))} stood out from the noise: bounds of about "
+            f"{-_UNSEEN:.0f} and {_UNSEEN:.0f} were taken. Declare bounds, or spend a larger epsilon.",
+            SchemaWarning,
+            6,
+        )
     columns = {name: found.get(name, kind) for name, kind in schema.columns.items()}
     return replace(schema, columns=columns)
