@@ -51,6 +51,13 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 BUGS = [
     PlantedBug(
+        "workers: units are divided among pieces",
+        "records/private.py",
+        "if self._engine is None or self._schema.unit is not None:",
+        "if self._engine is None:",
+        "tests/engines/test_processes.py -k units",
+    ),
+    PlantedBug(
         "units: one row too many",
         "records/units.py",
         ".head(self._max_rows)",

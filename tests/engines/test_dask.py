@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from harness.deadly import SECRET, deadly, talkative
-from harness.engine_cases import SCHEMA, bits, fit, fit_with_deaths, folder_of, table
+from harness.engine_cases import SCHEMA, bits, fit, fit_visits, fit_with_deaths, folder_of, table, visits
 from sfumato.engines import Dask
 from sfumato.engines import dask as dask_module
 from sfumato.errors import ConfigError, DataError, EngineError
@@ -60,6 +60,13 @@ def test_a_dask_frame_of_files_needs_no_cluster(client: Any, local: str, folder:
     source = open_source(frames.read_parquet(folder))
     assert sum(chunk.n_rows for chunk in source.chunks(["age"])) == len(table())
     assert bits(fit(frames.read_parquet(folder))) == local
+
+
+def test_units_are_not_divided_among_workers(client: Any, tmp_path: Path):
+    frames = pytest.importorskip("dask.dataframe")
+    expected = bits(fit_visits(visits()))
+    assert bits(fit_visits(folder_of(visits(), tmp_path / "visits"), engine=Dask(client))) == expected
+    assert bits(fit_visits(frames.from_pandas(visits(), npartitions=5))) == expected
 
 
 def test_samples_of_a_dask_frame_come_as_pandas(client: Any):

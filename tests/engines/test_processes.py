@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from harness.deadly import SECRET, deadly, talkative
-from harness.engine_cases import SCHEMA, N, bits, fit, fit_with_deaths, folder_of, table
+from harness.engine_cases import SCHEMA, N, bits, fit, fit_visits, fit_with_deaths, folder_of, table, visits
 from sfumato import P3GM, ConditionalGaussian, IndependentItems, Schema
 from sfumato.columns import ItemSet
 from sfumato.engines import Processes
@@ -119,6 +119,12 @@ def test_images_are_summed_by_workers(engine: Processes):
     source = open_source((x, y), chunk_rows=100)
     fits = [ConditionalGaussian(epsilon=5.0).fit(source, schema=schema, seed=1, engine=e) for e in (None, engine)]
     assert bits(fits[0]) == bits(fits[1])
+
+
+def test_units_are_not_divided_among_workers(engine: Processes, tmp_path: Path):
+    """A unit's rows lie in several files: were each file cut to max_rows by itself, more than max_rows would count."""
+    expected = bits(fit_visits(visits()))
+    assert bits(fit_visits(folder_of(visits(), tmp_path / "visits"), engine=engine)) == expected
 
 
 def test_one_worker_is_this_process(local: str):

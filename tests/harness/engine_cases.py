@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from sfumato import ConditionalGaussian, Release, Schema
-from sfumato.columns import Categorical, Continuous, Integer
+from sfumato.columns import Categorical, Continuous, Identifier, Integer
 from sfumato.io.sources import open_source
 from sfumato.records.engine import Engine
+from sfumato.schema.schema import Unit
 
 N = 3000
 SCHEMA = Schema(
@@ -46,6 +47,20 @@ def folder_of(frame: pd.DataFrame, folder: Path, files: int = 6) -> Path:
 def fit(data: object, **options: object) -> Release:
     """Fit the default method with seeded noise."""
     return ConditionalGaussian(epsilon=1.0).fit(data, schema=SCHEMA, target="place", seed=3, **options)  # type: ignore[arg-type]
+
+
+def visits() -> pd.DataFrame:
+    """Return records of N/6 units, whose rows are scattered over the table: some have more than three."""
+    rng = np.random.default_rng(8)
+    return table().assign(person=rng.integers(0, N // 6, N))
+
+
+VISITS = Schema(columns={"person": Identifier(), **SCHEMA.columns}, rows=N, unit=Unit(column="person", max_rows=3))
+
+
+def fit_visits(data: object, **options: object) -> Release:
+    """Fit a table of units with seeded noise."""
+    return ConditionalGaussian(epsilon=3.0).fit(data, schema=VISITS, target="place", seed=3, **options)  # type: ignore[arg-type]
 
 
 def bits(release: Release) -> str:
