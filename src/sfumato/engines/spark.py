@@ -6,6 +6,7 @@ No accumulators are used: a task that is tried again would count twice in one.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -96,9 +97,7 @@ class _OnPartition:
     body: bytes
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
+        task = importlib.import_module("pyspark").TaskContext.get()
         number = 0 if task is None else task.partitionId()
         source = BatchSource(label="the Spark data frame", container="pandas", storage={}, batches=batches)
         yield _row(answered(self.shared, number, lambda: _over(self.body, source)))

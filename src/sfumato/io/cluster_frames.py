@@ -6,6 +6,7 @@ does; one that draws at random does not, unless it is persisted.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -100,8 +101,7 @@ def _is_spark(data: object) -> bool:
 
 
 def _open_spark(frame: Any, chunk_rows: int) -> SparkSource:  # noqa: ANN401
-    from pyspark.sql.pandas.types import to_arrow_schema
-
+    to_arrow_schema = importlib.import_module("pyspark.sql.pandas.types").to_arrow_schema
     label = "the Spark data frame"
     check_names(list(frame.columns), label)
     message = f"Expected {label} to have columns of types that Arrow has. Cast the others, or drop them."
