@@ -156,6 +156,20 @@ BUGS = [
         "tests/release/test_binding.py -k another_release",
     ),
     PlantedBug(
+        "a certificate of any unit",
+        "release/model.py",
+        "if self.certificate.unit != Protected(**self.schema.protects):",
+        "if not self.certificate.unit.name:",
+        "tests/release/test_binding.py -k another_unit",
+    ),
+    PlantedBug(
+        "the scale of a column of decimals is in the text of each",
+        "io/frames.py",
+        'return digits.rstrip("0").rstrip(".") if "." in digits else digits',
+        "return digits",
+        "tests/io/test_frame_cells.py -k fraction",
+    ),
+    PlantedBug(
         "noise_std is not compared with its stage",
         "privacy/origin.py",
         "if abs(noise_std / self.norm_bound / multiplier - 1) > _SAME:",

@@ -10,8 +10,10 @@ from sfumato.records.drafting import draft_schema
 from sfumato.schema.open_schema import OpenSchema
 
 RECORDS = ["42", "-1", "3.5", "1,5", "1e-3", ".5", "12%", "2020-01-31", "31.1.2020", "1/2/1999", "2020-01-31 10:00",
-           "10:00", "10:00:05", "+49", "2019"]  # fmt: skip
-NAMES = ["age", "x0", "q1", "year 2019", "2019 income", "1st", "income (EUR)", "a-b", "ü", "id_1", "e5"]
+           "10:00", "10:00:05", "+49", "2019", "1'234", "1’234.50", "CHF 3.50", "3€", "$3", "3 %", "\u22123",
+           "anna.meier@example.org", "123e4567-e89b-12d3-a456-426614174000"]  # fmt: skip
+NAMES = ["age", "x0", "q1", "year 2019", "2019 income", "1st", "income (EUR)", "a-b", "ü", "id_1", "e5", "USD", "CHF",
+         "price CHF", "a@b", "0-17"]  # fmt: skip
 
 
 def file(tmp_path, *names, body="1\n"):

@@ -25,7 +25,8 @@ def repeated(values, n=N):
 
 
 def draft(columns, **options):
-    return draft_schema(open_source(pa.table({**columns, "flag": [True, False] * (N // 2)})), **options)
+    n = len(next(iter(columns.values())))
+    return draft_schema(open_source(pa.table({**columns, "flag": [True, False] * (n // 2)})), **options)
 
 
 def kind_of(values, name="x"):
@@ -48,6 +49,10 @@ CASES = {
     "two rows of each": ("x", [i // 2 for i in range(N)], Identifier()),
     "a few rows of each, named so": ("patient_id", RNG.integers(0, 250, N), Identifier()),
     "a few of each, not named so": ("amount", RNG.integers(0, 250, N), INTEGER),
+    "many rows of each, as text": ("x", repeated([f"person {i}" for i in range(60)], 60 * 12), Identifier()),
+    "many rows of each, named so": ("patient", repeated(range(5, 905, 5), 180 * 12), Identifier()),
+    "many ages": ("patient_age", repeated(range(18, 91), 73 * 12), INTEGER),
+    "many labels, some frequent": ("code", [*["A"] * 900, *repeated([f"B{i}" for i in range(60)], 60 * 12)], LABELS),
     "numbers beyond the grid": ("x", repeated([2**60, *range(30)]), Integer(lower=0, upper=2**60)),
 }
 
@@ -80,6 +85,19 @@ def test_hardening_7_a_repeated_identifier_suggests_a_unit(per_person, max_rows)
     assert found.schema.unit == Unit(column="pid", max_rows=max_rows)
     assert "Choose max_rows" in found.to_yaml()
     assert draft(columns, exact=True).schema.unit is None
+
+
+def test_people_with_many_rows_each_are_the_unit_and_no_labels():
+    people = np.repeat(np.arange(300), 12)
+    columns = {
+        "name": [f"Anna {i}" for i in people],
+        "email": [f"anna{i}@example.org" for i in people],
+        "patient": people * 7 + 1000,
+        "comment": ["" if i % 90 else f"called {i}" for i in range(people.size)],
+    }
+    found = draft(columns).schema
+    assert found.unit == Unit(column="patient", max_rows=16)
+    assert found.released == ("flag",)
 
 
 def test_no_unit_where_nothing_repeats():

@@ -104,6 +104,17 @@ def test_what_was_changed_since_is_refused(saved, place, value):
     load(path)
 
 
+@pytest.mark.parametrize("forged", [True, False], ids=["hashes anew", "hashes taken out"])
+def test_a_certificate_of_another_unit_than_the_schemas_is_refused(saved, forged):
+    path, manifest = saved
+    manifest["certificate"]["unit"] = {"name": "hospital", "max_rows": 100}
+    if not forged:
+        del manifest["certificate"]["release"]
+    rewrite(path, manifest, forged=forged)
+    with pytest.raises(ReleaseError, match="of the unit that the schema names"):
+        load(path)
+
+
 def test_arrays_of_another_release_are_refused(saved):
     path, manifest = saved
     arrays = arrays_of(path)

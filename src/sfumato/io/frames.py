@@ -126,6 +126,7 @@ def to_polars(table: pa.Table, dtypes: Mapping[str, str]) -> pl.DataFrame:
     return frame
 
 
+_LONGEST_DECIMAL = 400  # places before or after the point that are written out
 _WIDEST = 8  # bytes of a number that Arrow can store; a long double becomes text
 
 
@@ -162,7 +163,7 @@ def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
         return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)])
     if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:
         series = series.astype(series.dtype.newbyteorder("="))
-    if storage != pa.string() or isinstance(series.dtype, pd.StringDtype):
+    if storage != pa.string() or isinstance(series.dtype, pd.StringDtype | pd.ArrowDtype):
         try:
             return _chunked(pa.array(series, type=storage, from_pandas=True))
         except UnicodeEncodeError:  # texts alone raise it, and what is no half of a surrogate pair stays as it is
@@ -176,6 +177,19 @@ def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
+def _decimal_text(number: Decimal) -> str | None:
+    """The digits of a decimal without those that its column's scale adds: one long fraction sets the scale of all."""
+    if not number.is_finite():
+        return None if number.is_nan() else str(number)
+    if not number:
+        return "0"
+    exponent = int(number.as_tuple().exponent)
+    if max(abs(exponent), abs(number.adjusted())) > _LONGEST_DECIMAL:
+        return str(number)
+    digits = format(number, "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
 _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], ...] = (
     (str, valid_text),
     ((bool, np.bool_), lambda cell: "true" if cell else "false"),
@@ -185,7 +199,9 @@ _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], .
         lambda cell: None if math.isnan(cell) else str(int(cell)) if float(cell).is_integer() else repr(float(cell)),
     ),
     ((bytes, bytearray, memoryview), lambda cell: bytes(cell).decode("utf-8", errors="replace")),
-    (Decimal, lambda cell: None if cell.is_nan() else str(cell)),
+    (Decimal, _decimal_text),
+    # one such cell makes a whole column of them: the others are the real numbers that they were
+    ((complex, np.complexfloating), lambda cell: cell_text(cell.real) if cell.imag == 0 else str(cell)),
     # the wall clock, as a column of timestamps is read
     (datetime.datetime, lambda cell: wall_clock_of(cell) if cell == cell else None),
     ((datetime.date, datetime.time), lambda cell: cell.isoformat()),

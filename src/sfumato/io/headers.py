@@ -11,12 +11,20 @@ import re
 from sfumato.errors import DataError
 from sfumato.io.chunks import Source
 
-_NUMBER = re.compile(r"[+-]?(?:\d[\d,. ]*|[.,]\d+)(?:[eE][+-]?\d+)?%?")
+_CURRENCY = r"(?:[$€£¥]|CHF|EUR|GBP|USD)"
+_NUMBER = re.compile(
+    rf"(?:{_CURRENCY} ?)?[+\-\u2212]?(?:\d[\d,. '\u2019]*|[.,]\d+)(?:[eE][+-]?\d+)?(?: ?(?:%|{_CURRENCY}))?"
+)
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ]\d.*)?|\d{1,2}:\d{2}(?::\d{2}.*)?")
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_RECORDS = (
+    (_NUMBER, "a number"), (_DATE, "a date or time"), (_ADDRESS, "an e-mail address"), (_UUID, "an identifier (UUID)"),
+)  # fmt: skip
 
 
 def require_names(source: Source) -> None:
-    """Refuse a CSV of which a column's name is a number, a date or a time, as cells of records are.
+    """Refuse a CSV of which a column's name is a number, a date, a time, an e-mail address or a UUID, as cells are.
 
     Raises:
         DataError: names the column's place, never its text.
@@ -25,7 +33,7 @@ def require_names(source: Source) -> None:
         return
     for place, name in enumerate(source.names, start=1):
         text = name.strip()
-        what = "a number" if _NUMBER.fullmatch(text) else "a date or time" if _DATE.fullmatch(text) else ""
+        what = next((what for pattern, what in _RECORDS if pattern.fullmatch(text)), None)
         if what:
             raise DataError(
                 f"Expected the first line of {source.label} to name its columns, got {what} for column {place}. If "

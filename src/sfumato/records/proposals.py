@@ -2,6 +2,7 @@
 
     numbers, labels                      discover: true          bounds and categories are bought by the fit
     texts of which most are rare         identifier              first names, addresses, free text
+    many texts, about equally often      identifier              names of people of whom each has many rows
     whole numbers that name a record     identifier
     an identifier that repeats           unit                    several rows of one person
 
@@ -22,10 +23,12 @@ from sfumato.schema.schema import Unit
 _RARE = 10  # a value that occurs fewer times may show a person
 _FEW_LABELS, _TIMES = 12, 3  # labels of a code book: so few, each so often on average
 _LARGEST = 2**53  # what discovery finds lies within
+_EVEN = 4  # values of which none occurs more often than so many times the average
+_MANY_LABELS, _MANY_NUMBERS = 50, 150  # people with as many rows each, rather than labels or ages
 _FEWEST_NUMBERS = 20  # fewer different numbers may all differ by chance
 _NAMES_PERSON = re.compile(
     r"(?:^|[\W_])(?:id|ids|nr|no|uuid|guid|ssn|mrn|nhs|pid)(?:$|[\W_])|[a-z](?:Id|ID|Nr|No)$"
-    r"|(?i:patient|person|subject|customer|user|client|household|member|account|respondent|participant|defendant)"
+    r"|(?i:patient|person|subject|customer|user|client|household|member|account|respondent|participant|defendant|phone|passport)"
 )
 
 Guesses = Mapping[str, tuple[ColumnKind, str]]
@@ -40,12 +43,18 @@ class _Counted:
         smallest: count of the rarest.
         distinct: how many values there are, roughly if they are many.
         rare_share: share of the values that are rare.
+        average: how often a value occurs on average.
     """
 
     largest: int
     smallest: int
     distinct: int
     rare_share: float
+    average: float
+
+    def even(self, more_than: int) -> bool:
+        """Whether more values than so many occur about equally often, as people do of whom each has many rows."""
+        return self.distinct > more_than and self.largest <= _EVEN * self.average
 
     @classmethod
     def of(cls, survey: ColumnSurvey) -> _Counted | None:
@@ -54,7 +63,8 @@ class _Counted:
             return None
         found = list(survey.counts.counts.values())
         rare = sum(count < _RARE for count in found)
-        return cls(max(found), min(found), len(found) << survey.counts.halvings, rare / len(found))
+        distinct = len(found) << survey.counts.halvings
+        return cls(max(found), min(found), distinct, rare / len(found), sum(found) / len(found))
 
 
 def proposed(surveys: Mapping[str, ColumnSurvey], guesses: Guesses) -> dict[str, tuple[ColumnKind, str]]:
@@ -89,24 +99,25 @@ def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> t
 def _labels(survey: ColumnSurvey, kind: Categorical, counted: _Counted | None) -> tuple[ColumnKind, str]:
     if not survey.is_number and counted is not None and _is_rare(survey, counted):
         return Identifier(), (
-            "texts of which most are rare, as names are: not released. To release the frequent ones, write "
-            "{kind: categorical, discover: true}"
+            "texts of which most are rare, or all occur about equally often, as names do: not released. To release the "
+            "frequent ones, write {kind: categorical, discover: true}"
         )
     return _opened("categorical", survey, kind, "labels: the fit buys the frequent ones; or write the public list")
 
 
 def _is_rare(survey: ColumnSurvey, counted: _Counted) -> bool:
-    """Whether most values of a text are rare, and it is no short list of labels."""
+    """Whether most values of a text are rare and it is no short list of labels, or many occur equally often."""
     is_list = counted.distinct <= _FEW_LABELS and survey.n_values >= _TIMES * counted.distinct
-    return counted.rare_share > 0.5 and not is_list
+    return (counted.rare_share > 0.5 and not is_list) or counted.even(_MANY_LABELS)
 
 
 def _names_records(name: str, counted: _Counted) -> bool:
-    """Whether whole numbers name records or people: none twice, each equally often, or mostly rare and so named."""
+    """Whether whole numbers name records or people: few times each, equally often; or so named, and rare or even."""
     if counted.distinct < _FEWEST_NUMBERS:
         return False
     alike = counted.largest == counted.smallest and counted.largest < _RARE
-    return alike or (counted.rare_share > 0.5 and _NAMES_PERSON.search(name) is not None)
+    many = counted.rare_share > 0.5 or counted.even(_MANY_NUMBERS)
+    return alike or (many and _NAMES_PERSON.search(name) is not None)
 
 
 def _opened(open: OpenKind, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
@@ -126,7 +137,7 @@ def proposed_unit(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> tu
         counted = _Counted.of(surveys[name])
         if isinstance(kind, Identifier) and counted is not None and counted.largest > 1 and counted.distinct > 1:
             found[name] = counted
-    found = {name: c for name, c in found.items() if c.rare_share > 0.5}
+    found = {name: c for name, c in found.items() if c.rare_share > 0.5 or c.even(_MANY_LABELS)}
     if not found:
         return None
     name = max(found, key=lambda name: (_NAMES_PERSON.search(name) is not None, found[name].distinct))

@@ -24,6 +24,7 @@ from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
+from sfumato.privacy.certificate_form import Protected
 from sfumato.records.long_tables import as_written, written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, what_was_checked
 from sfumato.release.conditions import Conditions
@@ -83,6 +84,8 @@ class Release:
             )
         if read_off(self.schema) and not self.certificate.read_off:
             raise ReleaseError("Expected a certificate that names what was read off the records, got none.")
+        if self.certificate.unit != Protected(**self.schema.protects):
+            raise ReleaseError("Expected a certificate of the unit that the schema names, got one of another unit.")
         for name in self._plain():
             self.schema.columns[name].check_storage(name, self.form.storage[name])
         if isinstance(self._sampler, MixtureSet):
