@@ -33,6 +33,7 @@ from sfumato.columns.cells import (
     values_of,
 )
 from sfumato.columns.facts import flag, label_text, labels_text, shown
+from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
 from sfumato.errors import SchemaError
 
@@ -106,6 +107,10 @@ class LevelKind(TabularKind):
         del storage
         return self.labels
 
+    def _read_texts(self, storage: pa.DataType) -> tuple[str, ...]:
+        """Return what cells of a storage type that have a level look like as text."""
+        return self.texts(storage)
+
     def names(self) -> tuple[Sequence[str], Sequence[int]]:
         """Return the texts that name a level, and their codes."""
         return self.labels, range(len(self.labels))
@@ -178,7 +183,7 @@ class LevelKind(TabularKind):
             return None
         if is_scalar(values) and not types.is_boolean(values):
             values = pa.float64()  # one cell may decide which numbers they are
-        fits = has_canonical_text(values) and any(_stored((text,), values) for text in self.texts(values))
+        fits = has_canonical_text(values) and any(_stored((text,), values) for text in self._read_texts(values))
         return None if fits else self.storage_fault(values)
 
     @property
@@ -264,13 +269,18 @@ class Categorical(_Listed):
         categories: the labels, as canonical text (numbers and booleans are turned into it).
         other: the label that takes every value outside the list; among `categories` or not.
         nullable: whether a missing cell is a level of its own, rather than `other` or, without
-            it, the first category.
+            it, the first level.
+        parents: of each category in order, or a mapping from categories: a category that is not kept is read as its
+            parent, which is a level then. Empty: all are levels.
+        keep: the categories that stay levels beside parents: the first so many, or these.
 
     Example:
         >>> Categorical(categories=("red", "blue"), other="another colour").categories
         ('red', 'blue')
         >>> Categorical(categories=(1, True)).categories  # as canonical text
         ('1', 'true')
+        >>> Categorical(categories=("A00", "A01", "I10"), parents=("A", "A", "I"), keep=("I10",)).labels
+        ('I10', 'A')
     """
 
     name: ClassVar[str] = "categorical"
@@ -278,9 +288,54 @@ class Categorical(_Listed):
     categories: tuple[str, ...]
     other: str | None = None
     nullable: bool = False
+    parents: tuple[str, ...] = ()
+    keep: Keep = 0
 
     def __post_init__(self) -> None:
         self._check()
+        faults: list[str] = []
+        parents: tuple[str, ...] = ()
+        keep = read_keep(self.categories, self.keep, faults)
+        if not (isinstance(self.parents, tuple | list) and len(self.parents) == 0):
+            parents = read_parents(self.categories, self.parents, keep, faults)
+        elif keep != 0:
+            faults.append("Expected parents beside keep, got none. Add them, or leave keep out: all categories stay.")
+        refuse(faults)
+        if self.other is not None and level_of_codes(self.categories, parents, keep).get(self.other) not in (
+            None,
+            self.other,
+        ):
+            refuse([f"Expected other to be a level, got {self.other!r}, which is read as its parent. Keep it apart."])
+        settle(self, parents=parents, keep=keep)
+
+    @property
+    def _levels(self) -> dict[str, str]:
+        return level_of_codes(self.categories, self.parents, self.keep)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The categories kept apart, then the parents of the others, then `other` if it is not among them."""
+        if not self.parents:
+            return super(Categorical, self).labels
+        return tuple(dict.fromkeys([*self._levels.values(), *([] if self.other is None else [self.other])]))
+
+    @property
+    def n_categories(self) -> int:
+        """The number of levels without an `other` that is none of them."""
+        return len(set(self._levels.values()))
+
+    def names(self) -> tuple[Sequence[str], Sequence[int]]:
+        """Return the levels and the categories that are read as one, and their codes."""
+        codes = {label: code for code, label in enumerate(self.labels)}
+        codes |= {code: codes[level] for code, level in self._levels.items()}
+        return list(codes), list(codes.values())
+
+    def _read_texts(self, storage: pa.DataType) -> tuple[str, ...]:
+        return tuple(self.names()[0])
+
+    def text_or_missing(self, text: str, missing: Sequence[str]) -> str | None:
+        """Return text as it is, or None if it stands for no value and is neither level nor category."""
+        return None if text in missing and text not in self._levels and text not in self.labels else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
