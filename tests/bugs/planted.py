@@ -985,6 +985,27 @@ BUGS = [
         "tests/plugins/test_duration.py -k imports_only",
     ),
     PlantedBug(
+        "reading a release opens a file that it names",
+        "schema/schema.py",
+        "        if has_reference(entry):",
+        "        if False:",
+        "tests/schema/test_code_lists.py -k releases_name_no_files",
+    ),
+    PlantedBug(
+        "a code that is kept apart is read as its parent",
+        "columns/hierarchies.py",
+        "strict=True) if code not in kept}",
+        "strict=True)}",
+        "tests/columns/test_hierarchies.py -k kept_codes_then",
+    ),
+    PlantedBug(
+        "answers to some questions make a draft public",
+        "records/review.py",
+        '        if answer == "yes":\n            document.pop("draft", None)',
+        '        if answer != "":\n            document.pop("draft", None)',
+        "tests/records/test_review.py -k holders_word",
+    ),
+    PlantedBug(
         "an open column is read as if it were declared",
         "schema/schema.py",
         "    if schema.open:\n        raise SchemaError(\n",

@@ -37,8 +37,8 @@ EVENT_KEYS = {"stage", "type", "noise_multiplier", "sampling_probability", "coun
 CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost"}
 
 COMMANDS = [
-    (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "import"), ("validate",), ("plan",),
-    ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
+    (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "review"), ("schema", "import"),
+    ("validate",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
     ("ledger", "verify"), ("sign",), ("verify",),
 ]  # fmt: skip

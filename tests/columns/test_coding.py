@@ -31,6 +31,7 @@ from sfumato.schema.schema import MISSING_TOKENS, Schema
 KINDS = [
     Categorical(categories=("a", "1", "true", "2020-01-02"), other="other", nullable=True),
     Categorical(categories=("b", "NA")),
+    Categorical(categories=("b", "1", "NA", "04"), parents=("x", "number", "x", "number"), keep=1, nullable=True),
     Ordinal(categories=("low", "mid", "high")),
     Boolean(),
     Boolean(nullable=True),

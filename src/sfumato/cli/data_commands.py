@@ -1,4 +1,4 @@
-"""Commands about schemas and data: schema draft, schema check, validate."""
+"""Commands about schemas and data: schema draft, schema check, schema import, validate."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import NamesArePublicOption
 from sfumato.cli.output import notes, print_json, print_table, say
+from sfumato.cli.review_command import review_command
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.records.drafting import draft_schema
@@ -70,6 +71,7 @@ def draft_command(
         write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
     say("Replace them by what is publicly known, then take out the line `draft: true`: `fit` refuses a draft.")
+    say(f"`sfumato schema review {out} --out NEW` asks what is most worth checking.")
     say(f"Next: edit {out}, then sfumato schema check {out}")
 
 
@@ -136,6 +138,9 @@ def import_command(
     with last_output(out):
         schema.save(out, overwrite=overwrite)
     say(f"Wrote {out}: {len(schema.columns)} columns. Check that its bounds and categories are public knowledge.")
+
+
+schema_app.command("review")(review_command)
 
 
 def validate_command(

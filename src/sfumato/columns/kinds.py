@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sfumato.columns.booleans import Boolean
 from sfumato.columns.bounded import NumericKind, WholeKind
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import shown
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind, TabularKind
-from sfumato.columns.levels import Boolean, Categorical, LevelKind, Ordinal
+from sfumato.columns.levels import Categorical, LevelKind, Ordinal
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
 from sfumato.columns.sets import ItemSet

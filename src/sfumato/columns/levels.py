@@ -1,4 +1,4 @@
-"""Columns of labels: categorical, ordinal and boolean.
+"""Columns of labels: categorical and ordinal, and what boolean ones share with them.
 
 A cell is first given its canonical text (`1` for the integer 1 and the float 1.0, `true` for a
 boolean), so one list of labels describes a column however it is stored.
@@ -33,6 +33,7 @@ from sfumato.columns.cells import (
     values_of,
 )
 from sfumato.columns.facts import flag, label_text, labels_text, shown
+from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
 from sfumato.errors import SchemaError
 
@@ -41,9 +42,6 @@ UNKNOWN, MISSING = -1, -2
 
 _WHOLE = r"^(0|-?[1-9][0-9]*)\.0+$"
 _MOST_LABELS_SHOWN = 12
-
-_TRUE = ("true", "yes", "y", "t", "1")
-_FALSE = ("false", "no", "n", "f", "0")
 
 
 class LevelKind(TabularKind):
@@ -105,6 +103,10 @@ class LevelKind(TabularKind):
         """Return the labels as a storage type writes them."""
         del storage
         return self.labels
+
+    def _read_texts(self, storage: pa.DataType) -> tuple[str, ...]:
+        """Return what cells of a storage type that have a level look like as text."""
+        return self.texts(storage)
 
     def names(self) -> tuple[Sequence[str], Sequence[int]]:
         """Return the texts that name a level, and their codes."""
@@ -178,7 +180,7 @@ class LevelKind(TabularKind):
             return None
         if is_scalar(values) and not types.is_boolean(values):
             values = pa.float64()  # one cell may decide which numbers they are
-        fits = has_canonical_text(values) and any(_stored((text,), values) for text in self.texts(values))
+        fits = has_canonical_text(values) and any(_stored((text,), values) for text in self._read_texts(values))
         return None if fits else self.storage_fault(values)
 
     @property
@@ -264,13 +266,18 @@ class Categorical(_Listed):
         categories: the labels, as canonical text (numbers and booleans are turned into it).
         other: the label that takes every value outside the list; among `categories` or not.
         nullable: whether a missing cell is a level of its own, rather than `other` or, without
-            it, the first category.
+            it, the first level.
+        parents: of each category in order, or a mapping from categories: a category that is not kept is read as its
+            parent, which is a level then. Empty: all are levels.
+        keep: the categories that stay levels beside parents: the first so many, or these.
 
     Example:
         >>> Categorical(categories=("red", "blue"), other="another colour").categories
         ('red', 'blue')
         >>> Categorical(categories=(1, True)).categories  # as canonical text
         ('1', 'true')
+        >>> Categorical(categories=("A00", "A01", "I10"), parents=("A", "A", "I"), keep=("I10",)).labels
+        ('I10', 'A')
     """
 
     name: ClassVar[str] = "categorical"
@@ -278,9 +285,54 @@ class Categorical(_Listed):
     categories: tuple[str, ...]
     other: str | None = None
     nullable: bool = False
+    parents: tuple[str, ...] = ()
+    keep: Keep = 0
 
     def __post_init__(self) -> None:
         self._check()
+        faults: list[str] = []
+        parents: tuple[str, ...] = ()
+        keep = read_keep(self.categories, self.keep, faults)
+        if not (isinstance(self.parents, tuple | list) and len(self.parents) == 0):
+            parents = read_parents(self.categories, self.parents, keep, faults)
+        elif keep != 0:
+            faults.append("Expected parents beside keep, got none. Add them, or leave keep out: all categories stay.")
+        refuse(faults)
+        if self.other is not None and level_of_codes(self.categories, parents, keep).get(self.other) not in (
+            None,
+            self.other,
+        ):
+            refuse([f"Expected other to be a level, got {self.other!r}, which is read as its parent. Keep it apart."])
+        settle(self, parents=parents, keep=keep)
+
+    @property
+    def _levels(self) -> dict[str, str]:
+        return level_of_codes(self.categories, self.parents, self.keep)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The categories kept apart, then the parents of the others, then `other` if it is not among them."""
+        if not self.parents:
+            return super(Categorical, self).labels
+        return tuple(dict.fromkeys([*self._levels.values(), *([] if self.other is None else [self.other])]))
+
+    @property
+    def n_categories(self) -> int:
+        """The number of levels without an `other` that is none of them."""
+        return len(set(self._levels.values()))
+
+    def names(self) -> tuple[Sequence[str], Sequence[int]]:
+        """Return the levels and the categories that are read as one, and their codes."""
+        codes = {label: code for code, label in enumerate(self.labels)}
+        codes |= {code: codes[level] for code, level in self._levels.items()}
+        return list(codes), list(codes.values())
+
+    def _read_texts(self, storage: pa.DataType) -> tuple[str, ...]:
+        return tuple(self.names()[0])
+
+    def text_or_missing(self, text: str, missing: Sequence[str]) -> str | None:
+        """Return text as it is, or None if it stands for no value and is neither level nor category."""
+        return None if text in missing and text not in self._levels and text not in self.labels else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,68 +362,6 @@ class Ordinal(_Listed):
     @property
     def _fallback_code(self) -> int:
         return (len(self.labels) - 1) // 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boolean(LevelKind):
-    """True or false.
-
-    Attributes:
-        text: how false and true are written where the column is text, such as ("No", "Yes"); samples then are text.
-            None: samples are truth values.
-        nullable: whether a missing cell is a level of its own, rather than false.
-
-    Example:
-        >>> Boolean(nullable=True).n_levels  # false, true, missing
-        3
-        >>> Boolean(text=("No", "Yes")).labels
-        ('No', 'Yes')
-    """
-
-    name: ClassVar[str] = "boolean"
-
-    text: tuple[str, str] | None = None
-    nullable: bool = False
-
-    def __post_init__(self) -> None:
-        faults: list[str] = []
-        text = None if self.text is None else labels_text("text", "a word", self.text, faults)
-        nullable = flag(self.nullable, faults)
-        if not faults and text is not None:
-            words = [word.strip().lower() for word in text]
-            if len(set(words)) != 2 or len(words) != 2 or words[0] in _TRUE or words[1] in _FALSE:
-                faults.append(
-                    'Expected text to be the word for false and the word for true, such as ["No", "Yes"], got '
-                    f"{shown(self.text)}."
-                )
-        refuse(faults)
-        settle(self, text=text, nullable=nullable)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """False and true."""
-        return ("false", "true") if self.text is None else self.text
-
-    @property
-    def sample_type(self) -> pa.DataType:
-        """Truth values, or text where it is declared how it is written."""
-        return pa.bool_() if self.text is None else pa.string()
-
-    def texts(self, storage: pa.DataType) -> tuple[str, ...]:
-        """Return the labels where text is stored, else false and true, or 0 and 1 where numbers are."""
-        if is_text(storage):
-            return self.labels
-        return ("false", "true") if types.is_boolean(storage) else ("0", "1")
-
-    def names(self) -> tuple[Sequence[str], Sequence[int]]:
-        """Return the words for false and true, and their codes."""
-        declared = dict(zip(([word.lower() for word in self.text or ()]), (0, 1), strict=False))
-        words = dict.fromkeys(_FALSE, 0) | dict.fromkeys(_TRUE, 1) | declared
-        return list(words), list(words.values())
-
-    def folded(self, text: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Sequence[str]]:
-        """Return both in small letters."""
-        return pc.utf8_lower(text), tuple(token.lower() for token in missing)
 
 
 @lru_cache(maxsize=256)

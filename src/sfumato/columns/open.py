@@ -12,10 +12,11 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, get_args
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.booleans import Boolean
 from sfumato.columns.canonical import has_canonical_text
 from sfumato.columns.cells import is_scalar, values_of
 from sfumato.columns.kind import ColumnKind, refuse
-from sfumato.columns.levels import Boolean, Categorical, LevelKind
+from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.errors import SchemaError
 

@@ -34,6 +34,16 @@ _NAMES_PERSON = re.compile(
 Guesses = Mapping[str, tuple[ColumnKind, str]]
 
 
+def names_people(name: str) -> bool:
+    """Whether a column's name alone says that it names people or records.
+
+    Example:
+        >>> names_people("patient_id"), names_people("age")
+        (True, False)
+    """
+    return _NAMES_PERSON.search(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class _Counted:
     """How often values occur.

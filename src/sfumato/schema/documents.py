@@ -33,11 +33,19 @@ def read_document(path: str | Path) -> Any:  # noqa: ANN401  a file holds any va
         SchemaError: the file is missing, too large, not text, or not well formed.
     """
     path = Path(path)
-    text = _read_text(path)
+    return parse_document(read_text(path), str(path), is_json=path.suffix.lower() == ".json")
+
+
+def parse_document(text: str, label: str, *, is_json: bool = False) -> Any:  # noqa: ANN401
+    """Return the plain values of YAML, of which JSON is a part, or strictly of JSON.
+
+    Raises:
+        SchemaError: the text is not well formed; `label` says where it stands.
+    """
     # The parser's own words are not shown: given a data file by mistake, they would quote it.
     fault = "nesting too deep"
     try:
-        if path.suffix.lower() == ".json":
+        if is_json:
             return json.loads(text, object_pairs_hook=unique_pairs, parse_constant=no_constant)
         return yaml.load(text, Loader=_PlainLoader)
     except json.JSONDecodeError as error:
@@ -52,8 +60,27 @@ def read_document(path: str | Path) -> Any:  # noqa: ANN401  a file holds any va
         fault = "a value that cannot be read"
     except RecursionError:
         pass
-    form = "JSON" if path.suffix.lower() == ".json" else "YAML"
-    raise SchemaError(f"Expected {path} to be well-formed {form}, got: {fault}. Correct the file.")
+    form = "JSON" if is_json else "YAML"
+    raise SchemaError(f"Expected {label} to be well-formed {form}, got: {fault}. Correct the file.")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file in UTF-8, without its byte-order mark.
+
+    Raises:
+        SchemaError: the file is missing, too large, or not text.
+    """
+    reason = ""
+    try:
+        if path.is_file() and path.stat().st_size > MAX_BYTES:
+            reason = f"more than {MAX_BYTES // 2**20} MiB"
+        else:
+            return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        reason = "text that is not UTF-8"
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or "no usable file name").lower()
+    raise SchemaError(f"Expected {path} to be a readable text file, got: {reason}. Check the path.")
 
 
 def yaml_text(document: Any) -> str:  # noqa: ANN401
@@ -88,20 +115,6 @@ def write_text(path: str | Path, text: str, *, overwrite: bool = False, secret: 
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
-
-
-def _read_text(path: Path) -> str:
-    reason = ""
-    try:
-        if path.is_file() and path.stat().st_size > MAX_BYTES:
-            reason = f"more than {MAX_BYTES // 2**20} MiB"
-        else:
-            return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        reason = "text that is not UTF-8"
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or "no usable file name").lower()
-    raise SchemaError(f"Expected {path} to be a readable text file, got: {reason}. Check the path.")
 
 
 class _PlainLoader(_Loader):

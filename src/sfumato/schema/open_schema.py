@@ -26,6 +26,7 @@ from sfumato.errors import SchemaError
 from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
+from sfumato.schema.references import with_references
 from sfumato.schema.schema import Schema, read_open
 
 
@@ -100,13 +101,17 @@ class OpenSchema:
         return Schema(columns=columns, rows=rows)
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, document: Mapping[str, Any], *, base: str | Path | None = None) -> Schema:
         """Build one from plain values, as a schema file holds them.
+
+        Args:
+            document: the values.
+            base: the folder that files of categories are relative to.
 
         Raises:
             SchemaError: names every fault that was found, with the column it is in.
         """
-        return read_open(document)
+        return read_open(with_references(document, base))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -115,4 +120,4 @@ class OpenSchema:
         Raises:
             SchemaError: the file cannot be read, or holds faults; every one is named.
         """
-        return cls.from_dict(read_document(path))
+        return cls.from_dict(read_document(path), base=Path(path).parent)

@@ -26,7 +26,9 @@ from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet,
 from sfumato.columns.open import Open, OpenKind
 from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
+from sfumato.schema.references import with_references
 from sfumato.schema.sources import FactSource, frozen, pop_source, sources_faults, thawed
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
@@ -162,8 +164,12 @@ class Schema:
         return {"name": next(iter(self._ids), "row"), "max_rows": 1}
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, document: Mapping[str, Any], *, base: str | Path | None = None) -> Schema:
         """Build a schema from plain values, as a schema file holds them.
+
+        Args:
+            document: the values.
+            base: the folder that files of categories are relative to.
 
         Raises:
             SchemaError: names every fault that was found, with the column it is in.
@@ -172,7 +178,7 @@ class Schema:
             >>> Schema.from_dict({"rows": 500, "columns": {"age": {"kind": "integer", "lower": 0, "upper": 120}}}).rows
             500
         """
-        schema = read_open(document)
+        schema = read_open(with_references(document, base))
         require_closed(schema)
         return schema
 
@@ -199,7 +205,7 @@ class Schema:
         Raises:
             SchemaError: the file cannot be read, or holds faults; every one is named.
         """
-        return cls.from_dict(read_document(path))
+        return cls.from_dict(read_document(path), base=Path(path).parent)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the schema to a file: JSON if its name ends in `.json`, else YAML.
@@ -265,13 +271,17 @@ def release_schema(document: Mapping[str, Any]) -> Schema:
     """
     columns = document.get("columns") if isinstance(document, Mapping) else None
     for name, entry in columns.items() if isinstance(columns, Mapping) else ():
+        if has_reference(entry):  # to one of our own files
+            raise SchemaError(f"Column {name!r}: expected the labels themselves in a release, got a reference.")
         label = entry.get("kind") if isinstance(entry, Mapping) else entry
         if label not in KINDS and not (isinstance(entry, Mapping) and isinstance(entry.get("package"), str)):
             raise SchemaError(
                 f"Column {name!r}: expected one of the kinds {', '.join(KINDS)}, or the package of another, got "
                 f"kind={shown(label)}. The release may be of a newer version: upgrade Sfumato."
             )
-    return Schema.from_dict(document)
+    schema = read_open(document)
+    require_closed(schema)
+    return schema
 
 
 SchemaLike: TypeAlias = Schema | str | os.PathLike[str]

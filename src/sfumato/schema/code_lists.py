@@ -1,0 +1,199 @@
+"""Long lists in schema documents: labels read from a column of a CSV file, or named public lists.
+
+    columns:
+      diagnosis: {kind: categorical, categories: {file: icd.csv, column: code}, parent: {column: chapter}}
+      country: {kind: categorical, categories: {list: iso-3166-1-alpha-2}}
+
+A reference is replaced by the labels when a schema is read, so that all that comes later, releases too, holds the
+labels themselves. Documents of releases are never resolved: a stranger's file must not name one of ours.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.columns.facts import shown
+from sfumato.errors import SchemaError
+from sfumato.schema.documents import read_text
+
+MOST_LABELS = 100_000
+"""The most labels of one list: as many levels of a column have their own noisy counts."""
+
+NAMED_LISTS: Mapping[str, tuple[str, str]] = {
+    "iso-3166-1-alpha-2": ("iso-3166-1.csv", "alpha_2"),
+    "iso-3166-1-alpha-3": ("iso-3166-1.csv", "alpha_3"),
+    "iso-3166-1-names": ("iso-3166-1.csv", "name"),
+    "iso-4217": ("iso-4217.csv", "code"),
+    "days": ("days.csv", "name"),
+    "months": ("months.csv", "name"),
+}
+"""The named lists: file of the folder `lists`, and its column."""
+
+_KINDS = ("categorical", "ordinal", "set")
+_LISTED = ("categories", "items")
+_FOLDER = Path(__file__).parent / "lists"
+_DELIMITERS = (",", ";", "\t")
+
+
+def named_list(name: str) -> tuple[str, ...]:
+    """Return the labels of a named public list.
+
+    Raises:
+        SchemaError: there is no such list.
+
+    Example:
+        >>> named_list("days")[:2]
+        ('Monday', 'Tuesday')
+    """
+    if not isinstance(name, str) or name not in NAMED_LISTS:
+        known = ", ".join(NAMED_LISTS)
+        raise SchemaError(f"Expected list to be one of {known}, got {shown(name)}. Or name a file and its column.")
+    file, column = NAMED_LISTS[name]
+    return _Table.read(_FOLDER / file, str(_FOLDER / file)).labels(column)
+
+
+def has_reference(entry: object) -> bool:
+    """Whether a column's entry refers to a file or a named list.
+
+    Example:
+        >>> has_reference({"kind": "categorical", "categories": {"list": "days"}})
+        True
+    """
+    if not isinstance(entry, Mapping) or entry.get("kind") not in _KINDS:  # others give these keys a meaning of theirs
+        return False
+    return "parent" in entry or any(_refers(entry.get(key)) for key in _LISTED)
+
+
+def with_lists(entry: object, base: Path | None) -> object:
+    """Return a column's entry with the labels in place of every reference.
+
+    Args:
+        entry: what stands under a column's name.
+        base: the folder that paths are relative to; None where none is known.
+
+    Raises:
+        SchemaError: a reference is not well formed, or its file, column or list is missing or unfit.
+    """
+    if not isinstance(entry, Mapping) or not has_reference(entry):
+        return entry
+    resolved = {key: value for key, value in entry.items() if key != "parent"}
+    tables: dict[str, _Table] = {}
+    for key in _LISTED:
+        if _refers(entry.get(key)):
+            resolved[key] = list(_labels(key, entry[key], base, tables))
+    if "parent" in entry:
+        resolved["parents"] = _parents(entry, tables)
+    return resolved
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A CSV file with a header.
+
+    Attributes:
+        file: what its schema calls it.
+        text: all of it.
+    """
+
+    file: str
+    text: str
+
+    @classmethod
+    def read(cls, path: Path, file: str) -> _Table:
+        return cls(file, read_text(path))
+
+    def column(self, name: str) -> list[tuple[int, str]]:
+        """Return the cells of a column, each with the line it ends in; every one holds text."""
+        for delimiter in _DELIMITERS:
+            rows = csv.reader(io.StringIO(self.text, newline=""), delimiter=delimiter, strict=True)
+            fault = "a mistake"
+            try:
+                header = [cell.strip() for cell in next(rows, [])]
+                if header.count(name) == 1:
+                    place = header.index(name)
+                    # a blank line is no row; a row that is too short has an empty cell
+                    return [(rows.line_num, row[place].strip() if place < len(row) else "") for row in rows if row]
+                fault = ""
+            except csv.Error:
+                fault = f"a mistake in line {rows.line_num}"
+            if fault:
+                raise SchemaError(f"Expected {self.file} to be well-formed CSV, got {fault}. Correct the file.")
+        # the header is not shown: given a data file by mistake, it may be a record
+        raise SchemaError(
+            f"Expected {self.file} to begin with a line of column names, {shown(name)} once among them, got none such. "
+            "Correct column, or the file."
+        )
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """Return the cells of a column as different labels."""
+        cells = self.filled(name)
+        seen: set[str] = set()
+        for line, label in cells:
+            if label in seen:
+                raise SchemaError(
+                    f"Expected each label of {shown(name)} in {self.file} once, got one again in line {line}. "
+                    "Remove the line."
+                )
+            seen.add(label)
+        return tuple(label for _, label in cells)
+
+    def filled(self, name: str) -> list[tuple[int, str]]:
+        """Return the cells of a column, none of them empty, at least one and not too many."""
+        cells = self.column(name)
+        if not 1 <= len(cells) <= MOST_LABELS:
+            raise SchemaError(
+                f"Expected 1 to {MOST_LABELS:,} labels in column {shown(name)} of {self.file}, got {len(cells):,}. "
+                "Is it a list of codes?"
+            )
+        empty = next((line for line, label in cells if not label), None)
+        if empty is not None:
+            raise SchemaError(
+                f"Expected a label in every line of column {shown(name)} of {self.file}, got none in line {empty}. "
+                "Fill or remove the line; what is missing is declared by `nullable: true`."
+            )
+        return cells
+
+
+def _refers(value: object) -> bool:
+    return isinstance(value, Mapping) and ("file" in value or "list" in value)
+
+
+def _labels(key: str, reference: Mapping[str, Any], base: Path | None, tables: dict[str, _Table]) -> Sequence[str]:
+    """Return the labels that a reference means; the table of a file joins `tables`."""
+    if set(reference) == {"list"}:
+        return named_list(reference["list"])
+    if set(reference) != {"file", "column"} or not all(isinstance(word, str) for word in reference.values()):
+        raise SchemaError(
+            f"Expected {key} to be a list, {{file: codes.csv, column: code}} or {{list: iso-4217}}, got a mapping of "
+            f"{', '.join(map(shown, reference))}. Name a file and its column as text, or a list."
+        )
+    if base is None:
+        raise SchemaError(
+            f"Expected {key} without a file, got a path and no folder that it is relative to. Load the schema from its "
+            "file, or pass base=... to from_dict."
+        )
+    tables[key] = _Table.read(base / reference["file"], reference["file"])
+    return tables[key].labels(reference["column"])
+
+
+def _parents(entry: Mapping[str, Any], tables: Mapping[str, _Table]) -> list[str]:
+    """Return the parent of each category, from the file that the categories are read from."""
+    parent, table = entry["parent"], tables.get("categories")
+    if "parents" in entry:
+        raise SchemaError("Expected either parent or parents, got both. Remove one.")
+    if table is None:
+        raise SchemaError(
+            "Expected categories from a file beside parent, got none. Write parents: {code: its parent} instead."
+        )
+    is_reference = isinstance(parent, Mapping) and set(parent) in ({"column"}, {"file", "column"})
+    if not is_reference or not isinstance(parent["column"], str) or parent.get("file", table.file) != table.file:
+        raise SchemaError(
+            f"Expected parent to name a column of the same file, such as {{column: chapter}}, got {shown(parent)}. Put "
+            f"the parents into {table.file}, or write parents: {{code: its parent}}."
+        )
+    return [label for _, label in table.filled(parent["column"])]

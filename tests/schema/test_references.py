@@ -1,0 +1,63 @@
+"""Ranges of columns in schema documents: one entry for many alike."""
+
+import pytest
+
+from sfumato.columns.kinds import Boolean
+from sfumato.errors import SchemaError
+from sfumato.schema import references
+from sfumato.schema.schema import Schema, release_schema
+
+
+def _columns(*keys):
+    return Schema.from_dict({"columns": dict.fromkeys(keys, "boolean")}).columns
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("drug_1..drug_3", ["drug_1", "drug_2", "drug_3"]),
+        ("drug_8..drug_11", ["drug_8", "drug_9", "drug_10", "drug_11"]),
+        ("q08..q11", ["q08", "q09", "q10", "q11"]),
+        ("1..3", ["1", "2", "3"]),
+        ("v2 q0..v2 q1", ["v2 q0", "v2 q1"]),
+    ],
+)
+def test_a_range_stands_for_its_columns_in_its_place(key, names):
+    columns = _columns("before", key, "after")
+    assert list(columns) == ["before", *names, "after"]
+    assert columns[names[0]] == Boolean()
+
+
+@pytest.mark.parametrize("key", ["a..b", "drug_1..pill_3", "1..", "drug_1...drug_3", "drug_1-drug_3", "drug_*"])
+def test_other_names_are_names(key):
+    assert list(_columns(key)) == [key]
+
+
+@pytest.mark.parametrize("key", ["q3..q1", "q2..q2", "q01..q9", "q1..q09", "q1..q99999"])
+def test_ranges_of_nothing_or_too_much_are_refused(key):
+    with pytest.raises(SchemaError, match="Expected a range"):
+        _columns(key)
+
+
+def test_the_largest_range(monkeypatch):
+    monkeypatch.setattr(references, "MOST_COLUMNS", 3)
+    assert len(_columns("q1..q3")) == 3
+    with pytest.raises(SchemaError, match="at most 3"):
+        _columns("q1..q4")
+
+
+@pytest.mark.parametrize("keys", [("q1..q3", "q2"), ("q2", "q1..q3"), ("q1..q3", "q3..q5")])
+def test_a_column_has_one_entry(keys):
+    with pytest.raises(SchemaError, match=r"Column 'q[23]': expected one entry, got also the range"):
+        _columns(*keys)
+
+
+def test_sources_and_facts_hold_of_every_column():
+    entry = {"kind": "integer", "lower": 0, "upper": 3, "source": "codebook"}
+    schema = Schema.from_dict({"columns": {"q1..q2": entry}})
+    assert schema.sources == {"q1": "codebook", "q2": "codebook"}
+    assert Schema.from_dict(schema.to_dict()) == schema
+
+
+def test_in_a_release_every_name_is_a_name():
+    assert list(release_schema({"columns": {"q1..q3": {"kind": "boolean"}}}).columns) == ["q1..q3"]
