@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
+from sfumato.io.csv_form import CsvForm
 
 Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi"]
 Column: TypeAlias = pa.ChunkedArray | np.ndarray
@@ -84,6 +85,15 @@ class Source(ABC):
         Raises:
             SchemaError: the source cannot hold such columns.
         """
+        return self
+
+    def read_as(self, form: CsvForm) -> Source:
+        """Return the source of CSV text in a declared form; itself, if it is no CSV.
+
+        Raises:
+            DataError: its header cannot be read so.
+        """
+        del form
         return self
 
     def measured(self) -> Source:
