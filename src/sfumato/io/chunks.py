@@ -96,6 +96,10 @@ class Source(ABC):
         del form
         return self
 
+    def found_form(self) -> CsvForm:
+        """Return the form of CSV text that the file itself shows, where it is not the usual one. Not private."""
+        return CsvForm()
+
     def measured(self) -> Source:
         """Return the source with storage types read off the records where only they tell. Not private: for drafts."""
         return self

@@ -76,6 +76,13 @@ class CsvSource(Source):
         """Return the source in a declared form."""
         return self if form == self.form else open_csv(self.file, chunk_rows=self.chunk_rows, form=form)
 
+    def found_form(self) -> CsvForm:
+        """Return the delimiter, if it is no comma, and the encoding, if it is not UTF-8. Not private: it reads all."""
+        return CsvForm(
+            delimiter=None if self.delimiter == "," else self.delimiter,
+            encoding=self.form.encoding or _found_encoding(self.file),
+        )
+
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         if not self.has_body:
             return
@@ -194,6 +201,24 @@ class _Utf8Stream(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+def _found_encoding(file: StoredFile) -> str | None:
+    """Return the encoding that a byte order mark tells, or Windows-1252 where bytes are no UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with file.reading() as raw:
+        block = raw.read(_READ_BYTES)
+        for mark, name in _ENCODINGS:
+            if block.startswith(mark):
+                return "utf-8-sig" if name == "utf-8" else name[: len("utf-16")]
+        try:
+            while block:
+                decoder.decode(block)
+                block = raw.read(_READ_BYTES)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return None
 
 
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:

@@ -53,6 +53,10 @@ class JoinedSource(Source):
         """Return the source of CSV text in a declared form."""
         return self._of([piece.read_as(form) for piece in self.files])
 
+    def found_form(self) -> CsvForm:
+        """Return the form of the first file. Not private."""
+        return self.files[0].found_form()
+
     def measured(self) -> Source:
         """Return the source with the storage types that its records tell. Not private."""
         return self._of([piece.measured() for piece in self.files])
