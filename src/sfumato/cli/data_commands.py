@@ -87,7 +87,7 @@ def check_command(
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
     found = OpenSchema.load(schema)
     if data is not None:
-        PrivateData(open_data(data, input_format), found)
+        PrivateData(open_data(data, input_format, found), found)
     rows = [
         (
             name,
@@ -150,7 +150,8 @@ def validate_command(
     json_output: JsonOption = False,
 ) -> None:
     """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
-    findings = validate(open_data(data, input_format), OpenSchema.load(schema))
+    known = OpenSchema.load(schema)
+    findings = validate(open_data(data, input_format, known), known)
     if json_output:
         print_json(
             {

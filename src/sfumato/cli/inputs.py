@@ -20,6 +20,7 @@ from sfumato.io.places import scheme_of
 from sfumato.io.sources import STREAMED, open_file, open_source
 from sfumato.io.spool import Spool
 from sfumato.io.stored import stored_file
+from sfumato.schema.schema import Schema
 
 STANDARD_INPUT = "-"
 
@@ -35,24 +36,30 @@ InputFormatOption = Annotated[
 ]
 
 
-def open_data(data: str, input_format: str | None = None) -> Source:
+def open_data(data: str, input_format: str | None = None, known: Schema | None = None) -> Source:
     """Open what the command line names; standard input is kept in a private temporary file.
+
+    Args:
+        data: what it names.
+        input_format: of standard input.
+        known: the schema, if there is one: it may say in which form CSV text is.
 
     Raises:
         ConfigError: a format without standard input, or one that is not known.
         DataError: nothing is there, or it is damaged.
     """
+    csv = None if known is None else known.reader.csv
     if data != STANDARD_INPUT:
         if input_format is not None:
             raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
-        return open_source(data)
+        return open_source(data, csv=csv)
     suffix = (input_format or "csv").lower().removeprefix(".")
     if suffix not in STREAMED:
         raise ConfigError(f"Expected --input-format to be one of {', '.join(STREAMED)}, got {input_format!r}.")
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("Expected records on standard input, got a terminal. Pipe a file into the command.")
     spool = Spool("standard input", _copy, name=f"stdin.{suffix}")
-    return open_file(replace(stored_file(spool.path()), kept_by=spool), DEFAULT_CHUNK_ROWS)
+    return open_file(replace(stored_file(spool.path()), kept_by=spool), DEFAULT_CHUNK_ROWS, csv)
 
 
 def refuse_data(out: Path, data: Mapping[str, str | None], **inputs: Path | None) -> None:

@@ -15,10 +15,11 @@ from sfumato.cli.ending import last_output
 from sfumato.cli.output import notes, say
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.csv_form import CsvOutput
 from sfumato.io.places import scheme_of
 
 STANDARD_OUTPUT = "-"
-Write: TypeAlias = Callable[[Iterator[pa.Table], Mapping[str, str]], None]
+Write: TypeAlias = Callable[[Iterator[pa.Table], Mapping[str, str], CsvOutput], None]
 
 
 class SampleFormat(StrEnum):
@@ -75,10 +76,10 @@ def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
     if form is SampleFormat.parquet and sys.stdout.isatty():
         raise ConfigError("Expected a file or a pipe for Parquet on standard output, got a terminal.")
 
-    def write(batches: Iterator[pa.Table], keys: Mapping[str, str]) -> None:
+    def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
         gone = False
         try:
-            write_stream(batches, sys.stdout.buffer, form.value, spreadsheet=spreadsheet)
+            write_stream(batches, sys.stdout.buffer, form.value, spreadsheet=spreadsheet, csv=csv)
         except BrokenPipeError:
             gone = True
         if gone:  # nobody reads it any more; what the interpreter flushes at the end goes nowhere
@@ -96,7 +97,7 @@ def _to_database(out: str, form: SampleFormat | None, *, overwrite: bool, spread
         raise ConfigError("Expected no --format and no --spreadsheet-safe beside a database. Leave the option out.")
     refuse_table(wanted, overwrite=overwrite)
 
-    def write(batches: Iterator[pa.Table], keys: Mapping[str, str]) -> None:
+    def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
         write_sqlite(batches, wanted, overwrite=overwrite)
 
     return write, wanted.label
@@ -114,11 +115,11 @@ def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite:
     refuse_inputs(path, release=release)
     refuse_existing(path, overwrite=overwrite, marker=output_marker(path))
 
-    def write(batches: Iterator[pa.Table], keys: Mapping[str, str]) -> None:
+    def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
         with last_output(path):
             if form is SampleFormat.parquet:
                 write_parts(batches, path, overwrite=overwrite)
             else:
-                write_table(batches, path, overwrite=overwrite, keys=keys, spreadsheet=spreadsheet)
+                write_table(batches, path, overwrite=overwrite, keys=keys, spreadsheet=spreadsheet, csv=csv)
 
     return write

@@ -63,11 +63,10 @@ def evaluate_command(
 
     require_integer(at_least=1, runs=runs)
     release = _release_of_rows(Path(synthetic)) if _is_release(synthetic) else None
-    records = _opened(input_format, REAL=real, SYNTHETIC=None if release else synthetic, REAL_TEST=test)
-    if schema is not None:
-        known = Schema.load(schema)
-    else:
-        known = _read_off(records["REAL"], records["SYNTHETIC"], target) if release is None else release.schema
+    known = Schema.load(schema) if schema is not None else None if release is None else release.schema
+    texts = {"REAL": real, "SYNTHETIC": None if release else synthetic, "REAL_TEST": test}
+    records = _opened(input_format, known, **texts)
+    known = _read_off(records["REAL"], records["SYNTHETIC"], target) if known is None else known
     n_rows = None if release is None else _count_rows(records["REAL"], known)
 
     def score(seed: int) -> dict[str, Any]:
@@ -83,7 +82,7 @@ def evaluate_command(
     print_scores(scores)
 
 
-def _opened(input_format: str | None, **texts: str | None) -> dict[str, Source]:
+def _opened(input_format: str | None, known: Schema | None, **texts: str | None) -> dict[str, Source]:
     """Open what the command line names, standard input once at most."""
     named = {name: text for name, text in texts.items() if text is not None}
     piped = [name for name, text in named.items() if text == STANDARD_INPUT]
@@ -91,7 +90,7 @@ def _opened(input_format: str | None, **texts: str | None) -> dict[str, Source]:
         raise ConfigError(f"Expected - for one of {' and '.join(piped)}, got it for several.")
     if input_format is not None and not piped:
         raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
-    return {name: open_data(text, input_format if name in piped else None) for name, text in named.items()}
+    return {name: open_data(text, input_format if name in piped else None, known) for name, text in named.items()}
 
 
 def _is_release(text: str) -> bool:
@@ -167,7 +166,7 @@ def report_command(
         raise ConfigError(f"Expected --out to name a page that ends in .html, got {str(out)!r}.")
     refuse_data(out, {"real": real, "test": test}, release=release, public_key=public_key)
     refuse_existing(out, overwrite=overwrite)
-    records = _opened(None, REAL=real, REAL_TEST=test)
+    records = _opened(None, None, REAL=real, REAL_TEST=test)
     with last_output(out):
         write_report(
             release,

@@ -181,7 +181,7 @@ def fit_command(
     known = None if schema is None else OpenSchema.load(schema)
     if known is not None:
         accepted(known, accept_draft=accept_draft)
-    source = open_data(data, input_format)
+    source = open_data(data, input_format, known)
     if known is None and not source.names:
         raise ConfigError(f"Expected --schema for {source.label}, whose lines name no columns for all. Declare them.")
     if known is None:
@@ -298,7 +298,7 @@ def sample_command(
         class_counts=class_counts(class_count),
         workers=workers,
     )
-    write(_counted(batches, n, found), found.form.keys)
+    write(_counted(batches, n, found), found.form.keys, found.schema.csv_output)
     tell_sampled(name, release)
 
 

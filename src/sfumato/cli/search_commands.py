@@ -91,7 +91,7 @@ def tune_command(
     known = OpenSchema.load(schema)
     accepted(known, accept_draft=accept_draft)
     require_closed(known)
-    source = open_data(data, input_format)
+    source = open_data(data, input_format, known)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = tune(

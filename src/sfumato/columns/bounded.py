@@ -98,6 +98,15 @@ class NumericKind(TabularKind):
             return as_dictionary(self.to_storage(values, absent, storage.value_type), storage)
         return self.store(values, absent, storage)
 
+    @final
+    def as_text(self, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return cells of samples as they are written as text; what is no value is null."""
+        chunks = []
+        for chunk in cells.chunks:
+            values, valid = self.read(plain(chunk), ())
+            chunks.append(self.store(values, ~valid, pa.string()))
+        return pa.chunked_array(chunks, pa.string())
+
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why the values cannot be stored in a type, or None if they can."""
         values = storage

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import is_scalar, plain, total
+from sfumato.columns.written import Written
 from sfumato.entry_points import is_ours, package_named
 from sfumato.errors import ConfigError, SchemaError
 
@@ -163,7 +164,7 @@ class ColumnKind(ABC):
         for fact in dataclasses.fields(self):  # type: ignore[arg-type] - every kind is a dataclass
             value = getattr(self, fact.name)
             if fact.default is dataclasses.MISSING or value != fact.default:
-                entry[fact.name] = list(value) if isinstance(value, tuple) else value
+                entry[fact.name] = _document_value(value)
         return entry
 
     def _not_coded(self, *_: object) -> str:
@@ -267,6 +268,13 @@ class TabularKind(ColumnKind):
         if faults:
             raise ConfigError(faults[0])
         return read
+
+
+def _document_value(value: object) -> object:
+    """Return a fact as a schema document writes it."""
+    if isinstance(value, Written):
+        return value.to_dict()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _refuse_fault(column: str, fault: str | None) -> None:

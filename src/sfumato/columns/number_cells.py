@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.written import Written
 
 _WHOLE = r"^-?[0-9]{1,18}$"  # 18 digits always fit int64
 _NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^-?(?i:inf|infinity)$"
@@ -21,15 +22,15 @@ _INT64_MAX = 2**63 - 1
 _LARGEST_FLOAT_IN_INT64 = float(2**63 - 1024)
 
 
-def read_floats(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return cells of any type as float64; NaN where a cell is missing or not a number."""
+def read_floats(cells: pa.Array, missing: Sequence[str], written: Written | None = None) -> np.ndarray:
+    """Return cells of any type as float64; NaN where a cell is missing or not a number; text as it is `written`."""
     cells = plain(cells)
     storage = cells.type
     if types.is_dictionary(storage):
-        values = np.append(read_floats(cells.dictionary, missing), np.nan)
+        values = np.append(read_floats(cells.dictionary, missing, written), np.nan)
         return values[dictionary_indices(cells)]
     if is_text(storage):
-        return _parse_floats(without_tokens(read_text(cells), missing))
+        return _parse_floats(_plain_numbers(cells, missing, written))
     if types.is_decimal(storage):
         return _parse_floats(cells.cast(pa.string()))
     if types.is_boolean(storage) or types.is_integer(storage) or types.is_floating(storage):
@@ -40,16 +41,18 @@ def read_floats(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
     return np.full(len(cells), np.nan)
 
 
-def read_integers(cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return cells of any type as int64, and a mask of the cells that are numbers."""
+def read_integers(
+    cells: pa.Array, missing: Sequence[str], written: Written | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return cells of any type as int64, and a mask of the cells that are numbers; text as it is `written`."""
     cells = plain(cells)
     storage = cells.type
     if types.is_dictionary(storage):
-        values, valid = read_integers(cells.dictionary, missing)
+        values, valid = read_integers(cells.dictionary, missing, written)
         places = dictionary_indices(cells)
         return np.append(values, 0)[places], np.append(valid, False)[places]
     if is_text(storage):
-        return _parse_integers(without_tokens(read_text(cells), missing))
+        return _parse_integers(_plain_numbers(cells, missing, written))
     if types.is_decimal(storage):
         return _parse_integers(cells.cast(pa.string()))
     if types.is_boolean(storage) or types.is_integer(storage):
@@ -105,6 +108,12 @@ def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
         tokens = pa.array(list(missing), text.type)
         absent |= pc.is_in(text, value_set=tokens).to_numpy(zero_copy_only=False)
     return absent
+
+
+def _plain_numbers(cells: pa.Array, missing: Sequence[str], written: Written | None) -> pa.Array:
+    """Return text cells as plain numbers, null where one is a missing token."""
+    text = without_tokens(read_text(cells), missing)
+    return text if written is None else written.plain(text)
 
 
 def _parse_floats(text: pa.Array) -> np.ndarray:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from sfumato.columns.kind import refuse, settle
 from sfumato.columns.number_cells import read_floats, read_integers
 from sfumato.columns.steps import Steps
 from sfumato.columns.storage import store_float, store_integer
+from sfumato.columns.written import Written
 
 _WIDEST_INTEGER = 2**62  # a span and its codes then stay inside int64
 _FINEST_GRID = 2**53  # beyond it float64 no longer tells neighbouring multiples apart
@@ -38,6 +39,7 @@ class Integer(WholeKind):
         lower: smallest value; smaller ones are clamped to it.
         upper: largest value; larger ones are clamped to it.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
+        written: how it is written as text, where that is not plain.
 
     Example:
         >>> Integer(lower=0, upper=120)
@@ -53,18 +55,20 @@ class Integer(WholeKind):
     lower: int
     upper: int
     nullable: bool = False
+    written: Written | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         faults: list[str] = []
         lower = whole_number("lower", self.lower, faults)
         upper = whole_number("upper", self.upper, faults)
         nullable = flag(self.nullable, faults)
+        written = Written.of(self.written, faults)
         if not faults:
             check_order(lower, upper, faults)
         if not faults and upper - lower > _WIDEST_INTEGER:
             faults.append("Expected upper - lower of at most 2^62. Narrow the bounds, or declare continuous.")
         refuse(faults)
-        settle(self, lower=lower, upper=upper, nullable=nullable)
+        settle(self, lower=lower, upper=upper, nullable=nullable, written=written)
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -78,11 +82,11 @@ class Integer(WholeKind):
 
     def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return cells as int64, and a mask of those that are numbers."""
-        return read_integers(cells, missing)
+        return read_integers(cells, missing, self.written)
 
     def beyond(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return masks of the cells outside the bounds, and of the cells that hold a number."""
-        values, valid = read_integers(cells, missing)
+        values, valid = read_integers(cells, missing, self.written)
         beyond = (values < self.lower) | (values > self.upper)
         if types.is_uint64(cells.type):  # what int64 cannot hold is above any bound, and is read as its largest number
             beyond |= cells.fill_null(0).to_numpy(zero_copy_only=False) > _INT64_MAX
@@ -90,11 +94,13 @@ class Integer(WholeKind):
 
     def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return int64 values in a storage type."""
-        return store_integer(values, absent, storage)
+        written = self.written
+        as_text = None if written is None else lambda value: written.text(str(value))
+        return store_integer(values, absent, storage, as_text)
 
     def whole_of(self, column: str, value: object, faults: list[str]) -> int | None:
         """Return a whole number, or the one that text reads as."""
-        return whole_number(column, _number(value), faults)
+        return whole_number(column, _number(value, self.written), faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +112,7 @@ class Continuous(NumericKind):
         upper: largest value; larger ones are clamped to it.
         resolution: values are rounded to multiples of it; None keeps float64.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
+        written: how it is written as text, where that is not plain.
 
     Example:
         >>> Continuous(lower=0, upper=1, resolution=0.25)  # samples are 0, 0.25, 0.5, 0.75 and 1
@@ -118,6 +125,7 @@ class Continuous(NumericKind):
     upper: float
     resolution: float | None = None
     nullable: bool = False
+    written: Written | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         faults: list[str] = []
@@ -127,6 +135,7 @@ class Continuous(NumericKind):
         if self.resolution is not None:
             resolution = real_number("resolution", self.resolution, faults)
         nullable = flag(self.nullable, faults)
+        written = Written.of(self.written, faults)
         if not faults:
             check_order(lower, upper, faults)
         if not faults and not math.isfinite(upper - lower):
@@ -134,7 +143,7 @@ class Continuous(NumericKind):
         if not faults and resolution is not None:
             _check_grid(lower, upper, resolution, faults)
         refuse(faults)
-        settle(self, lower=lower, upper=upper, resolution=resolution, nullable=nullable)
+        settle(self, lower=lower, upper=upper, resolution=resolution, nullable=nullable, written=written)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -153,7 +162,7 @@ class Continuous(NumericKind):
 
     def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return cells as float64, NaN where a cell is no number, and a mask of those that are."""
-        values = read_floats(cells, missing)
+        values = read_floats(cells, missing, self.written)
         return values, ~np.isnan(values)
 
     def beyond(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -205,12 +214,15 @@ class Continuous(NumericKind):
 
     def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return float64 values in a storage type; as text with the decimals of the resolution, else the fewest."""
+        written = self.written or Written()
         if self.resolution is None:
-            return store_float(values, absent, storage, repr)
+            return store_float(values, absent, storage, lambda value: written.text(repr(value)))
         decimals = decimals_of(self.resolution)
-        return store_float(values, absent, storage, lambda value: f"{value:.{decimals}f}")
+        return store_float(values, absent, storage, lambda value: written.text(f"{value:.{decimals}f}"))
 
     def _given_code(self, column: str, value: object, faults: list[str]) -> tuple[float, np.ndarray]:
+        if self.written is not None and isinstance(value, str):
+            value = self.written.number(value)
         number = real_number(column, value, faults)
         if not faults and not self.lower <= number <= self.upper:
             faults.append(self._outside(column, value))
@@ -230,9 +242,10 @@ class Continuous(NumericKind):
         return [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
 
 
-def _number(value: object) -> object:
+def _number(value: object, written: Written | None) -> object:
     """Return the number that text reads as, whole where it can be; anything else as it is."""
     if isinstance(value, str):
+        value = value if written is None else written.number(value)
         for read in (int, float):
             with contextlib.suppress(ValueError):
                 return read(value)

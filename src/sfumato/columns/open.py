@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
@@ -15,9 +15,10 @@ import pyarrow as pa
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.canonical import has_canonical_text
 from sfumato.columns.cells import is_scalar, values_of
-from sfumato.columns.kind import ColumnKind, refuse
+from sfumato.columns.kind import ColumnKind, refuse, settle
 from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
+from sfumato.columns.written import Written
 from sfumato.errors import SchemaError
 
 OpenKind: TypeAlias = Literal["integer", "continuous", "categorical", "boolean", "unknown"]
@@ -37,6 +38,7 @@ class Open(ColumnKind):
 
     Attributes:
         kind: integer, continuous, categorical or boolean; `unknown` is bought too.
+        written: how its numbers are written as text, where that is not plain.
 
     Example:
         >>> from sfumato import Schema
@@ -48,10 +50,22 @@ class Open(ColumnKind):
     holds: ClassVar[str] = "columns to discover"
 
     kind: OpenKind = "unknown"
+    written: Written | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        faults: list[str] = []
+        written = Written.of(self.written, faults)
         if self.kind not in get_args(OpenKind):
-            refuse([f"Expected kind to be one of {', '.join(get_args(OpenKind))}, got {self.kind!r}."])
+            faults.append(f"Expected kind to be one of {', '.join(get_args(OpenKind))}, got {self.kind!r}.")
+        elif written is not None and not self.may_be_number:
+            faults.append(f"Expected written beside kinds of numbers, got it for kind {self.kind}. Leave it out.")
+        refuse(faults)
+        settle(self, written=written)
+
+    @property
+    def may_be_number(self) -> bool:
+        """Whether what is found may be numbers."""
+        return self.kind in ("integer", "continuous", "unknown")
 
     @property
     def narrowest(self) -> LevelKind | Integer | Continuous:
@@ -78,7 +92,8 @@ class Open(ColumnKind):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind as plain values."""
-        return {"kind": self.kind, "discover": True}
+        written = {} if self.written is None else {"written": self.written.to_dict()}
+        return {"kind": self.kind, "discover": True, **written}
 
     def _undeclared(self) -> str:
         return "Expected a column that is declared, got one to discover. Fits buy it; here it has to be declared."

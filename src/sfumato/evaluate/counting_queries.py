@@ -226,7 +226,7 @@ def read_sets(data: object, schema: Schema, encoder: SetEncoder) -> sparse.csr_a
     Raises:
         DataError: they cannot be read, or there are none.
     """
-    source = open_source(data)
+    source = open_source(data, csv=schema.reader.csv)
     parts = [encoder.encode_sparse(rows) for rows in PrivateData(source, schema).coded()]
     if not sum(_height(part) for part in parts):
         raise DataError(f"Expected sets to evaluate in {source.label}, got none.")

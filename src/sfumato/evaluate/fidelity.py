@@ -78,7 +78,10 @@ def total_variation(real: object, synthetic: object, *, schema: SchemaLike, k: i
     """
     schema = read_schema(schema)
     _check_order(k, schema)
-    binned = (read_bins(open_source(real), schema), read_bins(open_source(synthetic), schema))
+    binned = (
+        read_bins(open_source(real, csv=schema.reader.csv), schema),
+        read_bins(open_source(synthetic, csv=schema.reader.csv), schema),
+    )
     return mean_distance(*binned, schema=schema, k=k)
 
 
@@ -210,7 +213,9 @@ def correlation_differences(real: object, synthetic: object, *, schema: SchemaLi
     """
     schema = read_schema(schema)
     return table_correlations(
-        read_codes(open_source(real), schema), read_codes(open_source(synthetic), schema), schema=schema
+        read_codes(open_source(real, csv=schema.reader.csv), schema),
+        read_codes(open_source(synthetic, csv=schema.reader.csv), schema),
+        schema=schema,
     )
 
 

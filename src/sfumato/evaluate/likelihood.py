@@ -64,7 +64,7 @@ def log_likelihood(
     """
     schema = read_schema(schema)
     tables = {"test": test, "synthetic": synthetic} | ({} if real is None else {"real": real})
-    read = {name: read_codes(open_source(table), schema) for name, table in tables.items()}
+    read = {name: read_codes(open_source(table, csv=schema.reader.csv), schema) for name, table in tables.items()}
     return table_likelihood(
         read["test"], read["synthetic"], read.get("real"), schema=schema, components=components, seed=seed
     )
@@ -120,7 +120,7 @@ def release_log_likelihood(release: Release, test: object) -> float:
     kinds = release.schema.columns
     names = release.schema.released
     lower, upper = (np.array([getattr(kinds[name], end) for name in names]) for end in ("lower", "upper"))
-    points = _points(read_codes(open_source(test), release.schema), names, None)
+    points = _points(read_codes(open_source(test, csv=release.schema.reader.csv), release.schema), names, None)
     densities = sampler.mixture.log_densities(lower + points * (upper - lower))
     return float(densities.mean()) + float(np.log(upper - lower).sum())
 

@@ -85,7 +85,7 @@ def record_vectors(source: object, schema: Schema, target: str | None) -> tuple[
         SchemaError: a column is not in the source.
         DataError: the source cannot be read, or has no rows.
     """
-    records = PrivateData(open_source(source), dataclasses.replace(schema, unit=None))
+    records = PrivateData(open_source(source, csv=schema.reader.csv), dataclasses.replace(schema, unit=None))
     parts = [_vectors(chunk, schema, target) for chunk in records.coded()]
     if not sum(len(features) for features, _ in parts):
         raise DataError("Expected real rows to compare with, got none.")

@@ -68,8 +68,8 @@ def nearest_rows(
         0.5
     """
     schema = read_schema(schema)
-    first, second = (read_codes(open_source(source), schema) for source in (real, synthetic))
-    held_out = None if test is None else read_codes(open_source(test), schema)
+    first, second = (read_codes(open_source(source, csv=schema.reader.csv), schema) for source in (real, synthetic))
+    held_out = None if test is None else read_codes(open_source(test, csv=schema.reader.csv), schema)
     return table_neighbours(first, second, held_out, kinds=table_kinds(schema), k=k, seed=seed)
 
 

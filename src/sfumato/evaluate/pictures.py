@@ -77,7 +77,7 @@ def read_pictures(source: object, schema: Schema) -> Pictures:
     """
     image, label = image_names(schema) or ("", None)
     kind = schema.of_kind(Image)[image]
-    records = PrivateData(open_source(source), dataclasses.replace(schema, unit=None))
+    records = PrivateData(open_source(source, csv=schema.reader.csv), dataclasses.replace(schema, unit=None))
     chunks = list(records.coded())
     if not sum(len(chunk[image]) for chunk in chunks):
         raise DataError("Expected images to evaluate, got none.")

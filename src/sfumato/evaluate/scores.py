@@ -82,10 +82,13 @@ def evaluate(
     if image_names(schema) is not None:
         return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)
     task = None if target is None else Task.of(schema, target, positive)
-    sources = {"real": open_source(real), "synthetic": open_source(synthetic)}
+    sources = {
+        "real": open_source(real, csv=schema.reader.csv),
+        "synthetic": open_source(synthetic, csv=schema.reader.csv),
+    }
     fidelity, rows = _fidelity(sources, schema)
     tables = {name: read_codes(source, schema) for name, source in sources.items()}
-    held_out = None if test is None else read_codes(open_source(test), schema)
+    held_out = None if test is None else read_codes(open_source(test, csv=schema.reader.csv), schema)
     if held_out is not None:
         rows["test"] = held_out.n_rows
     fidelity["correlations"] = table_correlations(tables["real"], tables["synthetic"], schema=schema)

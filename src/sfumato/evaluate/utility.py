@@ -71,7 +71,10 @@ def classifier_scores(
     """
     schema = read_schema(schema)
     task = Task.of(schema, target, positive)
-    tables = (read_codes(open_source(train), schema), read_codes(open_source(test), schema))
+    tables = (
+        read_codes(open_source(train, csv=schema.reader.csv), schema),
+        read_codes(open_source(test, csv=schema.reader.csv), schema),
+    )
     return train_and_score(*tables, task=task, seed=seed)
 
 

@@ -100,6 +100,8 @@ def _sample_type(schema: Schema, name: str, container: Container) -> pa.DataType
     """Return the type of a column of samples; the ids of a long table are whole numbers."""
     kind = schema.columns[name]
     ids = {kind.id for kind in schema.of_kind(ItemSet).values()}
+    if container == "csv" and getattr(kind, "written", None) is not None:
+        return kind.sample_type  # how its text looks is for the file to be written
     return _contained(pa.int64() if name in ids else kind.sample_type, container)
 
 

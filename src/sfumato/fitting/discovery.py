@@ -14,13 +14,14 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import ndtri
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
-from sfumato.columns.open import OpenKind
+from sfumato.columns.open import Open, OpenKind
+from sfumato.columns.written import Written
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.io.sources import Source
@@ -83,6 +84,7 @@ class KindCounts(Counts):
     columns: tuple[str, ...]
     name: str = "counts of cells that parse"
     step: float = 1.0
+    written: Mapping[str, Written | None] = field(default_factory=dict)
 
     @property
     def squares(self) -> float:
@@ -96,12 +98,12 @@ class KindCounts(Counts):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records."""
         for i, name in enumerate(self.columns):
-            total[i] += np.bincount(_parsed(rows[name]), minlength=_KIND_CELLS)
+            total[i] += np.bincount(_parsed(rows[name], self.written.get(name)), minlength=_KIND_CELLS)
 
 
-def _parsed(texts: np.ndarray) -> np.ndarray:
+def _parsed(texts: np.ndarray, written: Written | None) -> np.ndarray:
     present = np.array([text is not None for text in texts], dtype=bool)
-    numbers = numbers_of(texts)
+    numbers = numbers_of(texts, written)
     whole = np.isfinite(numbers) & (numbers == np.rint(numbers))
     return np.where(~present, 0, np.where(np.isnan(numbers), 3, np.where(whole, 1, 2))).astype(np.int64)
 
@@ -130,11 +132,13 @@ class DomainCounts(Counts):
     Attributes:
         kinds: the open columns with their kinds, none unknown.
         unit_rows: most rows of a unit.
+        written: how the numbers of some are written as text.
     """
 
     kinds: Mapping[str, OpenKind]
     unit_rows: int = 1
     name: str = "counts of open columns"
+    written: Mapping[str, Written | None] = field(default_factory=dict)
 
     @property
     def squares(self) -> float:
@@ -162,7 +166,7 @@ class DomainCounts(Counts):
         for part, (name, kind) in zip(parts, self.kinds.items(), strict=True):
             column = rows[name]
             if kind in ("integer", "continuous"):
-                numbers = column if column.dtype.kind == "f" else numbers_of(column)
+                numbers = column if column.dtype.kind == "f" else numbers_of(column, self.written.get(name))
                 part += np.bincount(cells_of(numbers), minlength=N_CELLS + 1)
                 continue
             texts = [text.strip() if text is not None else "" for text in column]
@@ -207,6 +211,11 @@ def discovered(
             else:
                 found[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
     return found
+
+
+def _as_written(kind: ColumnKind, written: Written | None) -> ColumnKind:
+    """Return a kind that was found, with what was declared of how its numbers are written."""
+    return replace(kind, written=written) if isinstance(kind, Integer | Continuous) else kind
 
 
 def _whole(lower: int, upper: int, nullable: bool) -> Integer:
@@ -318,19 +327,20 @@ def discover(
     """
     records = OpenData(source, schema, engine)
     kinds: dict[str, OpenKind] = dict(schema.open)
+    written = {name: kind.written for name, kind in schema.of_kind(Open).items()}
     unknown = tuple(name for name, kind in kinds.items() if kind == "unknown")
     if unknown:
-        statistic = KindCounts(unknown)
+        statistic = KindCounts(unknown, written=written)
         noisy = account.measure(KINDS, statistic, records)
         kinds |= kinds_of(noisy, unknown)
         measured.append((statistic.name, noisy))
-    counts = DomainCounts(kinds, 1 if schema.unit is None else schema.unit.max_rows)
+    counts = DomainCounts(kinds, 1 if schema.unit is None else schema.unit.max_rows, written=written)
     exact = tally(counts, records)
     released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
     listed = replace(released.listed, origin=origin_of(exact, DOMAINS, released.listed.noise_std))
     measured.append((counts.name, listed))
     unseen: list[str] = []
-    found = discovered(released, counts, n, unseen)
+    made = discovered(released, counts, n, unseen)
     if unseen:
         warnings.warn(
             f"No number of {', '.join(map(repr, unseen))} stood out from the noise: bounds of about "
@@ -338,5 +348,6 @@ def discover(
             SchemaWarning,
             6,
         )
+    found = {name: _as_written(kind, written.get(name)) for name, kind in made.items()}
     columns = {name: found.get(name, kind) for name, kind in schema.columns.items()}
     return replace(schema, columns=columns)

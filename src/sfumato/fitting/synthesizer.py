@@ -288,7 +288,7 @@ class Synthesizer(ABC):
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_door(budget, seed)
-        source = open_source(data)
+        source = open_source(data, csv=schema.reader.csv)
         with engine_for(source, workers, engine) as running:
             records = PrivateData(source, schema, engine=running)
             check_types(records.source, schema, as_source=as_source)

@@ -107,7 +107,7 @@ def tune(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape), score_share=score_share
     )
     noise = noise_door(search.budget, seed)
-    records = PrivateData(open_source(data), schema)
+    records = PrivateData(open_source(data, csv=schema.reader.csv), schema)
     check_types(records.source, schema, as_source=as_source)
     driver = Driver(
         plan=search.plans[0],

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
+from sfumato.io.csv_form import CsvForm
 
 Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi"]
 Column: TypeAlias = pa.ChunkedArray | np.ndarray
@@ -85,6 +86,19 @@ class Source(ABC):
             SchemaError: the source cannot hold such columns.
         """
         return self
+
+    def read_as(self, form: CsvForm) -> Source:
+        """Return the source of CSV text in a declared form; itself, if it is no CSV.
+
+        Raises:
+            DataError: its header cannot be read so.
+        """
+        del form
+        return self
+
+    def found_form(self) -> CsvForm:
+        """Return the form of CSV text that the file itself shows, where it is not the usual one. Not private."""
+        return CsvForm()
 
     def measured(self) -> Source:
         """Return the source with storage types read off the records where only they tell. Not private: for drafts."""

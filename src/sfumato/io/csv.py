@@ -12,7 +12,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, final
 
@@ -24,6 +24,7 @@ import pyarrow.csv as pa_csv
 from sfumato.columns.cells import is_text
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.csv_form import CsvForm, CsvOutput
 from sfumato.io.stored import StoredFile
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ _ENCODINGS = (  # UTF-32 first: its little-endian mark begins with that of UTF-1
     (codecs.BOM_UTF16_BE, "utf-16-be"),
     (codecs.BOM_UTF8, "utf-8"),
 )
+_WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE, "utf-32": codecs.BOM_UTF32_LE}
+
+
+_SNIFFED = CsvForm()
 
 
 @final
@@ -57,17 +63,30 @@ class CsvSource(Source):
         delimiter: what parts the cells, one character.
         header_bytes: length of the header in UTF-8, without its line end.
         has_body: whether anything follows the header; pyarrow refuses an empty stream.
+        form: what was declared of it.
     """
 
     file: StoredFile
     delimiter: str
     header_bytes: int
     has_body: bool
+    form: CsvForm = _SNIFFED
+
+    def read_as(self, form: CsvForm) -> Source:
+        """Return the source in a declared form."""
+        return self if form == self.form else open_csv(self.file, chunk_rows=self.chunk_rows, form=form)
+
+    def found_form(self) -> CsvForm:
+        """Return the delimiter, if it is no comma, and the encoding, if it is not UTF-8. Not private: it reads all."""
+        return CsvForm(
+            delimiter=None if self.delimiter == "," else self.delimiter,
+            encoding=self.form.encoding or _found_encoding(self.file),
+        )
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         if not self.has_body:
             return
-        with self.file.reading() as raw, open_utf8(raw) as stream:
+        with self.file.reading() as raw, open_utf8(raw, self.form.encoding) as stream:
             stream.read(self.header_bytes)
             reader = pa_csv.open_csv(
                 stream,
@@ -96,15 +115,22 @@ class CsvSource(Source):
         return self.file.size
 
 
-def open_csv(file: StoredFile, *, chunk_rows: int) -> CsvSource:
+def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> CsvSource:
     """Read the header of a CSV file; its byte order mark, if any, tells the encoding.
+
+    Args:
+        file: the file.
+        chunk_rows: the most rows of one chunk.
+        form: its encoding and delimiter, if they are declared.
 
     Raises:
         DataError: the file is empty, or its header is no text or leaves a quote open, or a column has no name
             or the name of another.
     """
-    message = f"Expected {file.name} to be a CSV file in UTF-8, got something else. Save it so."
-    header, has_body = attempt(lambda: _read_header(file), message)
+    encoding = form.encoding or "UTF-8"
+    remedy = "Save it so" if form.encoding is None else "Correct the encoding in the schema's reader"
+    message = f"Expected {file.name} to be a CSV file in {encoding}, got something else. {remedy}."
+    header, has_body = attempt(lambda: _read_header(file, form.encoding), message)
     text = header.decode("utf-8")
     if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]", text):
         raise DataError(message)
@@ -112,7 +138,7 @@ def open_csv(file: StoredFile, *, chunk_rows: int) -> CsvSource:
         raise DataError(f"Expected the quotes of the header line of {file.name} to be closed. Correct that line.")
     if not text.strip():
         raise DataError(f"Expected a header line in {file.name}, got an empty file.")
-    delimiter = _sniff_delimiter(text)
+    delimiter = form.delimiter or _sniff_delimiter(text)
     names = attempt(lambda: _split_record(text, delimiter), message)
     check_names(names, file.name)
     return CsvSource(
@@ -124,15 +150,21 @@ def open_csv(file: StoredFile, *, chunk_rows: int) -> CsvSource:
         delimiter=delimiter,
         header_bytes=len(header),
         has_body=has_body,
+        form=form,
     )
 
 
-def open_utf8(file: IO[bytes]) -> io.BufferedReader:
-    """Return a text file as a stream of valid UTF-8, after its byte order mark; closing it closes the file."""
+def open_utf8(file: IO[bytes], encoding: str | None = None) -> io.BufferedReader:
+    """Return a text file as a stream of valid UTF-8, after its byte order mark; closing it closes the file.
+
+    Args:
+        file: the file.
+        encoding: of a file without such a mark; UTF-8 if it is not said.
+    """
     start = file.read(4)
     marks = ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark))
-    mark, encoding = next(marks, (b"", "utf-8"))
-    return io.BufferedReader(_Utf8Stream(file, encoding, start.removeprefix(mark)), _READ_BYTES)
+    mark, found = next(marks, (b"", _WITHOUT_MARK.get(encoding or "utf-8", encoding or "utf-8")))
+    return io.BufferedReader(_Utf8Stream(file, found, start.removeprefix(mark)), _READ_BYTES)
 
 
 @final
@@ -171,6 +203,24 @@ class _Utf8Stream(io.RawIOBase):
         super().close()
 
 
+def _found_encoding(file: StoredFile) -> str | None:
+    """Return the encoding that a byte order mark tells, or Windows-1252 where bytes are no UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with file.reading() as raw:
+        block = raw.read(_READ_BYTES)
+        for mark, name in _ENCODINGS:
+            if block.startswith(mark):
+                return "utf-8-sig" if name == "utf-8" else name[: len("utf-16")]
+        try:
+            while block:
+                decoder.decode(block)
+                block = raw.read(_READ_BYTES)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return None
+
+
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
     """Read the bytes that are no UTF-8 as Windows-1252, the commonest other encoding."""
     if not isinstance(error, UnicodeDecodeError):
@@ -183,10 +233,10 @@ _WINDOWS_1252 = "sfumato.windows-1252"
 codecs.register_error(_WINDOWS_1252, _as_windows_1252)
 
 
-def _read_header(file: StoredFile) -> tuple[bytes, bool]:
+def _read_header(file: StoredFile, encoding: str | None) -> tuple[bytes, bool]:
     """Return the bytes up to the first line end outside quotes, and whether there are more."""
     seen = b""
-    with file.reading() as raw, open_utf8(raw) as stream:
+    with file.reading() as raw, open_utf8(raw, encoding) as stream:
         while len(seen) < _HEADER_BYTES:
             block = stream.read(1 << 16)
             seen += block
@@ -225,13 +275,18 @@ _FORMULA = r"^\s*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[\t\r\n]"  # the wide 
 _NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
 
 
-def spreadsheet_safe(table: pa.Table) -> pa.Table:
+def spreadsheet_safe(table: pa.Table, numbers: Collection[str] = ()) -> pa.Table:
     """Return a table whose texts and column names no spreadsheet takes for a formula: an apostrophe comes before.
 
     A spreadsheet computes a cell that begins with =, +, -, @ or a control character. What reads as a number is none.
+
+    Args:
+        table: any.
+        numbers: columns that hold numbers, though as text (`-1.234,50`).
     """
     names = _harmless(pa.array(table.column_names, pa.large_string())).to_pylist()
-    columns = [_without_formulas(column) for column in table.columns]
+    cells = zip(table.column_names, table.columns, strict=True)
+    columns = [column if name in numbers else _without_formulas(column) for name, column in cells]
     return pa.table(columns, names=names)
 
 
@@ -246,23 +301,52 @@ def _harmless(text: Any) -> Any:  # noqa: ANN401 - an array, whole or in chunks
     return pc.if_else(formula, pc.binary_join_element_wise(_large("'"), text, _large("")), text)
 
 
-def csv_header(names: Sequence[str]) -> memoryview:
-    """The header line, in UTF-8."""
-    return _lines([_quoted(pa.array([name])) for name in names])
-
-
-def csv_body(table: pa.Table) -> Iterator[memoryview]:
-    """The rows of a table as lines in UTF-8; a null or NaN is an empty cell.
+def csv_header(names: Sequence[str], form: CsvForm = _SNIFFED) -> Buffer:
+    """Return the header line in UTF-8, or in a declared form after its byte order mark.
 
     Raises:
-        ConfigError: a column holds lists, images or other cells that are not one value.
+        ConfigError: the encoding cannot write it.
     """
+    delimiter = form.delimiter or ","
+    line = _lines([_quoted(pa.array([name]), delimiter) for name in names], delimiter)
+    mark = _MARKS.get(form.encoding or "", b"")
+    return mark + bytes(_encoded(line, form)) if mark else _encoded(line, form)
+
+
+def csv_body(table: pa.Table, form: CsvForm = _SNIFFED) -> Iterator[Buffer]:
+    """Yield the rows of a table as lines, in UTF-8 or in a declared form; a null or NaN is an empty cell.
+
+    Raises:
+        ConfigError: a column holds lists, images or other cells that are not one value, or the encoding lacks a letter.
+    """
+    delimiter = form.delimiter or ","
     for batch in table.to_batches(_ROWS):
         cells = zip(batch.schema.names, batch.columns, strict=True)
-        yield _lines([_texts(name, column) for name, column in cells])
+        yield _encoded(_lines([_texts(name, column, delimiter) for name, column in cells], delimiter), form)
 
 
-def _texts(name: str, column: pa.Array) -> pa.Array:
+def as_in_file(table: pa.Table, output: CsvOutput, *, spreadsheet: bool) -> pa.Table:
+    """Return a table whose cells are as a CSV file has them: some columns as text, formulas made harmless if asked."""
+    table = output.dressed(table)
+    return spreadsheet_safe(table, output.dress) if spreadsheet else table
+
+
+def _encoded(lines: memoryview, form: CsvForm) -> Buffer:
+    encoding = form.encoding or "utf-8"
+    encoding = _WITHOUT_MARK.get(encoding, encoding)
+    if encoding == "utf-8":
+        return lines
+    try:
+        return bytes(lines).decode("utf-8").encode(encoding)
+    except UnicodeEncodeError:
+        pass
+    raise ConfigError(
+        f"Expected text that the declared encoding {encoding} can write, got letters that it lacks. Write .parquet, or "
+        "declare `encoding: utf-8` in the schema's reader and fit again."
+    )
+
+
+def _texts(name: str, column: pa.Array, delimiter: str) -> pa.Array:
     """A column as text, quoted where needed, with nulls left."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -273,13 +357,13 @@ def _texts(name: str, column: pa.Array) -> pa.Array:
     if pa.types.is_floating(kind):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
     text = column.cast(pa.large_string())
-    return _quoted(text) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else text
+    return _quoted(text, delimiter) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else text
 
 
-def _quoted(text: pa.Array) -> pa.Array:
-    """Quote the cells that hold a comma, a quote or a line end."""
+def _quoted(text: pa.Array, delimiter: str) -> pa.Array:
+    """Quote the cells that hold a delimiter, a quote or a line end."""
     text = text.cast(pa.large_string())
-    special = pc.match_substring_regex(text, '[",\r\n]')
+    special = pc.match_substring_regex(text, rf'["\r\n\x{{{ord(delimiter):x}}}]')
     if not pc.any(special).as_py():
         return text
     doubled = pc.replace_substring(text, '"', '""')
@@ -287,13 +371,13 @@ def _quoted(text: pa.Array) -> pa.Array:
     return pc.if_else(special, quoted, text)
 
 
-def _lines(columns: list[pa.Array]) -> memoryview:
+def _lines(columns: list[pa.Array], delimiter: str) -> memoryview:
     """Join cells to lines; the data buffer of the joined array is the text of all of them."""
     if len(columns) == 1:  # an empty line is no record to most readers
         only = pc.fill_null(columns[0], "")
         columns = [pc.if_else(pc.equal(only, ""), '""', only)]
     options: dict[str, Any] = {"null_handling": "replace", "null_replacement": ""}
-    lines = pc.binary_join_element_wise(*columns, _large(","), **options)
+    lines = pc.binary_join_element_wise(*columns, _large(delimiter), **options)
     lines = pc.binary_join_element_wise(lines, _large("\n"), _large(""))
     if not len(lines):
         return memoryview(b"")

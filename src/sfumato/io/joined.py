@@ -21,6 +21,7 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import is_set_storage, list_parts
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Chunk, Column, Source, table_chunks
+from sfumato.io.csv_form import CsvForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -47,6 +48,14 @@ class JoinedSource(Source):
                     f"Expected every file of {self.label} to have column {name!r}, got none in {self.partial[name]}."
                 )
         return self._of([piece.under(columns) for piece in self.files])
+
+    def read_as(self, form: CsvForm) -> Source:
+        """Return the source of CSV text in a declared form."""
+        return self._of([piece.read_as(form) for piece in self.files])
+
+    def found_form(self) -> CsvForm:
+        """Return the form of the first file. Not private."""
+        return self.files[0].found_form()
 
     def measured(self) -> Source:
         """Return the source with the storage types that its records tell. Not private."""

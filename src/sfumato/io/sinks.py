@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -21,7 +22,8 @@ from sfumato.io.arrays import array_of
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.baskets import holds_sets, write_csr, write_dat
 from sfumato.io.chunks import Chunk, Column
-from sfumato.io.csv import csv_body, csv_header, spreadsheet_safe
+from sfumato.io.csv import as_in_file, csv_body, csv_header
+from sfumato.io.csv_form import CsvForm, CsvOutput
 from sfumato.io.folders import MARKER, write_pictures
 from sfumato.io.formats import format_of, suffixes
 
@@ -30,6 +32,7 @@ __all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_pa
 Batch: TypeAlias = pa.Table | Chunk
 
 _COPY_BYTES = 1 << 20
+_PLAIN_CSV = CsvForm()
 PART_ROWS = 1_000_000
 """Rows of one file of a folder of Parquet."""
 
@@ -46,6 +49,7 @@ def write_table(
     overwrite: bool = False,
     keys: Mapping[str, str] | None = None,
     spreadsheet: bool = False,
+    csv: CsvOutput | None = None,
 ) -> None:
     """Write batches to a file, or images to a folder of PNG files, a batch at a time.
 
@@ -59,6 +63,7 @@ def write_table(
         overwrite: whether an existing file may be replaced.
         keys: for `.npz`: column name to key (`Source.keys`); a column not in it keeps its name.
         spreadsheet: for `.csv`: whether an apostrophe comes before text that a spreadsheet would compute as a formula.
+        csv: for `.csv`: its delimiter and encoding, and how some columns are written; by default a comma and UTF-8.
 
     Raises:
         ConfigError: the suffix is unknown, there is no batch, or a column does not fit the format.
@@ -70,10 +75,12 @@ def write_table(
         raise ConfigError(
             f"Expected a .csv file to make safe for spreadsheets, got {path.name!r}. Leave the option out."
         )
-    if spreadsheet:
-        batches = (spreadsheet_safe(_as_table(batch)) for batch in batches)
-    with atomic_path(path, overwrite=overwrite, marker=output_marker(path)) as partial:
-        failure = reason_of(lambda: write(_alike(batches), partial, keys or {}))
+    if path.suffix.lower() == ".csv":
+        output = csv or CsvOutput()
+        batches = (as_in_file(_as_table(batch), output, spreadsheet=spreadsheet) for batch in batches)
+        write = partial(_write_csv, form=output.form)
+    with atomic_path(path, overwrite=overwrite, marker=output_marker(path)) as unfinished:
+        failure = reason_of(lambda: write(_alike(batches), unfinished, keys or {}))
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")
 
@@ -97,23 +104,33 @@ def write_parts(batches: Iterable[Batch], folder: Path, *, overwrite: bool = Fal
             raise OutputError(f"Cannot write {folder}: {failure}.")
 
 
-def write_stream(batches: Iterable[Batch], stream: IO[bytes], form: str, *, spreadsheet: bool = False) -> None:
+def write_stream(
+    batches: Iterable[Batch],
+    stream: IO[bytes],
+    form: str,
+    *,
+    spreadsheet: bool = False,
+    csv: CsvOutput | None = None,
+) -> None:
     """Write batches to an open stream as they come, as `csv` or `parquet`.
 
     Raises:
         ConfigError: there is no batch, or a column does not fit the format.
         OSError: the stream takes no more.
     """
-    tables = (spreadsheet_safe(_as_table(b)) if spreadsheet else _as_table(b) for b in _alike(batches))
+    output = csv or CsvOutput()
+    tables = map(_as_table, _alike(batches))
+    if form == "csv":
+        tables = (as_in_file(table, output, spreadsheet=spreadsheet) for table in tables)
     first = next(tables)
     if form == "parquet":
         with pq.ParquetWriter(pa.PythonFile(stream, "w"), first.schema, compression="zstd") as writer:
             for table in itertools.chain([first], tables):
                 writer.write_table(table.cast(first.schema))
     else:
-        stream.write(csv_header(first.column_names))
+        stream.write(csv_header(first.column_names, output.form))
         for table in itertools.chain([first], tables):
-            stream.writelines(csv_body(table))
+            stream.writelines(csv_body(table, output.form))
     stream.flush()
 
 
@@ -191,13 +208,13 @@ def _write_parquet(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]
             writer.write_table(_as_table(batch).cast(first.schema))
 
 
-def _write_csv(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
+def _write_csv(batches: Iterator[Batch], path: Path, keys: Mapping[str, str], form: CsvForm = _PLAIN_CSV) -> None:
     first = _as_table(next(batches))
     with path.open("xb") as file:
-        file.write(csv_header(first.column_names))
-        file.writelines(csv_body(first))
+        file.write(csv_header(first.column_names, form))
+        file.writelines(csv_body(first, form))
         for batch in batches:
-            file.writelines(csv_body(_as_table(batch)))
+            file.writelines(csv_body(_as_table(batch), form))
 
 
 def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:

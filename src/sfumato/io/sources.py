@@ -18,6 +18,7 @@ from sfumato.io.baskets import open_baskets
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.io.cluster_frames import open_cluster_frame
 from sfumato.io.csv import open_csv
+from sfumato.io.csv_form import CsvForm
 from sfumato.io.databases import SCHEMES, open_database
 from sfumato.io.excel import open_excel
 from sfumato.io.folders import open_folder
@@ -53,7 +54,7 @@ STREAMED = tuple(
 _READERS: Mapping[str, Callable[..., Source]] = {**_STORED, ".npz": open_npz, ".dat": open_baskets}
 
 
-def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source:
+def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvForm | None = None) -> Source:
     """Open a file, a data frame or arrays for reading in chunks; no record is read yet.
 
     Args:
@@ -65,6 +66,7 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
             keys `x` and `y`, or `x_train` and `y_train`; sets of items as a dict with the keys `indptr`, `indices`
             and `n_items`. A Source is returned as it is.
         chunk_rows: the most rows of one chunk.
+        csv: the declared form of CSV files; what it leaves open, the header tells.
 
     Raises:
         DataError: the file is missing, empty, damaged or of an unknown kind, or its column names
@@ -76,12 +78,13 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
         >>> open_source(pa.table({"age": [31, 46]}))
         ArrowSource(the pyarrow table, {age: int64})
     """
+    form = CsvForm() if csv is None else csv
     if isinstance(data, Source):
-        return data
+        return data if csv is None else data.read_as(form)
     if isinstance(data, str | os.PathLike):
-        return _open_text(data, chunk_rows)
+        return _open_text(data, chunk_rows, form)
     if isinstance(data, list | tuple) and data and all(isinstance(path, str | os.PathLike) for path in data):
-        return _open_found(find_list(data), chunk_rows)
+        return _open_found(find_list(data), chunk_rows, form)
     if isinstance(data, pa.Table):
         return open_arrow(data, chunk_rows=chunk_rows)
     # whoever passes a frame has loaded its library: no need to load it here
@@ -98,7 +101,7 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Source
     return open_arrays(_as_arrays(data), chunk_rows=chunk_rows)
 
 
-def open_file(file: StoredFile, chunk_rows: int) -> Source:
+def open_file(file: StoredFile, chunk_rows: int, csv: CsvForm | None = None) -> Source:
     """Open a file by the suffix of its name.
 
     Raises:
@@ -109,6 +112,8 @@ def open_file(file: StoredFile, chunk_rows: int) -> Source:
         raise DataError(f"Expected a {', '.join(f'.{known}' for known in STREAMED)} file, got {file.name}. Convert it.")
     if file.stamp[0] == 0:
         raise DataError(f"Expected data in {file.name}, got an empty file.")
+    if suffix == ".csv":
+        return open_csv(file, chunk_rows=chunk_rows, form=csv or CsvForm())
     return _STORED[suffix](file, chunk_rows=chunk_rows)
 
 
@@ -136,26 +141,26 @@ def to_container(
     return table
 
 
-def _open_text(data: str | os.PathLike[str], chunk_rows: int) -> Source:
+def _open_text(data: str | os.PathLike[str], chunk_rows: int, csv: CsvForm) -> Source:
     text = os.fspath(data)
     scheme = scheme_of(text)
     if scheme in SCHEMES:
         return open_database(text, chunk_rows=chunk_rows)
     if scheme is not None:
-        return _open_found(find_remote(text), chunk_rows)
+        return _open_found(find_remote(text), chunk_rows, csv)
     matched = find_glob(text)
-    return _open_path(Path(text), chunk_rows) if matched is None else _open_found(matched, chunk_rows)
+    return _open_path(Path(text), chunk_rows, csv) if matched is None else _open_found(matched, chunk_rows, csv)
 
 
-def _open_found(found: Found, chunk_rows: int) -> Source:
+def _open_found(found: Found, chunk_rows: int, csv: CsvForm | None = None) -> Source:
     """Open files; one alone is itself, unless its folders say something."""
-    pieces = [open_file(file, chunk_rows) for file in found.files]
+    pieces = [open_file(file, chunk_rows, csv) for file in found.files]
     if len(pieces) == 1 and not found.folders[0]:
         return pieces[0]
     return open_joined(pieces, found.folders, found.label, chunk_rows=chunk_rows)
 
 
-def _open_path(path: Path, chunk_rows: int) -> Source:
+def _open_path(path: Path, chunk_rows: int, csv: CsvForm) -> Source:
     if path.is_dir():
         return _open_directory(path, chunk_rows)
     if not path.is_file():
@@ -172,7 +177,7 @@ def _open_path(path: Path, chunk_rows: int) -> Source:
         return open_with(outside, path, chunk_rows)
     if reader is not None and suffix not in _STORED:
         return reader(path, chunk_rows=chunk_rows)
-    return open_file(stored_file(path), chunk_rows)
+    return open_file(stored_file(path), chunk_rows, csv)
 
 
 def _open_directory(path: Path, chunk_rows: int) -> Source:

@@ -28,15 +28,28 @@ from sfumato.columns.kinds import (
     Image,
     Integer,
     ItemSet,
+    LevelKind,
 )
+from sfumato.columns.open import Open
+from sfumato.columns.written import Written
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.headers import require_names
 from sfumato.records.proposals import proposed, proposed_unit
-from sfumato.records.survey import MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
+from sfumato.records.survey import (
+    MISSING_MARKS,
+    MOST_DISTINCT,
+    ColumnSurvey,
+    Moments,
+    settle_forms,
+    survey_columns,
+    take_none_as_label,
+)
 from sfumato.schema.documents import yaml_text
-from sfumato.schema.schema import Schema
+from sfumato.schema.reader import Reader
+from sfumato.schema.schema import MISSING_TOKENS, Schema
 
+_NONE = "None"
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
 _LARGEST_WHOLE = 2**63 - 1
 _FEW_LABELS = 50  # text with at most so many values is a list of labels
@@ -87,9 +100,12 @@ class Draft:
             lines.append(_NO_ROWS)
         if self.schema.unit is not None:
             lines += [f"# {self.unit_note}\n", yaml_text({"unit": dataclasses.asdict(self.schema.unit)})]
+        top = {key: value for key, value in self.schema.to_dict().items() if key in ("missing", "reader")}
+        if top:
+            lines += ["# How cells are written; nothing here may hide a value that means something.\n", yaml_text(top)]
         lines.append("columns:\n")
         for name, kind in self.schema.columns.items():
-            entry = yaml_text({name: kind.to_dict()})
+            entry = yaml_text({name: self.schema.reader.entry_of(kind)})
             lines.append(f"  # {self.notes[name]}\n")
             lines.extend(f"  {line}\n" for line in entry.splitlines())
         return "".join(lines)
@@ -112,11 +128,14 @@ def draft_schema(source: Source, *, exact: bool = False, names_are_public: bool 
     if not names_are_public:
         require_names(source)
     surveys = survey_columns(source.measured())
+    decimal = settle_forms(surveys)
     guesses = {name: _guess(survey) for name, survey in surveys.items()}
     rows = max((survey.n_cells for survey in surveys.values()), default=0) or None
     unit, unit_note = None, ""
     if not exact:
-        guesses = proposed(surveys, guesses)
+        guesses = {
+            name: (_as_written(kind, surveys[name]), note) for name, (kind, note) in proposed(surveys, guesses).items()
+        }
         unit, unit_note = proposed_unit(surveys, guesses) or (None, "")
     columns = {name: kind for name, (kind, _) in guesses.items()}
     is_table = not any(isinstance(kind, Image | ItemSet) for kind in columns.values())
@@ -124,7 +143,10 @@ def draft_schema(source: Source, *, exact: bool = False, names_are_public: bool 
         rows = None  # bought, or given
     schema = None
     with contextlib.suppress(SchemaError):
-        schema = Schema(columns=columns, rows=rows, unit=unit, draft=True)
+        reader = _reader(source, decimal)
+        schema = Schema(
+            columns=columns, rows=rows, unit=unit, draft=True, missing=_missing(surveys, columns), reader=reader
+        )
     if schema is None:
         raise DataError(
             f"Expected a column of {source.label} that can be described and names nobody, got none. Write its schema "
@@ -133,13 +155,38 @@ def draft_schema(source: Source, *, exact: bool = False, names_are_public: bool 
     return Draft(schema, {name: note for name, (_, note) in guesses.items()}, unit_note)
 
 
+def _reader(source: Source, decimal: str | None) -> Reader:
+    """Return what is the same in the whole table: the decimal mark, and the form of the file."""
+    form = source.found_form()
+    written = Written(decimal=decimal) if decimal not in (None, ".") else Written()
+    return Reader(written=written, delimiter=form.delimiter, encoding=form.encoding)
+
+
+def _missing(surveys: Mapping[str, ColumnSurvey], columns: Mapping[str, ColumnKind]) -> tuple[str, ...]:
+    """Return what stands for no value: also the marks that were seen, and not a `None` that is a label."""
+    marks = {mark for survey in surveys.values() for mark in survey.marks}
+    labels = {label for kind in columns.values() if isinstance(kind, LevelKind) for label in kind.labels}
+    said = any(survey.counts is not None and _NONE in survey.counts.counts for survey in surveys.values())
+    usual = [token for token in MISSING_TOKENS if token != _NONE or not (said or _NONE in labels)]
+    return (*usual, *(mark for mark in MISSING_MARKS if mark in marks))
+
+
+def _as_written(kind: ColumnKind, survey: ColumnSurvey) -> ColumnKind:
+    """Return a kind of numbers with the form in which they were found."""
+    if survey.written is None:
+        return kind
+    if isinstance(kind, Integer | Continuous) or (isinstance(kind, Open) and kind.may_be_number):
+        return dataclasses.replace(kind, written=survey.written)
+    return kind
+
+
 def _guess(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
     """Return a kind for a column, and a line on why."""
     try:
         kind, note = _guess_kind(survey)
     except (SchemaError, OverflowError):
         kind, note = Identifier(), "no kind fits its values: not released"
-    return kind, note
+    return _as_written(kind, survey), note
 
 
 def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
@@ -207,7 +254,7 @@ def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[Column
         kind = Continuous(lower=lowest, upper=highest, resolution=resolution, nullable=nullable)
         return kind, "numbers: replace the bounds; the resolution is that of the values seen"
     distinct = survey.distinct
-    is_repeated = distinct is not None and survey.n_values >= 5 * len(distinct)
+    is_repeated = survey.written is None and distinct is not None and survey.n_values >= 5 * len(distinct)
     if distinct is not None and is_repeated and len(distinct) <= _FEW_NUMBERS:
         labels = tuple(sorted(distinct, key=float))
         note = "few whole numbers: codes; if they count something, write kind: integer"
@@ -245,6 +292,7 @@ def _datetime(survey: ColumnSurvey, format: str | None, moments: Moments) -> tup
 
 
 def _labels(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    take_none_as_label(survey)
     distinct = survey.distinct
     if distinct is None:
         return Identifier(), f"more than {MOST_DISTINCT} different texts: not released"

@@ -12,7 +12,8 @@ import pyarrow as pa
 from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, plain, read_text, total, without_tokens
 from sfumato.columns.number_cells import read_floats
-from sfumato.columns.open import OpenKind
+from sfumato.columns.open import Open
+from sfumato.columns.written import Written
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Engine, Rows, Statistic
 from sfumato.records.private import PrivateData
@@ -93,9 +94,9 @@ class OpenData:
         return rows if keeper is None or unit is None else keeper.kept(chunk.columns[unit.column], rows)
 
     def _code(self, chunk: Chunk) -> Rows:
-        schema, opened = self._schema, self._schema.open
+        schema, opened = self._schema, self._schema.of_kind(Open)
         return {
-            name: _values_totally(opened.get(name, "categorical"), chunk.columns[name], schema.missing)
+            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], schema.missing)
             for name in self._read_names()
         }
 
@@ -112,29 +113,31 @@ class OpenData:
         return f"OpenData({', '.join(self._schema.open)})"
 
 
+_LABELS = Open(kind="categorical")
 _TRUTHS = {"false", "true", "False", "True", "FALSE", "TRUE"}
 
 
-def numbers_of(texts: np.ndarray) -> np.ndarray:
+def numbers_of(texts: np.ndarray, written: Written | None = None) -> np.ndarray:
     """Return texts as float64, NaN where one is no number or None; total. Truth values are words here."""
     truths = np.array([text is not None and text in _TRUTHS for text in texts], dtype=bool)
-    return np.where(truths, np.nan, _total("continuous", pa.array(texts, pa.string()), ()))
+    numbers = Open(kind="continuous", written=written)
+    return np.where(truths, np.nan, _total(numbers, pa.array(texts, pa.string()), ()))
 
 
-def _values_totally(kind: OpenKind, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
+def _values_totally(kind: Open, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
     chunks = [pa.array(column)] if isinstance(column, np.ndarray) else column.chunks
     return np.concatenate([_total(kind, chunk, missing) for chunk in chunks])
 
 
-def _total(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+def _total(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
     """Read cells; those that Arrow refuses are missing."""
-    none, dtype = (np.nan, np.float64) if kind in ("integer", "continuous") else (None, object)
+    none, dtype = (np.nan, np.float64) if kind.kind in ("integer", "continuous") else (None, object)
     return total(lambda part: _values(kind, part, missing), cells, lambda n: np.full(n, none, dtype=dtype))
 
 
-def _values(kind: OpenKind, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
-    if kind in ("integer", "continuous"):
-        return read_floats(cells, missing)
+def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    if kind.kind in ("integer", "continuous"):
+        return read_floats(cells, missing, kind.written)
     cells = plain(cells)
     if pa.types.is_dictionary(cells.type):
         cells = plain(cells.dictionary_decode())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -25,12 +26,18 @@ from sfumato.columns.dates import MICROSECONDS, Resolution
 from sfumato.columns.moments import read_microseconds
 from sfumato.columns.number_cells import read_floats, read_integers
 from sfumato.columns.sets import is_set_storage, list_parts
+from sfumato.columns.written import Written
 from sfumato.io.chunks import Source
+from sfumato.records.number_forms import NumberForms, common_decimal
 from sfumato.schema.schema import MISSING_TOKENS
 
 MOST_DISTINCT = 10_000
 """Distinct values of a column are collected up to this many; beyond it, an even part of them."""
 
+MISSING_MARKS = ("?", "-", "--", ".", "n/a", "n.a.", "#N/A", "<NA>", "k.A.")
+"""Text that people write for no value, beside what stands for none unless a schema says otherwise."""
+
+_NONE = "None"
 _MOST_DECIMALS = 6
 _PLAIN_WHOLE = r"^-?(?:0|[1-9][0-9]{0,17})$"
 _PLAIN_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$|^-?(?:0|[1-9])(?:\.[0-9]+)?[eE][+-]?[0-9]+$"
@@ -134,6 +141,10 @@ class ColumnSurvey:
         highest: largest finite number.
         items: of a column of lists, what has been seen of their items; else None.
         longest: of a column of lists, the length of the longest.
+        marks: texts among `MISSING_MARKS` that were seen.
+        n_none: missing cells that say `None`, which may be a label.
+        forms: in which ways texts that are no plain numbers read as numbers.
+        written: how its numbers are written, if that was settled.
         dates: the moments seen, under each text format that every value has fitted; the format
             None stands for ISO 8601.
     """
@@ -149,6 +160,10 @@ class ColumnSurvey:
     highest: float | None = None
     items: ColumnSurvey | None = None
     longest: int = 0
+    marks: set[str] = field(default_factory=set)
+    n_none: int = 0
+    forms: NumberForms | None = None
+    written: Written | None = None
     dates: dict[str | None, Moments | None] = field(default_factory=lambda: dict.fromkeys(_DATE_FORMATS))
 
     @property
@@ -183,7 +198,7 @@ class ColumnSurvey:
             self._add_sets(cells)
             return
         if is_text(cells.type):
-            cells = without_tokens(read_text(cells), MISSING_TOKENS)
+            cells = self._without_marks(read_text(cells))
         elif types.is_floating(cells.type):
             cells = pa.array(read_floats(cells, ()), from_pandas=True).cast(cells.type)
         values = cells.filter(pa.array(valid_mask(cells)))
@@ -201,6 +216,13 @@ class ColumnSurvey:
             self.dates = {}
             self._add_numbers(values)
 
+    def _without_marks(self, text: pa.Array) -> pa.Array:
+        """Return text with null for what stands for no value, and note what stood there."""
+        self.n_none += pc.sum(pc.equal(text, _NONE)).as_py() or 0
+        marked = pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type))
+        self.marks |= set(pc.unique(text.filter(marked)).to_pylist())
+        return without_tokens(text, (*MISSING_TOKENS, *MISSING_MARKS))
+
     def _add_sets(self, cells: pa.Array) -> None:
         lengths, items = list_parts(cells)
         if self.items is None:
@@ -216,6 +238,7 @@ class ColumnSurvey:
         self.counts.add(values)
 
     def _add_text(self, text: pa.Array) -> None:
+        seen = (self.lowest, self.highest, self.decimals)
         if self.is_number:
             self.is_number = bool(pc.all(pc.match_substring_regex(text, _PLAIN_NUMBER)).as_py())
         if self.is_number:
@@ -223,8 +246,13 @@ class ColumnSurvey:
             self.is_whole &= bool(pc.all(pc.match_substring_regex(text, _PLAIN_WHOLE)).as_py())
             self._note_decimals(_decimals_written(text))
             self._widen(read_integers(text, ())[0] if self.is_whole else read_floats(text, ()))
-        elif self.dates:
-            self._add_moments(text)
+        else:
+            if self.forms is None:
+                self.forms = NumberForms()
+                self.forms.seed(*seen)
+            self.forms.add(text)
+            if self.dates:
+                self._add_moments(text)
 
     def _add_numbers(self, values: pa.Array) -> None:
         floats = read_floats(values, ())
@@ -262,6 +290,30 @@ def survey_columns(source: Source) -> dict[str, ColumnSurvey]:
         for name, column in chunk.columns.items():
             surveys[name].add(column)
     return surveys
+
+
+def settle_forms(surveys: Mapping[str, ColumnSurvey]) -> str | None:
+    """Make numbers of the text columns that read as such however they are written; return their common decimal mark."""
+    found = {name: survey for name, survey in surveys.items() if survey.forms is not None and not survey.is_number}
+    decimal = common_decimal(survey.forms for survey in found.values() if survey.forms is not None)
+    for survey in found.values():
+        chosen = None if survey.forms is None else survey.forms.chosen(decimal)
+        if chosen is None:
+            continue
+        written, span = chosen
+        survey.written, survey.is_number, survey.dates = written, True, {}
+        survey.lowest, survey.highest, survey.decimals = span.lowest, span.highest, span.decimals
+        survey.is_whole = not span.decimals
+    plain = [s for s in surveys.values() if is_text(s.storage) and s.is_number and s.written is None]
+    return None if any(survey.decimals != 0 for survey in plain) else decimal
+
+
+def take_none_as_label(survey: ColumnSurvey) -> None:
+    """Count the cells that say `None` as a label."""
+    if survey.counts is not None and survey.n_none:
+        survey.counts.counts[_NONE] += survey.n_none
+        survey.n_missing -= survey.n_none
+        survey.n_none = 0
 
 
 def _decimals_written(text: pa.Array) -> int | None:

@@ -273,7 +273,8 @@ class Release:
             OutputError: the output exists and `overwrite` is False, or it cannot be written.
         """
         batches = self.batches(n, seed=seed, given=given, class_counts=class_counts, workers=workers)
-        write_table(batches, path, overwrite=overwrite, keys=self.form.keys, spreadsheet=spreadsheet_safe)
+        form, csv = self.form, self.schema.csv_output
+        write_table(batches, path, overwrite=overwrite, keys=form.keys, spreadsheet=spreadsheet_safe, csv=csv)
 
 
 @dataclass(frozen=True)

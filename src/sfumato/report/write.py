@@ -170,10 +170,10 @@ def _mixtures(release: Release, real: object, test: object) -> dict[str, Any]:
 
 def _tables(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
     schema = release.schema
-    real_bins = None if real is None else read_bins(open_source(real), schema)
+    real_bins = None if real is None else read_bins(open_source(real, csv=schema.reader.csv), schema)
     n = min(MOST_ROWS, release.certificate.n_public) if real_bins is None else real_bins.n_rows
     table = pa.concat_tables(release.batches(n, seed=seed))
-    bins = read_bins(open_source(table), schema)
+    bins = read_bins(open_source(table, csv=schema.reader.csv), schema)
     found: dict[str, Any] = {"columns": column_figures(bins, real_bins, schema), "drawn": n}
     if real_bins is not None:
         found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, schema)

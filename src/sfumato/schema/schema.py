@@ -26,8 +26,10 @@ from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet,
 from sfumato.columns.open import Open, OpenKind
 from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.io.csv_form import CsvOutput
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
+from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.sources import FactSource, frozen, pop_source, sources_faults, thawed
 
@@ -36,7 +38,7 @@ MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 K = TypeVar("K", bound=ColumnKind)
 
-_KEYS = ("draft", "rows", "unit", "missing", "source", "columns")
+_KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ class Schema:
         sources: of some columns, where their facts come from: law, codebook, standard, discovered or data, or one of
             these per fact. `data` is refused as a draft is.
         table_source: the same of `rows` and `unit`.
+        reader: how numbers are written as text, and the form of a CSV file.
 
     Example:
         >>> from sfumato.columns import Boolean, Integer
@@ -93,6 +96,7 @@ class Schema:
     draft: bool = False
     sources: Mapping[str, FactSource] = field(default_factory=dict)
     table_source: Mapping[str, str] = field(default_factory=dict)
+    reader: Reader = field(default_factory=Reader)
 
     def __post_init__(self) -> None:
         faults = _column_faults(self.columns)
@@ -100,15 +104,18 @@ class Schema:
         faults += _draft_faults(self.draft)
         faults += _table_faults(self)
         faults += [] if faults else sources_faults(self)
+        if not isinstance(self.reader, Reader):
+            faults.append(f"Expected reader to be a Reader, got {shown(self.reader)}.")
         _refuse(faults)
+        columns = {name: self.reader.resolved(kind, name) for name, kind in self.columns.items()}
         object.__setattr__(self, "sources", frozen(self.sources))
         object.__setattr__(self, "table_source", MappingProxyType(dict(self.table_source)))
-        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "rows", plain_value(self.rows))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rest = (self.draft, thawed(self.sources), dict(self.table_source))
+        rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader)
         return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
 
     @property
@@ -131,6 +138,11 @@ class Schema:
     def open(self) -> dict[str, OpenKind]:
         """The released columns whose facts a fit buys, and what is declared of their kinds."""
         return {name: kind.kind for name, kind in self.of_kind(Open).items()}
+
+    @property
+    def csv_output(self) -> CsvOutput:
+        """How samples are written as CSV."""
+        return csv_output(self.columns, self.reader)
 
     def narrowest(self) -> Schema:
         """Return the schema with the least that can be found for its open columns."""
@@ -191,9 +203,11 @@ class Schema:
             document["unit"] = dataclasses.asdict(self.unit)
         if self.missing != MISSING_TOKENS:
             document["missing"] = list(self.missing)
+        if reader := self.reader.to_dict():
+            document["reader"] = reader
         if self.table_source:
             document["source"] = dict(self.table_source)
-        document["columns"] = {name: kind.to_dict() for name, kind in self.columns.items()}
+        document["columns"] = {name: self.reader.entry_of(kind) for name, kind in self.columns.items()}
         for name, source in thawed(self.sources).items():
             document["columns"][name]["source"] = source
         return document
@@ -229,6 +243,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
             "`sfumato schema draft` writes a first one."
         )
     faults = _unknown_keys(document, _KEYS, "the schema")
+    reader, document = read_reader(document, faults)
     columns: dict[str, ColumnKind] = {}
     sources: dict[str, Any] = {}
     for key, entry in document["columns"].items():
@@ -247,7 +262,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
         rest["missing"] = _tokens(rest["missing"], faults)
         faults += [*_rows_faults(rest["rows"]), *_draft_faults(rest["draft"])]
     _refuse(faults)
-    return Schema(columns=columns, unit=unit, sources=sources, **rest)
+    return Schema(columns=columns, unit=unit, sources=sources, reader=reader, **rest)
 
 
 def require_closed(schema: Schema) -> None:
@@ -314,10 +329,10 @@ def _rebuilt(
     draft: bool = False,
     sources: Mapping[str, FactSource] = MappingProxyType({}),
     table_source: Mapping[str, str] = MappingProxyType({}),
+    reader: Reader | None = None,
 ) -> Schema:
-    return Schema(
-        columns=columns, rows=rows, unit=unit, missing=missing, draft=draft, sources=sources, table_source=table_source
-    )
+    rest = {"draft": draft, "sources": sources, "table_source": table_source, "reader": reader or Reader()}
+    return Schema(columns=columns, rows=rows, unit=unit, missing=missing, **rest)  # type: ignore[arg-type]
 
 
 def _read_kind(name: str, entry: object, faults: list[str], sources: dict[str, Any]) -> ColumnKind | None:
@@ -363,11 +378,15 @@ def _read_kind(name: str, entry: object, faults: list[str], sources: dict[str, A
 
 def _read_open_kind(name: str, entry: Mapping[Any, Any], faults: list[str]) -> Open | None:
     kinds = get_args(OpenKind)
-    if entry["discover"] is True and set(entry) == {"kind", "discover"} and entry["kind"] in kinds:
-        return Open(kind=entry["kind"])
+    if entry["discover"] is True and set(entry) - {"written"} == {"kind", "discover"} and entry["kind"] in kinds:
+        try:
+            return Open(kind=entry["kind"], written=entry.get("written"))
+        except SchemaError as error:
+            faults.append(f"Column {name!r}: {error}")
+            return None
     faults.append(
-        f"Column {name!r}: expected `discover: true` beside a kind of {', '.join(kinds)}, and nothing else. What is "
-        "known of the column is declared without discovery."
+        f"Column {name!r}: expected `discover: true` beside a kind of {', '.join(kinds)}, and nothing else but, of "
+        "numbers, written. What is known of the column is declared without discovery."
     )
     return None
 

@@ -1,0 +1,192 @@
+"""How numbers are written as text: the decimal mark, groups of thousands, and what stands around the digits.
+
+Public facts that a schema declares. What a text reads as depends on that text and on these facts alone: what is not
+written so is tried as a plain number (`1234.5`), as dates are tried as ISO 8601.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns.facts import shown
+from sfumato.errors import SchemaError
+
+DECIMALS = (".", ",")
+THOUSANDS = ("", ",", ".", " ", "'", "\u2019", "\u00a0", "\u202f", "_")
+_SPACES = " \u00a0\u202f"
+_LONGEST = 16
+_NOT_AROUND = re.compile(r"[0-9,.\"\r\n\t\x00-\x1f\x7f]|^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[+\-]$")
+_KEYS = ("decimal", "thousands", "prefix", "suffix", "percent", "currency")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How the numbers of a column are written as text; None is what is not said.
+
+    Attributes:
+        decimal: the mark before decimals, `.` or `,`.
+        thousands: what parts groups of three digits: a comma, a point, a space, an apostrophe, `_`; empty for nothing.
+        prefix: what stands before the digits, such as `$`; it may be missing. Empty for nothing.
+        suffix: what stands behind them, such as `%` or ` €`; it may be missing. Empty for nothing.
+
+    Example:
+        >>> Written(decimal=",", thousands=".", suffix=" €").text("-3668.35")
+        '-3.668,35 €'
+        >>> Written(decimal=",", thousands=",")
+        Traceback (most recent call last):
+            ...
+        sfumato.errors.SchemaError: Expected thousands other than decimal, got ',' for both. Correct one of them.
+    """
+
+    decimal: str | None = None
+    thousands: str | None = None
+    prefix: str | None = None
+    suffix: str | None = None
+
+    def __post_init__(self) -> None:
+        faults = _mark_faults("decimal", self.decimal, DECIMALS)
+        faults += _mark_faults("thousands", self.thousands, THOUSANDS)
+        faults += [fault for name in ("prefix", "suffix") for fault in _around_faults(name, getattr(self, name))]
+        if not faults and self.decimal is not None and self.thousands == self.decimal:
+            faults = [f"Expected thousands other than decimal, got {self.thousands!r} for both. Correct one of them."]
+        if faults:
+            raise SchemaError(" ".join(faults))
+
+    @classmethod
+    def of(cls, entry: object, faults: list[str]) -> Written | None:
+        """Return what an entry of a schema document says, or note what is wrong with it; None for nothing said.
+
+        `percent: true` is the suffix `%`, and `currency: "$"` the prefix `$`.
+        """
+        if entry is None or isinstance(entry, Written):
+            return entry if entry else None
+        if not isinstance(entry, Mapping):
+            faults.append(f'Expected written to be a mapping such as {{decimal: ","}}, got {shown(entry)}.')
+            return None
+        found, wrong = dict(entry), [key for key in entry if key not in _KEYS]
+        faults += [f"Expected the keys {', '.join(_KEYS)} in written, got {shown(key)}. Correct it." for key in wrong]
+        _spell_out(found, faults)
+        if wrong or faults:
+            return None
+        try:
+            return cls(**found) or None
+        except SchemaError as error:
+            faults.append(str(error))
+        return None
+
+    def __bool__(self) -> bool:
+        """Whether anything is said."""
+        return any(getattr(self, fact.name) is not None for fact in fields(self))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers are written as everywhere else: a point, and nothing around."""
+        return self.decimal in (None, ".") and not (self.thousands or self.prefix or self.suffix)
+
+    def over(self, table: Written) -> Written:
+        """Return these facts, and a table's where nothing is said.
+
+        Raises:
+            SchemaError: groups would be parted by the decimal mark.
+        """
+        own = {fact.name: getattr(self, fact.name) for fact in fields(self)}
+        merged = {name: getattr(table, name) if value is None else value for name, value in own.items()}
+        if merged["thousands"] == (merged["decimal"] or "."):
+            if self.thousands is not None or self.decimal is None:
+                raise SchemaError("Expected thousands other than decimal, a point unless declared. Declare it.")
+            merged["thousands"] = ""  # a column that turns the table's decimal mark around has no groups
+        return Written(**merged)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return what is said, as plain values."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+
+    def plain(self, text: pa.Array) -> pa.Array:
+        """Return texts as plain numbers where they are written so, and as they are where not; element by element."""
+        if self.is_plain:
+            return text
+        found = pc.extract_regex(text, pattern=self._pattern)
+        whole, after = found.field("whole"), found.field("rest")
+        if self.thousands:
+            whole = pc.replace_substring_regex(whole, pattern=_any_of(self.thousands), replacement="")
+        if self.decimal == ",":
+            after = pc.replace_substring(after, ",", ".")
+        empty = pa.scalar("", text.type)
+        joined = pc.binary_join_element_wise(found.field("sign"), found.field("inner"), whole, after, empty)
+        return pc.if_else(pc.fill_null(found.is_valid(), False), joined, text)
+
+    def number(self, text: str) -> str:
+        """Return one text as a plain number where it is written so."""
+        return str(self.plain(pa.array([text.strip()], pa.string()))[0].as_py())
+
+    def text(self, number: str) -> str:
+        """Return a plain number (`-1234.5`) as it is written in the column."""
+        sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
+        whole, point, decimals = digits.partition(".")
+        if self.thousands and whole.isdecimal():
+            whole = f"{int(whole):,}".replace(",", self.thousands)
+        mark = (self.decimal or ".") if point else ""
+        return f"{sign}{self.prefix or ''}{whole}{mark}{decimals}{self.suffix or ''}"
+
+    @property
+    def _pattern(self) -> str:
+        digits = "[0-9]+"
+        if self.thousands:
+            digits = f"[0-9]{{1,3}}(?:{_any_of(self.thousands)}[0-9]{{3}})+|[0-9]+"
+        mark = re.escape(self.decimal or ".")
+        body = rf"(?P<whole>{digits})?(?P<rest>(?:{mark}[0-9]*)?(?:[eE][+-]?[0-9]+)?)"
+        before, behind = (rf"[\s\p{{Z}}]*{_optional(around)}[\s\p{{Z}}]*" for around in (self.prefix, self.suffix))
+        return rf"^(?P<sign>[+-]?){before}(?P<inner>[+-]?){body}{behind}$"
+
+
+def _any_of(mark: str) -> str:
+    """Return a pattern of a mark: one space stands for all that do not break a line too, one apostrophe for both."""
+    if mark in _SPACES:
+        return f"[{_SPACES}]"
+    return "['\u2019]" if mark in "'\u2019" else re.escape(mark)
+
+
+def _optional(around: str | None) -> str:
+    # \Q…\E as RE2 has it; `_NOT_AROUND` lets a backslash in, hence no raw quoting
+    return f"(?:{_quoted(around.strip())})?" if around and around.strip() else ""
+
+
+def _quoted(text: str) -> str:
+    return "".join(c if c.isalnum() or not c.isascii() else "\\" + c if c != " " else " " for c in text)
+
+
+def _spell_out(found: dict[Any, Any], faults: list[str]) -> None:
+    """Replace `percent` and `currency` by the suffix and the prefix that they stand for."""
+    if "percent" in found:
+        percent = found.pop("percent")
+        if not isinstance(percent, bool):
+            faults.append(f"Expected percent to be true or false, got {shown(percent)}.")
+        elif "suffix" in found:
+            faults.append("Expected percent or suffix, got both. Leave percent out.")
+        found["suffix"] = "%" if percent is True else ""
+    if "currency" in found:
+        if "prefix" in found:
+            faults.append("Expected currency or prefix, got both. Leave currency out.")
+        found["prefix"] = found.pop("currency")
+
+
+def _mark_faults(name: str, value: object, known: tuple[str, ...]) -> list[str]:
+    if value is None or value in known:
+        return []
+    listed = ", ".join(repr(mark) for mark in known)
+    return [f"Expected {name} to be one of {listed}, got {shown(value)}."]
+
+
+def _around_faults(name: str, value: object) -> list[str]:
+    if value is None or (isinstance(value, str) and len(value) <= _LONGEST and not _NOT_AROUND.search(value)):
+        return []
+    return [f"Expected {name} to be a short text without digits, points, commas, quotes and signs, got {shown(value)}."]
