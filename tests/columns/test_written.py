@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from sfumato.columns import Continuous, Integer
 from sfumato.columns.written import Written
 from sfumato.errors import SchemaError
+from sfumato.io.sources import open_source
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema
 
 GERMAN = Written(decimal=",", thousands=".")
 NAN = float("nan")
@@ -104,3 +108,15 @@ def test_given_values_may_be_written_so():
 def test_what_cannot_be_is_refused(facts, named):
     with pytest.raises(SchemaError, match=named):
         Continuous(lower=0, upper=1, written=facts)
+
+
+@pytest.mark.parametrize("kind", [Continuous(lower=0, upper=5000, written={"decimal": ",", "thousands": "."})])
+@pytest.mark.parametrize("odd", ["3.668,35", "x", None, "1.234"])
+def test_numbers_of_a_pandas_column_are_read_alike_whatever_stands_among_them(kind, odd):
+    """One cell of text makes a column of floats one of objects: the floats in it stay what they were."""
+    schema = Schema(columns={"a": kind}, rows=4)
+    numbers = [1.234, 17.0, 1234.5]
+    plain = PrivateData(open_source(pd.DataFrame({"a": [*numbers, 2.0]})), schema)
+    mixed = PrivateData(open_source(pd.DataFrame({"a": pd.Series([*numbers, odd], dtype=object)})), schema)
+    codes = [next(iter(data.coded()))["a"][:3] for data in (plain, mixed)]
+    np.testing.assert_array_equal(*codes)

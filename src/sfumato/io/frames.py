@@ -10,7 +10,7 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -18,7 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import valid_text
+from sfumato.columns.kind import ColumnKind
 from sfumato.columns.moments import wall_clock_of
+from sfumato.columns.numbers import Continuous, Integer
+from sfumato.columns.open import Open
+from sfumato.columns.written import Written
 from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
 
@@ -30,16 +34,30 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PandasSource(Source):
-    """A pandas data frame; its index is not read."""
+    """A pandas data frame; its index is not read.
+
+    Attributes:
+        frame: the data frame.
+        written: columns of numbers, and how these are written as text.
+    """
 
     counts_entries: ClassVar[bool] = True
 
     frame: pd.DataFrame
+    written: Mapping[str, Written] = field(default_factory=dict)
+
+    def under(self, columns: Mapping[str, ColumnKind]) -> Source:
+        """Return the source in which numbers among texts are written as a column declares it.
+
+        One cell of text makes a column of numbers one of objects: the numbers in it have to be read as before.
+        """
+        found = {name: kind.written for name, kind in columns.items() if isinstance(kind, Integer | Continuous | Open)}
+        return replace(self, written={name: how for name, how in found.items() if how is not None})
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         for start in range(0, len(self.frame), self.chunk_rows):
             rows = self.frame.iloc[start : start + self.chunk_rows]
-            cells = {name: _from_pandas(rows[name], self.storage[name]) for name in columns}
+            cells = {name: _from_pandas(rows[name], self.storage[name], self.written.get(name)) for name in columns}
             yield Chunk(columns=cells, n_rows=len(rows))
 
 
@@ -153,12 +171,12 @@ def _zone_name(zone: datetime.tzinfo) -> str:
     return name.removeprefix("UTC") if re.fullmatch(r"UTC[+-]\d\d:\d\d", name) else name
 
 
-def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
+def _from_pandas(series: pd.Series, storage: pa.DataType, written: Written | None) -> pa.ChunkedArray:
     import pandas as pd
 
     if isinstance(series.dtype, pd.CategoricalDtype):
         codes = np.asarray(series.cat.codes, dtype=np.int32)
-        labels = _from_pandas(pd.Series(series.cat.categories), storage.value_type).combine_chunks()
+        labels = _from_pandas(pd.Series(series.cat.categories), storage.value_type, written).combine_chunks()
         indices = pa.array(codes, mask=codes < 0)
         return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)])
     if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:
@@ -170,7 +188,16 @@ def _from_pandas(series: pd.Series, storage: pa.DataType) -> pa.ChunkedArray:
             pass
     # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
     # and gives up on a whole column for one odd cell: a record would change how the others are read.
-    return pa.chunked_array([pa.array(map(cell_text, series), type=storage)])
+    text = cell_text if written is None else lambda cell: _written_text(cell, written)
+    return pa.chunked_array([pa.array(map(text, series), type=storage)])
+
+
+def _written_text(cell: object, written: Written) -> str | None:
+    """The text of one Python object, of a number as its column writes numbers."""
+    text = cell_text(cell)
+    if text is None or not isinstance(cell, int | float | Decimal | np.number) or isinstance(cell, bool):
+        return text
+    return written.text(text)
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
