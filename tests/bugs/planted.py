@@ -107,6 +107,13 @@ BUGS = [
         "tests/engines/test_work.py -k two_kinds",
     ),
     PlantedBug(
+        "workers: every piece keeps its own rows of a unit",
+        "records/private.py",
+        "if self._engine is None or self._schema.unit is not None:",
+        "if self._engine is None:",
+        "tests/engines/test_dask.py -k rows_of_a_unit",
+    ),
+    PlantedBug(
         "a file that changes between passes is read",
         "io/stored.py",
         "if _stamp(self.path, self.system) != self.stamp:",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from harness.deadly import SECRET, deadly, talkative
-from harness.engine_cases import SCHEMA, bits, fit, fit_with_deaths, folder_of, table
+from harness.engine_cases import SCHEMA, bits, counted, fit, fit_with_deaths, folder_of, table, units
 from sfumato.engines import Dask
 from sfumato.engines import dask as dask_module
 from sfumato.errors import ConfigError, DataError, EngineError
@@ -53,6 +53,18 @@ def test_release_of_files_is_that_of_one_process(client: Any, local: str, folder
 def test_release_of_a_dask_frame_is_that_of_pandas(client: Any, local: str, n: int):
     frames = pytest.importorskip("dask.dataframe")
     assert bits(fit(frames.from_pandas(table(), npartitions=n))) == local
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_rows_of_a_unit_count_over_all_partitions(client: Any, n: int):
+    frames = pytest.importorskip("dask.dataframe")
+    frame, schema = units()
+    assert counted(frames.from_pandas(frame, npartitions=n), schema, Dask(client)) == counted(frame, schema) == 14
+
+
+def test_rows_of_a_unit_count_over_all_files(client: Any, tmp_path: Path):
+    frame, schema = units()
+    assert counted(str(folder_of(frame, tmp_path / "units")), schema, Dask(client)) == 14
 
 
 def test_a_dask_frame_of_files_needs_no_cluster(client: Any, local: str, folder: Path):

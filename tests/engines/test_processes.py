@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from harness.deadly import SECRET, deadly, talkative
-from harness.engine_cases import SCHEMA, N, bits, fit, fit_with_deaths, folder_of, table
+from harness.engine_cases import SCHEMA, N, bits, counted, fit, fit_with_deaths, folder_of, table, units
 from sfumato import P3GM, ConditionalGaussian, IndependentItems, Schema
 from sfumato.columns import ItemSet
 from sfumato.engines import Processes
@@ -54,6 +54,11 @@ def test_release_is_that_of_one_process(form: str, engine: Processes, local: str
 def test_order_and_division_of_the_rows_change_nothing(engine: Processes, local: str, tmp_path: Path):
     shuffled = table().sample(frac=1, random_state=4)
     assert bits(fit(folder_of(shuffled, tmp_path / "other", files=9), engine=engine)) == local
+
+
+def test_rows_of_a_unit_count_over_all_files(engine: Processes, tmp_path: Path):
+    frame, schema = units()
+    assert counted(str(folder_of(frame, tmp_path / "units")), schema, engine) == counted(frame, schema) == 14
 
 
 def test_a_worker_that_dies_in_every_pass_changes_nothing(local: str, folder: Path, tmp_path: Path):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.deadly import SECRET, deadly, talkative
-from harness.engine_cases import bits, fit, fit_with_deaths, folder_of, table
+from harness.engine_cases import bits, counted, fit, fit_with_deaths, folder_of, table, units
 from sfumato.engines import Spark
 from sfumato.engines import spark as spark_module
 from sfumato.errors import ConfigError, DataError, EngineError
@@ -65,6 +65,13 @@ def test_release_of_files_is_that_of_one_process(session: Any, local: str, folde
 def test_release_of_a_spark_frame_is_that_of_one_process(session: Any, local: str, folder: Path, n: int | None):
     frame = session.read.parquet(str(folder))
     assert bits(fit(frame if n is None else frame.repartition(n))) == local
+
+
+def test_rows_of_a_unit_count_over_all_partitions(session: Any, tmp_path: Path):
+    frame, schema = units()
+    folder = str(folder_of(frame, tmp_path / "units"))
+    assert counted(session.read.parquet(folder).repartition(5), schema, Spark(session)) == 14
+    assert counted(folder, schema, Spark(session)) == 14
 
 
 def test_a_worker_that_dies_in_every_pass_changes_nothing(session: Any, local: str, folder: Path, tmp_path: Path):

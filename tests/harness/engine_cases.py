@@ -10,9 +10,12 @@ import numpy as np
 import pandas as pd
 
 from sfumato import ConditionalGaussian, Release, Schema
-from sfumato.columns import Categorical, Continuous, Integer
+from sfumato.columns import Categorical, Continuous, Identifier, Integer
+from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
-from sfumato.records.engine import Engine
+from sfumato.records.engine import Engine, reduce
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Unit
 
 N = 3000
 SCHEMA = Schema(
@@ -32,6 +35,19 @@ def table() -> pd.DataFrame:
     age[::17] = np.nan
     income = np.exp(rng.normal(size=N) * 0.5 + np.nan_to_num(age, nan=40.0) / 90)
     return pd.DataFrame({"age": age, "place": rng.choice(["x", "y", "z"], N), "income": income})
+
+
+def units() -> tuple[pd.DataFrame, Schema]:
+    """Return records of a few units that own many each, scattered over the table, and a schema that keeps two."""
+    frame = table().assign(who=[f"u{i % 7}" for i in range(N)])
+    columns = {**SCHEMA.columns, "who": Identifier()}
+    return frame, Schema(columns=columns, rows=N, unit=Unit(column="who", max_rows=2))
+
+
+def counted(data: object, schema: Schema, engine: Engine | None = None) -> int:
+    """Return the exact number of records that count."""
+    records = PrivateData(open_source(data), schema, engine=engine)
+    return int(reduce(RowCount(), records).whole_in_mechanism())
 
 
 def folder_of(frame: pd.DataFrame, folder: Path, files: int = 6) -> Path:

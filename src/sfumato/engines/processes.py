@@ -52,8 +52,8 @@ class Processes:
 
     def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
         """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
-        if self.workers == 1 or records.schema.unit is not None:
-            return None  # which rows of a unit count depends on all of them
+        if self.workers == 1:
+            return None
         summing = Pass.of(statistic, records, width)
         if summing is None:
             return None

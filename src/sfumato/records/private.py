@@ -94,7 +94,9 @@ class PrivateData:
 
     def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
         """Return the sum by the engine, if there is one: see `SummedElsewhere`."""
-        return None if self._engine is None else self._engine.summed(statistic, self, width)
+        if self._engine is None or self._schema.unit is not None:
+            return None  # which rows of a unit count depends on all of them: in pieces, each piece would keep its own
+        return self._engine.summed(statistic, self, width)
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns: level codes, numbers in [0, 1] or NaN, images as stored, and `CodedSets`.
