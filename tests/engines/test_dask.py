@@ -12,6 +12,8 @@ import pytest
 
 from harness.deadly import SECRET, deadly, talkative
 from harness.engine_cases import SCHEMA, bits, counted, fit, fit_with_deaths, folder_of, table, units
+from sfumato import Schema, create_ledger
+from sfumato.columns import Identifier, ItemSet
 from sfumato.engines import Dask
 from sfumato.engines import dask as dask_module
 from sfumato.errors import ConfigError, DataError, EngineError
@@ -126,9 +128,22 @@ def test_lost_doubled_and_stale_pieces_are_refused(client: Any, folder: Path, ta
     assert charged == ([] if tamper != "stale" else ["marginals"])  # the first pass has none before it
 
 
-def test_data_in_memory_is_refused(client: Any):
+def test_data_in_memory_is_refused_before_anything_is_charged(client: Any, tmp_path: Path):
+    ledger = tmp_path / "people.ledger"
+    create_ledger(ledger, epsilon=3.0, delta=1e-5)
+    before = ledger.read_bytes()
     with pytest.raises(ConfigError, match="that the workers can read themselves"):
-        fit(table(), engine=Dask(client))
+        fit(table(), engine=Dask(client), ledger=ledger)
+    assert ledger.read_bytes() == before
+
+
+def test_a_long_table_is_read_by_the_caller(client: Any, tmp_path: Path):
+    """Its records are made of rows from anywhere in the file."""
+    path = tmp_path / "long.csv"
+    path.write_text("who,item\n" + "".join(f"u{i % 50},{i % 3}\n" for i in range(300)))
+    sets = ItemSet(items=("0", "1", "2"), max_length=3, id="who")
+    schema = Schema(columns={"who": Identifier(), "item": sets}, rows=50)
+    assert counted(str(path), schema, Dask(client)) == 50
 
 
 def test_a_client_that_is_none_is_refused():
