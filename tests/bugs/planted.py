@@ -52,7 +52,7 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 BUGS = [
     PlantedBug(
         "workers: units are divided among pieces",
-        "records/private.py",
+        "records/source_records.py",
         "if self._engine is None or self._schema.unit is not None:",
         "if self._engine is None:",
         "tests/engines/test_processes.py -k units",

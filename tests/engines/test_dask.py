@@ -11,7 +11,20 @@ import numpy as np
 import pytest
 
 from harness.deadly import SECRET, deadly, talkative
-from harness.engine_cases import SCHEMA, bits, fit, fit_visits, fit_with_deaths, folder_of, table, visits
+from harness.engine_cases import (
+    SCHEMA,
+    VISITS,
+    bits,
+    counted,
+    fit,
+    fit_visits,
+    fit_with_deaths,
+    folder_of,
+    table,
+    visits,
+)
+from sfumato import Schema, create_ledger
+from sfumato.columns import Identifier, ItemSet
 from sfumato.engines import Dask
 from sfumato.engines import dask as dask_module
 from sfumato.errors import ConfigError, DataError, EngineError
@@ -35,16 +48,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def local() -> str:
-    return bits(fit(table()))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return folder_of(table(), tmp_path_factory.mktemp("data") / "folder")
-
-
 def test_release_of_files_is_that_of_one_process(client: Any, local: str, folder: Path):
     assert bits(fit(str(folder), engine=Dask(client))) == local
 
@@ -53,6 +56,13 @@ def test_release_of_files_is_that_of_one_process(client: Any, local: str, folder
 def test_release_of_a_dask_frame_is_that_of_pandas(client: Any, local: str, n: int):
     frames = pytest.importorskip("dask.dataframe")
     assert bits(fit(frames.from_pandas(table(), npartitions=n))) == local
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_rows_of_a_unit_count_over_all_partitions(client: Any, n: int):
+    frames = pytest.importorskip("dask.dataframe")
+    expected = counted(visits(), VISITS)
+    assert counted(frames.from_pandas(visits(), npartitions=n), VISITS, Dask(client)) == expected
 
 
 def test_a_dask_frame_of_files_needs_no_cluster(client: Any, local: str, folder: Path):
@@ -134,9 +144,22 @@ def test_lost_doubled_and_stale_pieces_are_refused(client: Any, folder: Path, ta
     assert charged == ([] if tamper != "stale" else ["marginals"])  # the first pass has none before it
 
 
-def test_data_in_memory_is_refused(client: Any):
+def test_data_in_memory_is_refused_before_anything_is_charged(client: Any, tmp_path: Path):
+    ledger = tmp_path / "people.ledger"
+    create_ledger(ledger, epsilon=3.0, delta=1e-5)
+    before = ledger.read_bytes()
     with pytest.raises(ConfigError, match="that the workers can read themselves"):
-        fit(table(), engine=Dask(client))
+        fit(table(), engine=Dask(client), ledger=ledger)
+    assert ledger.read_bytes() == before
+
+
+def test_a_long_table_is_read_by_the_caller(client: Any, tmp_path: Path):
+    """Its records are made of rows from anywhere in the file."""
+    path = tmp_path / "long.csv"
+    path.write_text("who,item\n" + "".join(f"u{i % 50},{i % 3}\n" for i in range(300)))
+    sets = ItemSet(items=("0", "1", "2"), max_length=3, id="who")
+    schema = Schema(columns={"who": Identifier(), "item": sets}, rows=50)
+    assert counted(str(path), schema, Dask(client)) == 50
 
 
 def test_a_client_that_is_none_is_refused():

@@ -24,16 +24,6 @@ def engine() -> Iterator[Processes]:
         yield processes
 
 
-@pytest.fixture(scope="module")
-def local() -> str:
-    return bits(fit(table()))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return folder_of(table(), tmp_path_factory.mktemp("data") / "folder")
-
-
 @pytest.mark.parametrize("form", ["pandas", "polars", "arrow", "csv", "folder", "glob", "row groups", "stream"])
 def test_release_is_that_of_one_process(form: str, engine: Processes, local: str, folder: Path, tmp_path: Path):
     frame = table()

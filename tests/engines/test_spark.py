@@ -47,16 +47,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     found.stop()
 
 
-@pytest.fixture(scope="module")
-def local() -> str:
-    return bits(fit(table()))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return folder_of(table(), tmp_path_factory.mktemp("data") / "folder")
-
-
 def test_release_of_files_is_that_of_one_process(session: Any, local: str, folder: Path):
     assert bits(fit(str(folder), engine=Spark(session))) == local
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import threading
 import warnings
 
 import numpy as np
@@ -170,3 +171,26 @@ def test_shares_hold_every_piece_once():
         assert len(found) == min(most, 30)
         total = sum(int(reduce(RowCount(), share).whole_in_mechanism()) for share in found)
         assert total == 3000
+
+
+def test_no_thread_lets_out_the_warnings_of_another(recwarn):
+    """Warning filters belong to the process: a worker that ends must not put them back while another still reads."""
+    inside, ended = threading.Event(), threading.Event()
+
+    def slow() -> PrivateData:
+        inside.set()
+        assert ended.wait(30)
+        warnings.warn(SECRET, stacklevel=1)
+        return records()
+
+    def quick() -> PrivateData:
+        other.start()
+        assert inside.wait(30)
+        return records()
+
+    other = threading.Thread(target=answered, args=(SHARED, 1, slow))
+    answered(SHARED, 0, quick)
+    ended.set()
+    other.join(30)
+    assert not other.is_alive()
+    assert not recwarn.list

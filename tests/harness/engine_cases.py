@@ -11,8 +11,10 @@ import pandas as pd
 
 from sfumato import ConditionalGaussian, Release, Schema
 from sfumato.columns import Categorical, Continuous, Identifier, Integer
+from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
-from sfumato.records.engine import Engine
+from sfumato.records.engine import Engine, reduce
+from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Unit
 
 N = 3000
@@ -33,6 +35,12 @@ def table() -> pd.DataFrame:
     age[::17] = np.nan
     income = np.exp(rng.normal(size=N) * 0.5 + np.nan_to_num(age, nan=40.0) / 90)
     return pd.DataFrame({"age": age, "place": rng.choice(["x", "y", "z"], N), "income": income})
+
+
+def counted(data: object, schema: Schema, engine: Engine | None = None) -> int:
+    """Return the exact number of records that count."""
+    records = PrivateData(open_source(data), schema, engine=engine)
+    return int(reduce(RowCount(), records).whole_in_mechanism())
 
 
 def folder_of(frame: pd.DataFrame, folder: Path, files: int = 6) -> Path:

@@ -26,7 +26,7 @@ def engine_for(source: Source, workers: int | None, engine: Engine | None) -> It
         engine: `Dask(client)`, `Spark(session)` or `Processes(n)`.
 
     Raises:
-        ConfigError: both are named, or one is none.
+        ConfigError: both are named, one is none, or the workers of a cluster cannot read the source.
     """
     if workers is not None and engine is not None:
         raise ConfigError("Expected workers or engine, got both. Name one.")
@@ -40,7 +40,10 @@ def engine_for(source: Source, workers: int | None, engine: Engine | None) -> It
             "Expected engine to be Dask(client), Spark(session) or Processes(n) of sfumato.engines, got a "
             f"{type(engine).__name__}."
         )
-    yield _own_engine(source) if engine is None else engine
+    engine = _own_engine(source) if engine is None else engine
+    if engine is not None:
+        engine.check(source)  # before anything is charged
+    yield engine
 
 
 def _own_engine(source: Source) -> Engine | None:

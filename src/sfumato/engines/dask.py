@@ -12,6 +12,7 @@ from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError, EngineError
+from sfumato.io.chunks import Source
 from sfumato.io.cluster_frames import DaskSource
 from sfumato.io.frames import open_pandas
 from sfumato.records.engine import SplitRecords, Statistic
@@ -42,10 +43,20 @@ class Dask:
             raise ConfigError(f"Expected client to be a distributed.Client, got a {type(client).__name__}.")
         self._client = client
 
+    def check(self, source: Source) -> None:
+        """Refuse data that the workers cannot read.
+
+        Raises:
+            ConfigError: says what they can read.
+        """
+        if not self._reads(source):
+            raise refusal(source)
+
     def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
         """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
         source = records.source
-        require_spread(records)
+        if not self._reads(source):
+            return None
         summing = Pass.of(statistic, records, width)
         if summing is None:
             return None
@@ -56,6 +67,9 @@ class Dask:
         for packed in _gathered(futures):
             summing.take(packed)
         return summing.total(range(len(futures)))
+
+    def _reads(self, source: Source) -> bool:
+        return source.in_files or isinstance(source, DaskSource)
 
     def _on_files(self, summing: Pass, records: SplitRecords) -> list[Any]:
         threads = sum(worker["nthreads"] for worker in self._client.scheduler_info(n_workers=-1)["workers"].values())
@@ -82,19 +96,13 @@ class Dask:
         return "Dask()"
 
 
-def require_spread(records: SplitRecords) -> None:
-    """Refuse records that a cluster's workers cannot read.
-
-    Raises:
-        ConfigError: says what they can read.
-    """
-    source = records.source
-    if not source.in_files and not source.on_cluster:
-        raise ConfigError(
-            f"Expected data that the workers can read themselves, got {source.label}. Pass a path or URL of Parquet, "
-            "CSV, JSON lines or Arrow files that all of them see, or a data frame of the cluster; or take "
-            "processes of this machine: workers=... (--workers)."
-        )
+def refusal(source: Source) -> ConfigError:
+    """Return what is said of data that a cluster's workers cannot read."""
+    return ConfigError(
+        f"Expected data that the workers can read themselves, got {source.label}. Pass a path or URL of Parquet, "
+        "CSV, JSON lines or Arrow files that all of them see, or a data frame of the cluster; or take "
+        "processes of this machine: workers=... (--workers)."
+    )
 
 
 def _on_partition(shared: tuple[bytes, bytes, str], piece: int, records: bytes, frame: Any) -> bytes:  # noqa: ANN401

@@ -19,6 +19,7 @@ from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import ChunkSource, shares
 from sfumato.engines.work import work
 from sfumato.errors import EngineError, require_integer
+from sfumato.io.chunks import Source
 from sfumato.records.engine import Records, SplitRecords, Statistic
 
 _AHEAD = 2  # pieces per worker that are handed out before they are asked for: memory stays bounded
@@ -52,6 +53,9 @@ class Processes:
     def __init__(self, workers: int) -> None:
         self.workers = require_integer(at_least=1, workers=workers)
         self._pool: ProcessPoolExecutor | None = None
+
+    def check(self, source: Source) -> None:
+        """Take any data: what the processes cannot read themselves is read here and handed to them."""
 
     def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
         """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""

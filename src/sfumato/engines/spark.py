@@ -15,11 +15,12 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.engines.dask import require_spread
+from sfumato.engines.dask import refusal
 from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import BatchSource, shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError, EngineError
+from sfumato.io.chunks import Source
 from sfumato.io.cluster_frames import SparkSource
 from sfumato.records.engine import SplitRecords, Statistic
 
@@ -49,10 +50,20 @@ class Spark:
             raise ConfigError(f"Expected session to be a pyspark.sql.SparkSession, got a {type(session).__name__}.")
         self._session = session
 
+    def check(self, source: Source) -> None:
+        """Refuse data that the executors cannot read.
+
+        Raises:
+            ConfigError: says what they can read.
+        """
+        if not self._reads(source):
+            raise refusal(source)
+
     def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
         """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
         source = records.source
-        require_spread(records)
+        if not self._reads(source):
+            return None
         summing = Pass.of(statistic, records, width)
         if summing is None:
             return None
@@ -69,6 +80,9 @@ class Spark:
         for packed in answers[0]:
             summing.take(packed)
         return summing.total(range(answers[1]))
+
+    def _reads(self, source: Source) -> bool:
+        return source.in_files or isinstance(source, SparkSource)
 
     def __repr__(self) -> str:
         return "Spark()"

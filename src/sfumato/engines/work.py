@@ -14,12 +14,14 @@ import pickle
 import platform
 import struct
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import pyarrow as pa
 import scipy
 
 from sfumato._version import __version__
@@ -96,6 +98,37 @@ class Shared:
         return self.key, self.body, self.version
 
 
+@final
+class _Silence:
+    """No warning is shown while any thread is in the block.
+
+    The filters belong to the process, and a worker of Dask has several threads: if each put back what it found, the
+    first to end would let the others' warnings out.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._kept = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._kept = warnings.catch_warnings()
+                self._kept.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._kept.__exit__(None, None, None)
+
+
+_SILENCE = _Silence()
+
+
 def work(shared: tuple[bytes, bytes, str], piece: int, records: bytes) -> bytes:
     """Sum over a piece of the records, and answer.
 
@@ -114,8 +147,7 @@ def answered(shared: tuple[bytes, bytes, str], piece: int, opened: Callable[[], 
     """Answer with the sum over the records that `opened()` returns."""
     outcome, words = Outcome.FAILED, np.empty(0, np.uint64)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning may show a cell
+        with _SILENCE:  # a warning may show a cell
             outcome, words = _sum(shared, piece, opened)
     except BaseException as error:  # noqa: BLE001 - whatever it is, its text stays here
         outcome, words = _outcome_of(error), np.empty(0, np.uint64)
@@ -151,7 +183,16 @@ def machine() -> bytes:
     A record's contribution must not depend on which worker sees it, or records that are added, and shift others from
     one worker to the next, would change what those others add.
     """
-    said = [platform.machine(), sys.version, np.__version__, scipy.__version__, *_features(), *_libraries()]
+    said = [
+        platform.machine(),
+        *platform.libc_ver(),
+        sys.version,
+        np.__version__,
+        scipy.__version__,
+        pa.__version__,
+        *_features(),
+        *_libraries(),
+    ]
     return hashlib.sha256("\n".join(said).encode()).digest()
 
 

@@ -156,6 +156,14 @@ class SplitRecords(Records, Protocol):
 class Engine(Protocol):
     """Workers that sum: processes of this machine, or a cluster. The sum does not depend on which."""
 
+    def check(self, source: Source) -> None:
+        """Refuse data that the workers cannot read; nothing is charged before.
+
+        Raises:
+            ConfigError: says what they can read.
+        """
+        ...
+
     def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
         """Return the sum over the records as `SummedElsewhere.summed` does.
 
