@@ -70,7 +70,7 @@ class PrivateData(SourceRecords):
         return self._coded(self._source.with_dictionaries(), message)
 
     def _coded_names(self) -> list[str]:
-        return self._schema.released
+        return list(self._schema.released)
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
         kinds, missing = self._schema.columns, self._schema.missing
