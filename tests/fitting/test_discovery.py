@@ -11,9 +11,9 @@ from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 from harness.privacy import FakeRecords, join
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit, evaluate
-from sfumato.columns.kinds import Boolean, Categorical, Identifier, Integer, Open
+from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
-from sfumato.fitting.discovery import N_CELLS, KindCounts, _span, cell_span, cells_of, kinds_of
+from sfumato.fitting.discovery import N_CELLS, KindCounts, _span, cell_span, cells_of, kinds_of, year_cells
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.dpvae import DPVAE
@@ -132,6 +132,53 @@ def test_truth_values_keep_their_spelling_and_dates_are_bought_as_labels():
     rows = release.sample(50)
     assert rows["a"].dtype == bool
     assert set(rows["b"]) == {"False", "True"}
+
+
+def test_first_and_last_year_of_dates_are_bought():
+    days = np.datetime64("2019-03-04") + np.arange(3_000) % 900
+    text = pd.Series(days).dt.strftime("%d.%m.%y")
+    text[5], text[6] = None, "soon"
+    frame = pd.DataFrame({"day": days, "text": text, "sex": ["f", "m"] * 1_500})
+    kinds = {"day": Open(kind="datetime"), "text": Open(kind="datetime", format="%d.%m.%y")}
+    schema = Schema(columns={**kinds, "sex": Categorical(categories=["f", "m"])}, rows=3_000)
+    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema)
+    assert release.schema.columns["day"] == DateTime(lower="2019-01-01", upper="2021-12-31")
+    found = release.schema.columns["text"]
+    assert (found.lower, found.upper, found.format, found.nullable) == ("2019-01-01", "2021-12-31", "%d.%m.%y", True)
+    rows = release.sample(100, seed=1)
+    assert rows["text"].dropna().str.fullmatch(r"\d\d\.\d\d\.(19|20|21)").all()
+    release = ConditionalGaussian(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1)
+    noisy = release.schema.columns["day"]
+    assert "2015" < noisy.lower <= "2019-01-01"
+    assert "2021-12-31" <= noisy.upper < "2026"
+
+
+def test_no_date_shows_the_years_that_one_record_has():
+    """One record far away does not stand out; a column of nothing gets bounds that are said to be made up."""
+    days = np.datetime64("2019-03-04") + np.arange(3_000) % 90
+    days[7] = np.datetime64("1850-01-01")
+    frame = pd.DataFrame({"day": days, "none": pd.array([pd.NaT] * 3_000, dtype="datetime64[ns]")})
+    schema = Schema(
+        columns={"day": Open(kind="datetime"), "none": Open(kind="datetime", format="%d.%m.%y")}, rows=3_000
+    )
+    with pytest.warns(SchemaWarning, match="of dates, 1900 and 2099"):
+        release = ConditionalGaussian(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1)
+    assert release.schema.columns["day"].lower > "2010"
+    none = release.schema.columns["none"]
+    assert (none.lower, none.upper) == ("1969-01-01", "2068-12-31"), "what the format can say"
+
+
+@pytest.mark.parametrize("kind", [{"kind": "datetime", "format": "%d.%m"}, {"kind": "integer", "format": "%Y-%m-%d"}])
+def test_a_format_that_does_not_fit_is_refused(kind):
+    with pytest.raises(SchemaError, match="format"):
+        Open(**kind)
+    with pytest.raises(SchemaError, match=r"Column 'day'.*format"):
+        Schema.from_dict({"columns": {"day": {**kind, "discover": True}}})
+
+
+def test_years_beyond_the_grid_are_in_its_last_cells():
+    cells = year_cells(np.array([1.0, 1708.0, 2000.0, 2292.0, 9999.0, np.nan]))
+    assert cells.tolist() == [0, 0, (N_CELLS - 1) // 2, N_CELLS - 1, N_CELLS - 1, N_CELLS]
 
 
 def test_the_grid_does_not_depend_on_data_and_holds_every_number():
@@ -262,14 +309,14 @@ def test_numbers_that_no_cell_shows_alone_are_seen_together():
     assert half.max() < 5 * std
     span = _span(noise + half, std, 8)
     assert span is not None
-    assert 0 <= span[0] <= 30
-    assert 45 <= span[1] <= 1024
+    assert 0 <= cell_span(span[0])[0] <= 30
+    assert 45 <= cell_span(span[1])[1] <= 1024
     assert _span(np.zeros(N_CELLS), 0.0, 8) is None, "of no number at all nothing is seen without noise either"
 
 
 def test_bounds_of_unseen_numbers_are_said_to_be_made_up():
     frame = pd.DataFrame({"age": np.arange(20, 60), "place": list("ab") * 20})
     method = ConditionalGaussian(epsilon=0.1, delta=1e-6)
-    with pytest.warns(SchemaWarning, match=r"No number of 'age' stood out .* bounds of about -1024 and 1024"):
+    with pytest.warns(SchemaWarning, match=r"No cell of 'age' stood out .* bounds of about -1024 and 1024"):
         release = method.fit(frame, schema=OpenSchema.of(frame, {"age": "integer"}), n_public=40, seed=1)
     assert (release.schema.columns["age"].lower, release.schema.columns["age"].upper) == (-1023, 1023)

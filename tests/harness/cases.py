@@ -346,12 +346,14 @@ def open_rows(n: int, seed: int = 0):
     ages = [0.0, -0.0, 1e-300, 1e300, -1e300, 2.0**53, np.nan, np.inf, -np.inf, *rng.standard_cauchy(n) * 100]
     words = ["a", " a", "b", "", "  ", None]
     codes = ["1", "2.5", "-3", "1e400", "nan", "x", None, "+7", "0x1"]
+    years = [1.0, 1707.0, 1708.0, 2000.0, 2292.0, 9999.0, np.nan]
     return [
         {
             "age": np.array([age]),
             "city": np.array([words[i % len(words)]], dtype=object),
             "code": np.array([codes[i % len(codes)]], dtype=object),
             "member": np.array([["yes", None][i % 2]], dtype=object),
+            "born": np.array([years[i % len(years)]]),
         }
         for i, age in enumerate(ages)
     ]
@@ -362,6 +364,7 @@ OPEN_KINDS: dict[str, OpenKind] = {
     "city": "categorical",
     "code": "continuous",
     "member": "boolean",
+    "born": "datetime",
 }
 
 

@@ -49,7 +49,7 @@ def test_the_noise_is_that_of_the_charge():
     noise, listed, words = SeededNoise(0), [], []
     for _ in range(5):
         noisy = release(counts, rows, noise)
-        assert noisy.listed.noise_std == 3.0 * 2  # √4 columns
+        assert noisy.listed.noise_std == 3.0 * 5**0.5  # √ of 5 columns
         listed.append((noisy.listed.value - exact.listed) / noisy.listed.noise_std)
     accept_only_unit_scale(np.concatenate(listed))
     many = people([f"w{i}" for i in range(3_000)] * 200)

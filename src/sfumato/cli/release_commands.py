@@ -238,6 +238,10 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     rows = isinstance(n_public, BuyCount)
     declared = n_public or known.rows
     facts += [] if rows or declared is None else [f"the number of rows, {declared}"]
+    stated = [name for name in known.released if name not in known.open]
+    facts += [f"bounds or labels of {', '.join(map(repr, stated))}, as the schema has them"] if stated else []
+    if known.unit is not None:
+        facts.append(f"that {known.unit.column!r} is the unit, with {known.unit.max_rows} rows at most")
     left = [name for name in known.columns if name not in known.released]
     say(f"Taken as public: {'; '.join(facts)}.")
     kinds = f"the kinds of {len(bought)} columns, " if bought else ""

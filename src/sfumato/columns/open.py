@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
@@ -15,13 +17,16 @@ import pyarrow as pa
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.canonical import has_canonical_text
 from sfumato.columns.cells import is_scalar, values_of
+from sfumato.columns.dates import DateTime, Resolution
 from sfumato.columns.kind import ColumnKind, refuse, settle
 from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.written import Written
 from sfumato.errors import SchemaError
 
-OpenKind: TypeAlias = Literal["integer", "continuous", "categorical", "boolean", "unknown"]
+OpenKind: TypeAlias = Literal["integer", "continuous", "categorical", "boolean", "datetime", "unknown"]
+YEARS = (1708, 2261)
+"""The first and the last year that can be found: nanoseconds since 1970 hold all of them."""
 
 _NARROWEST: Mapping[OpenKind, LevelKind | Integer | Continuous] = {
     "integer": Integer(lower=0, upper=1),
@@ -37,8 +42,10 @@ class Open(ColumnKind):
     """A column whose facts a fit buys: `kind: integer, discover: true` in a schema file.
 
     Attributes:
-        kind: integer, continuous, categorical or boolean; `unknown` is bought too.
+        kind: integer, continuous, categorical, boolean or datetime; `unknown` is bought too.
         written: how its numbers are written as text, where that is not plain.
+        format: of dates, strftime format of the column where it is stored as text; None means ISO 8601.
+        resolution: of dates, what they are cut down to: a public fact.
 
     Example:
         >>> from sfumato import Schema
@@ -51,6 +58,8 @@ class Open(ColumnKind):
 
     kind: OpenKind = "unknown"
     written: Written | None = field(default=None, repr=False)
+    format: str | None = None
+    resolution: Resolution = "day"
 
     def __post_init__(self) -> None:
         faults: list[str] = []
@@ -59,7 +68,11 @@ class Open(ColumnKind):
             faults.append(f"Expected kind to be one of {', '.join(get_args(OpenKind))}, got {self.kind!r}.")
         elif written is not None and not self.may_be_number:
             faults.append(f"Expected written beside kinds of numbers, got it for kind {self.kind}. Leave it out.")
+        elif self.kind != "datetime" and (self.format is not None or self.resolution != "day"):
+            faults.append(f"Expected format and resolution beside kind datetime, got them for kind {self.kind}.")
         refuse(faults)
+        if self.kind == "datetime":
+            self.between(2000, 2000)  # a format that loses something is refused
         settle(self, written=written)
 
     @property
@@ -68,8 +81,10 @@ class Open(ColumnKind):
         return self.kind in ("integer", "continuous", "unknown")
 
     @property
-    def narrowest(self) -> LevelKind | Integer | Continuous:
+    def narrowest(self) -> LevelKind | Integer | Continuous | DateTime:
         """The least that can be found: what a plan reckons with before more is known."""
+        if self.kind == "datetime":
+            return self.between(2000, 2000)
         return _NARROWEST[self.kind]
 
     def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> NoReturn:
@@ -93,7 +108,36 @@ class Open(ColumnKind):
     def to_dict(self) -> dict[str, Any]:
         """Return the kind as plain values."""
         written = {} if self.written is None else {"written": self.written.to_dict()}
-        return {"kind": self.kind, "discover": True, **written}
+        dates = {"resolution": self.resolution} if self.kind == "datetime" else {}
+        dates |= {} if self.format is None else {"format": self.format}
+        return {"kind": self.kind, "discover": True, **written, **dates}
+
+    def between(self, first: int, last: int, *, nullable: bool = False) -> DateTime:
+        """Return dates from the start of one year to the end of another; of years that the format holds.
+
+        Raises:
+            SchemaError: the format loses part of the resolution.
+        """
+        if self.format is not None and (first, last) != (2000, 2000):
+            first, last = (self._nearest(year) for year in (first, last))
+        return DateTime(
+            lower=f"{first}-01-01",
+            upper=f"{last}-12-31",
+            resolution=self.resolution,
+            format=self.format,
+            nullable=nullable,
+        )
+
+    def _nearest(self, year: int) -> int:
+        """Return the year nearest to one, towards 2000, that the format gives back: of two digits not all do."""
+        form, step = self.format or "", 1 if year < 2000 else -1
+        return next(y for y in (*range(year, 2000, step), 2000) if _reads_back(y, form))
 
     def _undeclared(self) -> str:
         return "Expected a column that is declared, got one to discover. Fits buy it; here it has to be declared."
+
+
+def _reads_back(year: int, form: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return datetime.strptime(datetime(year, 1, 1).strftime(form), form).year == year
+    return False

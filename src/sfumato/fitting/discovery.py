@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtri
 
-from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, Integer
-from sfumato.columns.open import Open, OpenKind
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Integer
+from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.written import Written
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
@@ -40,6 +40,8 @@ N_CELLS = 2 * _SIDE + 1  # negative numbers, 0, positive numbers
 _FALSE_CELLS = 1e-3  # expected empty cells, of all columns together, that stand out
 _WIDTHS = (1, 2, 4, 8, 16)  # cells that are looked at together
 _UNSEEN = 1024.0  # bound of numbers of which nothing is seen: most columns of tables of people are below it
+_MIDDLE_YEAR = 2000  # of the grid of years, which has as many cells as that of numbers
+_UNSEEN_YEARS = (1900, 2099)
 _LIKELY = 2.0  # standard deviations by which the octave beside the span has to be above nothing
 _PRESENT = 4.0  # standard deviations at which missing cells, or a rest, are taken to exist
 _MOST_WORDS = 900
@@ -72,6 +74,16 @@ def cell_span(cell: int) -> tuple[float, float]:
     near, far = (2.0 ** (octave + _FIRST) * (1 + (part + i) / _PARTS) for i in (0, 1))
     near = near if octave or part else 0.0  # the innermost cell also takes what is nearer to 0
     return (near, far) if cell > _SIDE else (-far, -near)
+
+
+def year_cells(years: np.ndarray) -> np.ndarray:
+    """Return the cell of each year on the public grid of years, int64; NaN is in cell `N_CELLS`.
+
+    Years beyond the grid are in its last cells.
+    """
+    known = ~np.isnan(years)
+    place = np.clip(np.where(known, years, 0) - _MIDDLE_YEAR + _SIDE, 0, N_CELLS - 1)
+    return np.where(known, place, N_CELLS).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -169,6 +181,9 @@ class DomainCounts(Counts):
                 numbers = column if column.dtype.kind == "f" else numbers_of(column, self.written.get(name))
                 part += np.bincount(cells_of(numbers), minlength=N_CELLS + 1)
                 continue
+            if kind == "datetime":
+                part += np.bincount(year_cells(column), minlength=N_CELLS + 1)
+                continue
             texts = [text.strip() if text is not None else "" for text in column]
             missing = sum(not text for text in texts)
             part[-1] += missing
@@ -199,10 +214,13 @@ def discovered(
         elif kind == "boolean":
             found[name] = Boolean(nullable=nullable)
         else:
-            span = _span(part[:-1], std, len(counts.kinds))
-            if span is None and unseen is not None:
+            cells = _span(part[:-1], std, len(counts.kinds))
+            if cells is None and unseen is not None:
                 unseen.append(name)
-            lower, upper = span or (-_UNSEEN, _UNSEEN)
+            if kind == "datetime":
+                found[name] = _dates(cells, nullable)
+                continue
+            lower, upper = (cell_span(cells[0])[0], cell_span(cells[1])[1]) if cells else (-_UNSEEN, _UNSEEN)
             if kind == "integer":
                 # the edge of a cell that is farther from 0 is not in it
                 first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
@@ -213,9 +231,18 @@ def discovered(
     return found
 
 
-def _as_written(kind: ColumnKind, written: Written | None) -> ColumnKind:
-    """Return a kind that was found, with what was declared of how its numbers are written."""
-    return replace(kind, written=written) if isinstance(kind, Integer | Continuous) else kind
+def _dates(cells: tuple[int, int] | None, nullable: bool) -> DateTime:
+    """Return whole years."""
+    found = _UNSEEN_YEARS if cells is None else [cell - _SIDE + _MIDDLE_YEAR for cell in cells]
+    first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in found)
+    return Open(kind="datetime").between(first, last, nullable=nullable)
+
+
+def _as_declared(kind: ColumnKind, declared: Open) -> ColumnKind:
+    """Return a kind that was found, with what was declared of how its cells are written."""
+    if isinstance(kind, DateTime):
+        return declared.between(int(kind.lower[:4]), int(kind.upper[:4]), nullable=kind.nullable)
+    return replace(kind, written=declared.written) if isinstance(kind, Integer | Continuous) else kind
 
 
 def _whole(lower: int, upper: int, nullable: bool) -> Integer:
@@ -244,8 +271,8 @@ def _labels(words: Mapping[str, float], present: float, std: float, nullable: bo
     return Categorical(categories=tuple(dict.fromkeys([*frequent, OTHER])), other=OTHER, nullable=nullable)
 
 
-def _span(cells: np.ndarray, std: float, columns: int) -> tuple[float, float] | None:
-    """Return the edges of the cells that stand out, widened by what likely lies beside them; None if nothing does.
+def _span(cells: np.ndarray, std: float, columns: int) -> tuple[int, int] | None:
+    """Return first and last of the cells that stand out, with what likely lies beside them; None if nothing does.
 
     Where no cell stands out, several together may: half an octave, one, two, four.
     """
@@ -262,7 +289,7 @@ def _span(cells: np.ndarray, std: float, columns: int) -> tuple[float, float] | 
         last += step
     while (step := _beyond(cells[:first][::-1], std)) > 0:
         first -= step
-    return cell_span(first)[0], cell_span(last)[1]
+    return first, last
 
 
 def _beyond(outer: np.ndarray, std: float) -> int:
@@ -343,11 +370,13 @@ def discover(
     made = discovered(released, counts, n, unseen)
     if unseen:
         warnings.warn(
-            f"No number of {', '.join(map(repr, unseen))} stood out from the noise: bounds of about "
-            f"{-_UNSEEN:.0f} and {_UNSEEN:.0f} were taken. Declare bounds, or spend a larger epsilon.",
+            f"No cell of {', '.join(map(repr, unseen))} stood out from the noise: bounds of about "
+            f"{-_UNSEEN:.0f} and {_UNSEEN:.0f} were taken (of dates, {_UNSEEN_YEARS[0]} and {_UNSEEN_YEARS[1]}). "
+            "Declare bounds, or spend a larger epsilon.",
             SchemaWarning,
             6,
         )
-    found = {name: _as_written(kind, written.get(name)) for name, kind in made.items()}
+    declared = schema.of_kind(Open)
+    found = {name: _as_declared(kind, declared[name]) for name, kind in made.items()}
     columns = {name: found.get(name, kind) for name, kind in schema.columns.items()}
     return replace(schema, columns=columns)

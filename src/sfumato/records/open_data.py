@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, plain, read_text, total, without_tokens
+from sfumato.columns.moments import read_microseconds
 from sfumato.columns.number_cells import read_floats
 from sfumato.columns.open import Open
 from sfumato.columns.written import Written
@@ -24,8 +25,8 @@ from sfumato.schema.schema import Schema
 class OpenData(SourceRecords):
     """Records of a source as numbers and texts: of the open columns only, at most `max_rows` of each unit.
 
-    A column comes as float64, NaN where it holds no number (integer, continuous), or as objects: text, or None where it
-    is missing (all other kinds). What a cell becomes depends on that cell alone.
+    A column comes as float64, NaN where it holds no number (integer, continuous; of dates, the year), or as objects:
+    text, or None where it is missing (all other kinds). What a cell becomes depends on that cell alone.
 
     Args:
         source: where the records lie.
@@ -57,6 +58,7 @@ class OpenData(SourceRecords):
 
 
 _LABELS = Open(kind="categorical")
+_AS_NUMBERS = ("integer", "continuous", "datetime")
 _TRUTHS = {"false", "true", "False", "True", "FALSE", "TRUE"}
 
 
@@ -74,13 +76,16 @@ def _values_totally(kind: Open, column: pa.ChunkedArray | np.ndarray, missing: t
 
 def _total(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
     """Read cells; those that Arrow refuses are missing."""
-    none, dtype = (np.nan, np.float64) if kind.kind in ("integer", "continuous") else (None, object)
+    none, dtype = (np.nan, np.float64) if kind.kind in _AS_NUMBERS else (None, object)
     return total(lambda part: _values(kind, part, missing), cells, lambda n: np.full(n, none, dtype=dtype))
 
 
 def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
     if kind.kind in ("integer", "continuous"):
         return read_floats(cells, missing, kind.written)
+    if kind.kind == "datetime":
+        micros, valid = read_microseconds(cells, missing, kind.format)
+        return np.where(valid, micros.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970, np.nan)
     cells = plain(cells)
     if pa.types.is_dictionary(cells.type):
         cells = plain(cells.dictionary_decode())

@@ -15,7 +15,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, DateTime, Identifier, Image, Integer, ItemSet
+from sfumato.columns.kinds import (
+    Boolean,
+    Categorical,
+    ColumnKind,
+    Continuous,
+    DateTime,
+    Identifier,
+    Image,
+    Integer,
+    ItemSet,
+)
 from sfumato.columns.open import Open, OpenKind
 from sfumato.records.survey import ColumnSurvey
 from sfumato.schema.schema import Unit
@@ -23,6 +33,7 @@ from sfumato.schema.schema import Unit
 _RARE = 10  # a value that occurs fewer times may show a person
 _FEW_LABELS, _TIMES = 12, 3  # labels of a code book: so few, each so often on average
 _LARGEST = 2**53  # what discovery finds lies within
+_UNIT_ROWS = 5  # of a proposed unit, whatever the records
 _EVEN = 4  # values of which none occurs more often than so many times the average
 _MANY_LABELS, _MANY_NUMBERS = 50, 150  # people with as many rows each, rather than labels or ages
 _FEWEST_NUMBERS = 20  # fewer different numbers may all differ by chance
@@ -90,7 +101,9 @@ def proposed(surveys: Mapping[str, ColumnSurvey], guesses: Guesses) -> dict[str,
 def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
     counted = _Counted.of(survey)
     if isinstance(kind, DateTime):
-        return kind, f"{note}. They were READ OFF THE RECORDS, and cannot be discovered"
+        found = Open(kind="datetime", format=kind.format, resolution=kind.resolution)
+        said = note.removeprefix("dates: replace the bounds")
+        return found, f"dates: the fit buys the first and the last year; or write public bounds{said}"
     if isinstance(kind, Integer) and counted is not None and _names_records(name, counted):
         return Identifier(), (
             "whole numbers that seem to name a record or a person: not released. If they measure something, write "
@@ -101,6 +114,9 @@ def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> t
     if isinstance(kind, Continuous):
         note = "numbers: the fit buys bounds; for rounded samples write public ones, with a resolution"
         return _opened("continuous", survey, kind, note)
+    if isinstance(kind, Boolean):
+        note = "two truth values: the fit buys whether some are missing; or write kind: boolean"
+        return _opened("boolean" if kind.text is None else "categorical", survey, kind, note)
     if isinstance(kind, Categorical):
         return _labels(survey, kind, counted)
     return kind, note
@@ -151,9 +167,8 @@ def proposed_unit(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> tu
     if not found:
         return None
     name = max(found, key=lambda name: (_NAMES_PERSON.search(name) is not None, found[name].distinct))
-    max_rows = 1 << (found[name].largest - 1).bit_length()
     note = (
-        "some have several rows: it protects each with all of them. Choose max_rows from what is public: rows beyond "
-        "it are not used, and noise grows with it"
+        "some have several rows: it protects each with all of them. max_rows is a proposal of ours, not read off the "
+        "records: choose it from what is public. Rows beyond it are not used, and noise grows with it"
     )
-    return Unit(column=name, max_rows=max_rows), note
+    return Unit(column=name, max_rows=_UNIT_ROWS), note

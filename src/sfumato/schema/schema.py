@@ -378,15 +378,17 @@ def _read_kind(name: str, entry: object, faults: list[str], sources: dict[str, A
 
 def _read_open_kind(name: str, entry: Mapping[Any, Any], faults: list[str]) -> Open | None:
     kinds = get_args(OpenKind)
-    if entry["discover"] is True and set(entry) - {"written"} == {"kind", "discover"} and entry["kind"] in kinds:
+    also = {"written", "format", "resolution"}
+    if entry["discover"] is True and set(entry) - also == {"kind", "discover"} and entry["kind"] in kinds:
         try:
-            return Open(kind=entry["kind"], written=entry.get("written"))
+            return Open(**{key: value for key, value in entry.items() if key != "discover"})
         except SchemaError as error:
             faults.append(f"Column {name!r}: {error}")
             return None
     faults.append(
         f"Column {name!r}: expected `discover: true` beside a kind of {', '.join(kinds)}, and nothing else but, of "
-        "numbers, written. What is known of the column is declared without discovery."
+        "numbers, written, and of dates, format and resolution. What is known of the column is declared without "
+        "discovery."
     )
     return None
 
