@@ -98,6 +98,7 @@ class ColumnShares:
         return hermite_coefficients(self.pooled(), self.features.values, self.ordered < len(self.features.values))
 
 
+@np.errstate(invalid="ignore")  # some linear algebra libraries say so of finite float32 numbers
 def fit_table_chain(
     columns: Sequence[ColumnShares],
     class_counts: np.ndarray,

@@ -47,6 +47,7 @@ class SimulatedRows:
     classes: np.ndarray
 
 
+@np.errstate(over="ignore", under="ignore", invalid="ignore")  # invalid: some libraries say so of finite numbers
 def fit_softmax(
     rows: SimulatedRows,
     moments: Moments,
@@ -74,14 +75,13 @@ def fit_softmax(
     """
     problem = _Problem.of(rows, moments, values, shares, slack, offset)
     start = problem.start(score, tilts)
-    with np.errstate(over="ignore", under="ignore"):
-        found = optimize.minimize(
-            problem.value_and_gradient,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": rounds, "maxcor": 15, "ftol": 1e-9, "gtol": 1e-5},
-        )
+    found = optimize.minimize(
+        problem.value_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": rounds, "maxcor": 15, "ftol": 1e-9, "gtol": 1e-5},
+    )
     coefficients, tilts = problem.unpacked(found.x)
     weights = linalg.solve_triangular(problem.lower, coefficients.T, lower=True, trans=1).T
     return weights, problem.raked(coefficients, tilts)
