@@ -1020,6 +1020,27 @@ BUGS = [
         "tests/columns/test_coding.py",
     ),
     PlantedBug(
+        "rules: distances are from the mean start of the records at hand",
+        "rules/plan.py",
+        "values = column.values - self._start(later, table)\n",
+        "values = column.values - self._start(later, table).mean().astype(column.values.dtype)\n",
+        "tests/attacks/test_rules.py tests/rules/test_plan.py -k records",
+    ),
+    PlantedBug(
+        "rules: mending changes classes that were asked for",
+        "release/ruled.py",
+        "None if classes is None else self.class_column)\n",
+        "None)\n",
+        "tests/release/test_ruled.py -k asked_for",
+    ),
+    PlantedBug(
+        "rules: forbidden combinations are not seen",
+        "rules/rule.py",
+        "        return all_hold(self.terms, table)\n",
+        "        return all_hold(self.terms, table) & False\n",
+        "tests/rules/test_reading.py -k breaks",
+    ),
+    PlantedBug(
         "one more name of a unit stops a fit",
         "columns/cells.py",
         "if not pa.types.is_dictionary(column.type) or not column.num_chunks:",

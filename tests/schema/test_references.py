@@ -61,3 +61,41 @@ def test_sources_and_facts_hold_of_every_column():
 
 def test_in_a_release_every_name_is_a_name():
     assert list(release_schema({"columns": {"q1..q3": {"kind": "boolean"}}}).columns) == ["q1..q3"]
+
+
+RULED = {
+    "columns": {
+        "code": {"kind": "categorical", "categories": ["A1", "A2", "B1"]},
+        "chapter": {"kind": "categorical", "categories": ["A", "B"]},
+    },
+    "rules": [{"derived": "chapter", "from": "code", "map": "codes.csv"}],
+}
+
+
+def test_a_map_of_a_rule_from_a_file(tmp_path):
+    (tmp_path / "codes.csv").write_text("code,text,chapter\nA1,x,A\nA2,y,A\nB1,z,B\n")
+    schema = Schema.from_dict(RULED, base=tmp_path)
+    assert schema.rules[0]["map"] == {"A1": "A", "A2": "A", "B1": "B"}
+    assert list(schema.modelled.columns) == ["code"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("code,chapter\nA1,A\nA1,B\n", "Rule 1: Expected each value once in codes.csv, got one again in line 3"),
+        ("code,group\nA1,A\n", "Rule 1: Expected codes.csv to begin with a line of column names"),
+        ("code,chapter\nA1,\n", "Rule 1: Expected a label in every line"),
+        ("code,chapter\nA1,A\n", "map every label of 'code'"),
+    ],
+)
+def test_unfit_maps(tmp_path, text, message):
+    (tmp_path / "codes.csv").write_text(text)
+    with pytest.raises(SchemaError, match=message):
+        Schema.from_dict(RULED, base=tmp_path)
+
+
+def test_maps_of_releases_are_never_read():
+    with pytest.raises(SchemaError, match="to have a map"):
+        release_schema(RULED)
+    with pytest.raises(SchemaError, match="no folder"):
+        Schema.from_dict(RULED)

@@ -15,9 +15,11 @@ from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.cli.review_command import review_command
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
-from sfumato.records.drafting import draft_schema
+from sfumato.records.drafting import Draft, draft_schema
 from sfumato.records.private import PrivateData
-from sfumato.records.validation import validate
+from sfumato.records.rule_breaks import count_breaks
+from sfumato.records.validation import Finding, validate
+from sfumato.rules import rule_text
 from sfumato.schema.documents import write_text
 from sfumato.schema.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
 from sfumato.schema.open_schema import OpenSchema
@@ -57,6 +59,9 @@ def draft_command(
         bool,
         typer.Option("--exact", help="Write bounds, categories and rows as they are, instead of `discover: true`."),
     ] = False,
+    suggest_rules: Annotated[
+        bool, typer.Option("--suggest-rules", help="Also list rules that all records keep, for your screen.")
+    ] = False,
     names_are_public: NamesArePublicOption = False,
     input_format: InputFormatOption = None,
     overwrite: OverwriteOption = False,
@@ -66,13 +71,31 @@ def draft_command(
         raise ConfigError(f"Expected --out to name a YAML file, for its comments, got {str(out)!r}. End it in .yaml.")
     refuse_data(out, {"data": data})
     refuse_existing(out, overwrite=overwrite)
-    draft = draft_schema(open_data(data, input_format), exact=exact, names_are_public=names_are_public)
+    draft = draft_schema(
+        open_data(data, input_format),
+        exact=exact,
+        names_are_public=names_are_public,
+        suggest_rules=suggest_rules,
+    )
     with last_output(out):
         write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
     say("Replace them by what is publicly known, then take out the line `draft: true`: `fit` refuses a draft.")
     say(f"`sfumato schema review {out} --out NEW` asks what is most worth checking.")
+    if suggest_rules:
+        _tell_candidates(draft, out)
     say(f"Next: edit {out}, then sfumato schema check {out}")
+
+
+def _tell_candidates(draft: Draft, out: Path) -> None:
+    """Show the rules that the records keep."""
+    if not draft.candidates:
+        say("No rule was found that all records keep.")
+        return
+    notes.print("[yellow]Note:[/] what follows was read off the records; do not publish it.")
+    rows = enumerate(map(rule_text, draft.candidates), 1)
+    print_table(f"Rules that all records keep, as comments in {out}", ["", "rule"], rows)
+    say("That records keep a rule makes it no public fact: take those that the law, arithmetic or the form says.")
 
 
 @schema_app.command("check")
@@ -99,13 +122,27 @@ def check_command(
     if json_output:
         columns = [{"name": name, "kind": kind, "released": flag == "yes"} for name, kind, flag in rows]
         draft = {"draft": True} if found.draft else {}
-        print_json({"valid": True, "rows": found.rows, "columns": columns, **draft})
+        rules = {"rules": [rule_text(rule) for rule in found.rules]} if found.rules else {}
+        print_json({"valid": True, "rows": found.rows, "columns": columns, **draft, **rules})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
+    _show_rules(found)
     say("Rows: " + ("not declared; pass --rows or --buy-rows" if found.rows is None else f"{found.rows}, public"))
     if told(found):
         say(f"Where the facts come from: {'; '.join(told(found))}.")
     _tell_next(schema, found)
+
+
+def _show_rules(schema: Schema) -> None:
+    """Show the rules, and what they make of the columns."""
+    plan = schema.rule_plan
+    if plan is None:
+        return
+    print_table("Rules, kept in every sampled row", ["", "rule"], enumerate(map(rule_text, schema.rules), 1))
+    if plan.follows:
+        say(f"Not measured, since they follow from others: {', '.join(plan.follows)}.")
+    for later, earlier in plan.gaps.items():
+        say(f"Measured as a distance of at least 0: {later}, from {earlier}.")
 
 
 def _tell_next(path: Path, schema: Schema) -> None:
@@ -143,6 +180,12 @@ def import_command(
 schema_app.command("review")(review_command)
 
 
+def _lacks_ruled_columns(schema: Schema, findings: list[Finding]) -> bool:
+    lacking = {finding.column for finding in findings if finding.problem in ("absent", "storage")}
+    plan = schema.rule_plan
+    return plan is not None and any(lacking.intersection(rule.columns) for rule in plan.rules)
+
+
 def validate_command(
     data: DataArgument,
     schema: Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="The schema of the data.")],
@@ -151,7 +194,9 @@ def validate_command(
 ) -> None:
     """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
     known = OpenSchema.load(schema)
-    findings = validate(open_data(data, input_format, known), known)
+    source = open_data(data, input_format, known)
+    findings = validate(source, known)
+    breaks = None if _lacks_ruled_columns(known, findings) else count_breaks(source, known)
     if json_output:
         print_json(
             {
@@ -166,15 +211,18 @@ def validate_command(
                     }
                     for f in findings
                 ],
+                **({} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}),
             }
         )
         return
     notes.print("[yellow]Note:[/] what follows shows values of records; do not publish it.")
     if not findings:
         say("Every cell lies in its declared domain.")
-        return
-    print_table(
-        "What a fit would change",
-        ["column", "problem", "cells", "examples", "what becomes of them"],
-        ((f.column, f.problem, f.count or "", ", ".join(f.examples), f.becomes) for f in findings),
-    )
+    else:
+        print_table(
+            "What a fit would change",
+            ["column", "problem", "cells", "examples", "what becomes of them"],
+            ((f.column, f.problem, f.count or "", ", ".join(f.examples), f.becomes) for f in findings),
+        )
+    if breaks is not None:
+        print_table(f"Rows that break a rule, of {breaks.n_rows}", ["rule", "rows"], breaks.counts.items())

@@ -123,6 +123,9 @@ def print_scores(scores: Mapping[str, Any]) -> None:
         found = fidelity.get("correlations", {}).get(key)
         if found is not None:
             rows.append([f"difference of {label}, mean", _score(found["mean"]), "0"])
+    rules = fidelity.get("rules")
+    if rules is not None:
+        rows.append(["rows that break a rule", *(_score(rules["broken"][name]) for name in ("synthetic", "real"))])
     likely = fidelity.get("log_likelihood")
     if likely is not None and likely["synthetic"] is not None:
         rows.append(["log-likelihood of real rows' numbers", _score(likely["synthetic"]), _score(likely["real"])])

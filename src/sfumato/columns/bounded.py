@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -19,6 +20,26 @@ from sfumato.columns.kind import Fault, GivenValue, TabularKind
 from sfumato.columns.number_cells import missing_mask
 from sfumato.columns.steps import Steps
 from sfumato.columns.storage import as_dictionary, number_fault
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """Numbers or dates as they are written, in place of codes: these are exact.
+
+    Attributes:
+        values: in the unit that a kind reads them in, shape (n,).
+        absent: which are missing, shape (n,).
+    """
+
+    values: np.ndarray
+    absent: np.ndarray
+
+    def __getitem__(self, some: Any) -> Values:  # noqa: ANN401 - what numpy takes
+        return Values(self.values[some], self.absent[some])
+
+    def __len__(self) -> int:
+        return len(self.values)
 
 
 class NumericKind(TabularKind):
@@ -83,12 +104,16 @@ class NumericKind(TabularKind):
     def _missing_codes(self, n: int) -> np.ndarray:
         return self._code(pa.nulls(n), ())
 
-    def decode(self, codes: np.ndarray, storage: pa.DataType) -> pa.Array:
+    def decode(self, codes: np.ndarray | Values, storage: pa.DataType) -> pa.Array:
         """Return the values of codes in exactly the storage type; codes outside the domain are clamped.
+
+        `Values` are stored as they are.
 
         Text storage gets integers as `17`, continuous values with the decimals of their resolution, and dates by their
         `format` or ISO 8601.
         """
+        if isinstance(codes, Values):
+            return self.to_storage(codes.values, codes.absent, storage)
         return self.to_storage(*self.decoded(np.asarray(codes, dtype=np.float64)), storage)
 
     @final

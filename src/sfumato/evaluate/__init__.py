@@ -10,6 +10,7 @@ from sfumato.evaluate.fidelity import correlation_differences, total_variation
 from sfumato.evaluate.likelihood import log_likelihood, release_log_likelihood
 from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.neighbours import nearest_rows
+from sfumato.evaluate.rules import rule_breaks
 from sfumato.evaluate.scores import evaluate, over_runs
 from sfumato.evaluate.utility import classifier_scores
 
@@ -24,5 +25,6 @@ __all__ = [
     "nearest_rows",
     "over_runs",
     "release_log_likelihood",
+    "rule_breaks",
     "total_variation",
 ]

@@ -20,9 +20,11 @@ from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlatio
 from sfumato.evaluate.likelihood import table_likelihood
 from sfumato.evaluate.neighbours import table_neighbours
 from sfumato.evaluate.pictures import evaluate_pictures, image_names
+from sfumato.evaluate.rules import rule_scores
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.utility import Task, train_and_score
 from sfumato.io.sources import Source, open_source
+from sfumato.records.rule_breaks import count_breaks
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 
@@ -61,7 +63,8 @@ def evaluate(
         fitted to `synthetic` and to `real`, and `scored_on`, `test` or `real`. `fidelity`:
         `tvd_1way`, `tvd_2way` and `tvd_3way`, the mean total variation of one, two and three
         columns (null if there are fewer), `k_marginal`, NIST's k-marginal score for k = 2,
-        1000·(1 − tvd_2way), over all pairs of columns and with our bins, `correlations`, as
+        1000·(1 − tvd_2way), over all pairs of columns and with our bins, `rules`, null without rules in the schema,
+        or as `rule_scores`, `correlations`, as
         `correlation_differences`, and `log_likelihood`, as there, of `test` or else `real`.
         `neighbours`: as `nearest_rows`. JSON-ready.
 
@@ -91,6 +94,7 @@ def evaluate(
     held_out = None if test is None else read_codes(open_source(test, csv=schema.reader.csv), schema)
     if held_out is not None:
         rows["test"] = held_out.n_rows
+    fidelity["rules"] = rule_scores({name: count_breaks(source, schema) for name, source in sources.items()})
     fidelity["correlations"] = table_correlations(tables["real"], tables["synthetic"], schema=schema)
     scored = tables["real"] if held_out is None else held_out
     fidelity["log_likelihood"] = table_likelihood(scored, tables["synthetic"], tables["real"], schema=schema, seed=seed)

@@ -99,6 +99,12 @@ def check_target(schema: Schema, target: str | None) -> None:
             f"Expected target to be a released column of the schema, got target={target!r}. "
             f"It has {', '.join(map(repr, schema.released))}."
         )
+    plan = schema.rule_plan
+    if plan is not None and target in {**plan.follows, **plan.gaps}:
+        raise SchemaError(
+            f"Expected target to be a column that no rule computes or puts behind another, got target={target!r}. "
+            "Choose another, or take the rule out."
+        )
 
 
 def nominal_budget(rows: int | None) -> PrivacyBudget:

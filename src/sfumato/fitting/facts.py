@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from sfumato.columns.sets import ItemSet
@@ -15,7 +15,8 @@ class Facts:
     """What a plan may depend on: the data's description, and nothing that was read off the records.
 
     Attributes:
-        schema: columns and unit.
+        schema: columns and unit, as they are modelled: of a schema with rules, what these leave free.
+        described: the schema as it was declared.
         target: column whose classes are modelled apart; None for one class.
         n_public: the public number of rows; None where it is going to be bought.
 
@@ -30,6 +31,12 @@ class Facts:
     schema: Schema
     target: str | None
     n_public: int | None
+
+    described: Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "described", self.schema)
+        object.__setattr__(self, "schema", self.schema.modelled)
 
     @property
     def rows(self) -> int:

@@ -166,6 +166,11 @@ class Synthesizer(ABC):
             delta: δ of the fit; some of it may be spent outside the events.
         """
         check_target(schema, target)
+        if schema.rules and not self.makes_model:
+            raise ConfigError(
+                f"Expected a schema without rules for the method {self.method}, got some: its release is a data set, "
+                "whose rows cannot be made to keep them. Take them out, or use another method."
+            )
         if schema.open and not self.discovers:
             raise ConfigError(
                 f"Expected a schema that leaves nothing open for the method {self.method}, got "
@@ -325,7 +330,7 @@ class Synthesizer(ABC):
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
         account, measured = Account(driver.ledger, noise, driver.journal), []
-        source, schema = records.source, records.schema
+        source, schema = records.source, records.described
         n = rows or _bought_rows(OpenData(source, schema, engine) if schema.open else records, account, measured)
         found = schema
         if schema.open:

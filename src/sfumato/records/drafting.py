@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
@@ -36,6 +37,7 @@ from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.headers import require_names
 from sfumato.records.proposals import proposed, proposed_unit
+from sfumato.records.rule_candidates import rule_candidates
 from sfumato.records.survey import (
     MISSING_MARKS,
     MOST_DISTINCT,
@@ -45,6 +47,7 @@ from sfumato.records.survey import (
     survey_columns,
     take_none_as_label,
 )
+from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text
 from sfumato.schema.reader import Reader
 from sfumato.schema.schema import MISSING_TOKENS, Schema
@@ -77,6 +80,13 @@ _NO_ROWS = """\
 """
 
 
+_RULES = """\
+# Rules that all records at hand keep, READ OFF THEM. Keep those that hold for whoever is not in them, by law, by
+# arithmetic or by the questionnaire, and take the # away. They need columns whose facts are declared, not discovered.
+# rules:
+"""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Draft:
     """A drafted schema with the reason for each guess.
@@ -85,11 +95,13 @@ class Draft:
         schema: the draft, valid as it stands.
         notes: column name to one line for its reader.
         unit_note: one line on the unit, if one is proposed.
+        candidates: rules that the records keep, if they were asked for: comments of the file, until someone vouches.
     """
 
     schema: Schema
     notes: Mapping[str, str]
     unit_note: str = ""
+    candidates: tuple[Mapping[str, Any], ...] = ()
 
     def to_yaml(self) -> str:
         """Return the draft as an annotated schema file."""
@@ -108,10 +120,14 @@ class Draft:
             entry = yaml_text({name: self.schema.reader.entry_of(kind)})
             lines.append(f"  # {self.notes[name]}\n")
             lines.extend(f"  {line}\n" for line in entry.splitlines())
+        if self.candidates:
+            lines += [_RULES, *(f"#  - {rule_text(rule)}\n" for rule in self.candidates)]
         return "".join(lines)
 
 
-def draft_schema(source: Source, *, exact: bool = False, names_are_public: bool = False) -> Draft:
+def draft_schema(
+    source: Source, *, exact: bool = False, names_are_public: bool = False, suggest_rules: bool = False
+) -> Draft:
     """Draft a schema in one pass over a source, in memory bounded by a chunk. It is marked as a draft: fits refuse it.
 
     Privacy: none. The draft holds facts about the records, for the data holder's own eyes.
@@ -121,6 +137,7 @@ def draft_schema(source: Source, *, exact: bool = False, names_are_public: bool 
         exact: declare bounds, categories and the number of rows as they are in the records; else propose to discover
             them, to leave out what names people, and the unit that a repeated name suggests.
         names_are_public: take the first line of a CSV as names even where one is a number or a date.
+        suggest_rules: also list rules that all records keep, in two more passes.
 
     Raises:
         DataError: the source cannot be read, the first line of a CSV may be a record, or there is nothing to describe.
@@ -130,6 +147,7 @@ def draft_schema(source: Source, *, exact: bool = False, names_are_public: bool 
     surveys = survey_columns(source.measured())
     decimal = settle_forms(surveys)
     guesses = {name: _guess(survey) for name, survey in surveys.items()}
+    found = {name: _as_written(kind, surveys[name]) for name, (kind, _) in guesses.items()}
     rows = max((survey.n_cells for survey in surveys.values()), default=0) or None
     unit, unit_note = None, ""
     if not exact:
@@ -152,7 +170,10 @@ def draft_schema(source: Source, *, exact: bool = False, names_are_public: bool 
             f"Expected a column of {source.label} that can be described and names nobody, got none. Write its schema "
             "by hand."
         )
-    return Draft(schema, {name: note for name, (_, note) in guesses.items()}, unit_note)
+    candidates = ()
+    if suggest_rules and is_table:
+        candidates = tuple(rule_candidates(source, dataclasses.replace(schema, columns=found, sources={}, unit=None)))
+    return Draft(schema, {name: note for name, (_, note) in guesses.items()}, unit_note, candidates)
 
 
 def _reader(source: Source, decimal: str | None) -> Reader:

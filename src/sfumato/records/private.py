@@ -56,6 +56,16 @@ class PrivateData(SourceRecords):
         _check_columns(source, schema, bought)
 
     @property
+    def schema(self) -> Schema:
+        """The public schema, as records are coded: of one with rules, what these leave free."""
+        return self._schema.modelled
+
+    @property
+    def described(self) -> Schema:
+        """The public schema, as it was declared."""
+        return self._schema
+
+    @property
     def counts_entries(self) -> bool:
         """Whether the number of units is the same whatever the cells hold: no cell ends a record, or names a unit."""
         return self._source.counts_entries and self._schema.unit is None
@@ -74,7 +84,9 @@ class PrivateData(SourceRecords):
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
         kinds, missing = self._schema.columns, self._schema.missing
-        return {name: kinds[name].code(chunk.columns[name], missing=missing) for name in self._schema.released}
+        codes = {name: kinds[name].code(chunk.columns[name], missing=missing) for name in self._schema.released}
+        plan = self._schema.rule_plan
+        return codes if plan is None else plan.to_free(codes)
 
 
 def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> None:

@@ -30,6 +30,7 @@ from sfumato.release.binding import bound, check_binding, check_measurements, wh
 from sfumato.release.conditions import Conditions
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
+from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
@@ -69,7 +70,10 @@ class Release:
 
     @cached_property
     def _sampler(self) -> Sampler | MixtureSet:
-        return build_sampler(self.schema, self.sampler, self.parameters)
+        inner, plan = build_sampler(self.schema.modelled, self.sampler, self.parameters), self.schema.rule_plan
+        if plan is None or isinstance(inner, MixtureSet):
+            return inner
+        return RuledSampler(plan, inner)
 
     def check(self) -> None:
         """Build the sampler and try the form, so that a damaged release fails here and not while sampling.

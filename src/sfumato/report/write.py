@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.pictures import image_names, read_pictures
+from sfumato.evaluate.rules import rule_scores
 from sfumato.evaluate.scores import evaluate
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
+from sfumato.records.rule_breaks import count_breaks
 from sfumato.release import Release, load
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
@@ -25,6 +28,7 @@ from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
+from sfumato.schema.schema import Schema
 
 _WORDS = {
     "tvd_1way": "total variation of one column, mean",
@@ -131,7 +135,18 @@ def page_content(
         "measured": _WORDS,
         "mixtures": release.sampler["name"] == MixtureSet.name,
         **dict.fromkeys(
-            ("columns", "pairs", "n_pairs", "scores", "target", "drawn", "queries", "frequent_items", "outside")
+            (
+                "columns",
+                "pairs",
+                "n_pairs",
+                "scores",
+                "target",
+                "drawn",
+                "queries",
+                "frequent_items",
+                "outside",
+                "rules",
+            )
         ),
     }
     if content["mixtures"]:
@@ -175,6 +190,7 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
     table = pa.concat_tables(release.batches(n, seed=seed))
     bins = read_bins(open_source(table, csv=schema.reader.csv), schema)
     found: dict[str, Any] = {"columns": column_figures(bins, real_bins, schema), "drawn": n}
+    found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
     if real_bins is not None:
         found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, schema)
         target = release.sampler.get("target") if target is None else target
@@ -182,6 +198,13 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
         found["scores"] = evaluate(real, table, schema=schema, test=test, target=target, seed=seed)
         found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
     return found
+
+
+def _rules(tables: Mapping[str, object], schema: Schema) -> list[tuple[str, dict[str, float]]] | None:
+    """Return per rule the share of rows of each table that break it; None without rules."""
+    sources = {name: open_source(rows, csv=schema.reader.csv) for name, rows in tables.items()}
+    scores = rule_scores({name: count_breaks(source, schema) for name, source in sources.items()})
+    return None if scores is None else list(scores["by_rule"].items())
 
 
 def _images(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:

@@ -159,6 +159,31 @@ class _Table:
         return cells
 
 
+def with_map(rule: object, base: Path | None) -> object:
+    """Return a rule with the map itself in place of the file that it is in.
+
+    The file is CSV with a line of column names: the two columns of the rule.
+
+    Raises:
+        SchemaError: the file or one of the columns is missing or unfit, or maps a value twice.
+    """
+    if not isinstance(rule, Mapping) or "derived" not in rule or not isinstance(rule.get("map"), str):
+        return rule
+    if base is None:
+        raise SchemaError(
+            "Expected map without a file, got a path and no folder that it is relative to. Load the schema from its "
+            "file, or pass base=... to from_dict."
+        )
+    table = _Table.read(base / rule["map"], rule["map"])
+    keys, labels = (table.filled(str(rule.get(key))) for key in ("from", "derived"))
+    found: dict[str, str] = {}
+    for (line, key), (_, label) in zip(keys, labels, strict=True):
+        if key in found:
+            raise SchemaError(f"Expected each value once in {rule['map']}, got one again in line {line}. Remove it.")
+        found[key] = label
+    return {**rule, "map": found}
+
+
 def _refers(value: object) -> bool:
     return isinstance(value, Mapping) and ("file" in value or "list" in value)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SchemaError
-from sfumato.schema.code_lists import with_lists
+from sfumato.schema.code_lists import with_lists, with_map
 
 MOST_COLUMNS = 10_000
 """The most columns that one range stands for."""
@@ -50,9 +50,16 @@ def with_references(document: Mapping[str, Any], base: str | Path | None) -> Map
         if taken:
             faults.append(f"Column {taken[0]!r}: expected one entry, got also the range {key!r}. Shorten the range.")
         written |= dict.fromkeys(names, resolved)
+    rules = document.get("rules", ())
+    resolved_rules = []
+    for number, rule in enumerate(rules, 1) if isinstance(rules, list | tuple) else ():
+        try:
+            resolved_rules.append(with_map(rule, folder))
+        except SchemaError as error:
+            faults.append(f"Rule {number}: {error}")
     if faults:
         raise SchemaError(faults[0] if len(faults) == 1 else "\n".join(["Expected a schema without faults:", *faults]))
-    return {**document, "columns": written}
+    return {**document, "columns": written, **({"rules": resolved_rules} if resolved_rules else {})}
 
 
 def _names(key: object) -> Iterator[object]:

@@ -27,10 +27,12 @@ from sfumato.columns.open import Open, OpenKind
 from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.csv_form import CsvOutput
+from sfumato.rules import RulePlan
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
+from sfumato.schema.ruled import modelled, plain_rules, rule_plan
 from sfumato.schema.sources import FactSource, frozen, pop_source, sources_faults, thawed
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
@@ -38,7 +40,7 @@ MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 K = TypeVar("K", bound=ColumnKind)
 
-_KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns")
+_KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns", "rules")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,8 @@ class Schema:
             these per fact. `data` is refused as a draft is.
         table_source: the same of `rows` and `unit`.
         reader: how numbers are written as text, and the form of a CSV file.
+        rules: what every row keeps, as a schema file has them: see `docs/rules.md`. Public, and kept in every sampled
+            row.
 
     Example:
         >>> from sfumato.columns import Boolean, Integer
@@ -97,6 +101,7 @@ class Schema:
     sources: Mapping[str, FactSource] = field(default_factory=dict)
     table_source: Mapping[str, str] = field(default_factory=dict)
     reader: Reader = field(default_factory=Reader)
+    rules: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         faults = _column_faults(self.columns)
@@ -113,9 +118,11 @@ class Schema:
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "rows", plain_value(self.rows))
+        object.__setattr__(self, "rules", plain_rules(self.rules))
+        _ = self.rule_plan  # faults of rules are told here
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader)
+        rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader, self.rules)
         return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
 
     @property
@@ -138,6 +145,16 @@ class Schema:
     def open(self) -> dict[str, OpenKind]:
         """The released columns whose facts a fit buys, and what is declared of their kinds."""
         return {name: kind.kind for name, kind in self.of_kind(Open).items()}
+
+    @property
+    def rule_plan(self) -> RulePlan | None:
+        """The rules, read against the columns; None without any."""
+        return rule_plan(self)
+
+    @property
+    def modelled(self) -> Schema:
+        """The schema of what is measured and modelled: what rules leave free; this one without rules."""
+        return modelled(self)
 
     @property
     def csv_output(self) -> CsvOutput:
@@ -210,6 +227,8 @@ class Schema:
         document["columns"] = {name: self.reader.entry_of(kind) for name, kind in self.columns.items()}
         for name, source in thawed(self.sources).items():
             document["columns"][name]["source"] = source
+        if self.rules:
+            document["rules"] = [dict(rule) for rule in self.rules]
         return document
 
     @classmethod
@@ -258,6 +277,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
         columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is bought
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
     rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
+    rest |= {"rules": document.get("rules", ())}
     if faults:  # faults of the table as a whole are worth telling in the same breath
         rest["missing"] = _tokens(rest["missing"], faults)
         faults += [*_rows_faults(rest["rows"]), *_draft_faults(rest["draft"])]
@@ -330,8 +350,10 @@ def _rebuilt(
     sources: Mapping[str, FactSource] = MappingProxyType({}),
     table_source: Mapping[str, str] = MappingProxyType({}),
     reader: Reader | None = None,
+    rules: tuple[Mapping[str, Any], ...] = (),
 ) -> Schema:
     rest = {"draft": draft, "sources": sources, "table_source": table_source, "reader": reader or Reader()}
+    rest |= {"rules": rules}
     return Schema(columns=columns, rows=rows, unit=unit, missing=missing, **rest)  # type: ignore[arg-type]
 
 

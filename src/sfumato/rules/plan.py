@@ -1,0 +1,240 @@
+"""What rules leave free, which is all that is measured and modelled, and how rows are made of it.
+
+    a sum, product, difference, derived label      left out: it follows from the others
+    the later of two columns in order              its distance from the earlier one, at least 0
+    all other columns                              as they are
+
+A record is mapped to what is free by its own cells alone, whatever they hold: a distance below 0 becomes 0, what
+follows from others is not looked at. So neighbours stay neighbours, and no proof changes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.bounded import NumericKind, Values
+from sfumato.columns.kind import TabularKind
+from sfumato.columns.numbers import Continuous, Integer
+from sfumato.errors import SchemaError
+from sfumato.rules.cells import Column, Kinds, Table, fitted, from_codes, step_of, to_codes
+from sfumato.rules.computed import Computed, Follows
+from sfumato.rules.ordered import Order
+from sfumato.rules.rule import Frozen, NullIf, Rule
+
+
+@dataclass(frozen=True, eq=False)
+class RulePlan:
+    """Rules over the columns of a table.
+
+    Attributes:
+        kinds: the columns of labels, numbers and dates.
+        entries: what rows keep, per rule of the schema: a range may be several.
+    """
+
+    kinds: Kinds
+    entries: tuple[tuple[Rule, ...], ...]
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """What rows keep, one after the other."""
+        return tuple(itertools.chain.from_iterable(self.entries))
+
+    def __post_init__(self) -> None:
+        _ = self.order, self.gaps  # cycles and empty orders are refused here
+
+    @cached_property
+    def follows(self) -> dict[str, Follows]:
+        """Per column that follows from others, the rule that says how: the first."""
+        found: dict[str, Follows] = {}
+        for rule in self.rules:
+            if isinstance(rule, Follows):
+                if rule.column in found:
+                    raise SchemaError(
+                        f"Expected one rule that says what {rule.column!r} is, got {found[rule.column].place} and "
+                        f"{rule.place}. Take one out."
+                    )
+                found[rule.column] = rule
+        return found
+
+    @cached_property
+    def order(self) -> list[str]:
+        """The columns that follow from others, each after what it follows from."""
+        done: list[str] = []
+        path: list[str] = []
+
+        def visit(name: str) -> None:
+            if name in done or name not in self.follows:
+                return
+            if name in path:
+                places = ", ".join(self.follows[column].place for column in path[path.index(name) :])
+                raise SchemaError(f"Expected rules without a cycle, got one of {places}. Take one out.")
+            path.append(name)
+            for source in self.follows[name].sources:
+                visit(source)
+            path.pop()
+            done.append(name)
+
+        for name in self.follows:
+            visit(name)
+        return done
+
+    @cached_property
+    def gaps(self) -> dict[str, str]:
+        """Per column that is modelled by its distance from an earlier one, that column; each after its own."""
+        found: dict[str, str] = {}
+        for rule in self.rules:
+            for earlier, later in zip(rule.names, rule.names[1:], strict=False) if isinstance(rule, Order) else ():
+                low, high = self._numeric(earlier), self._numeric(later)
+                if high.bounds[1] * step_of(high) < low.bounds[0] * step_of(low):
+                    raise SchemaError(
+                        f"{rule.place}: all values of {later!r} are below all of {earlier!r}.".capitalize()
+                    )
+                root = earlier
+                while root in found:
+                    root = found[root]
+                if later not in found and later not in self.follows and earlier not in self.follows and root != later:
+                    found[later] = earlier
+        return _parents_first(found)
+
+    def _numeric(self, name: str) -> NumericKind:
+        kind = self.kinds[name]
+        assert isinstance(kind, NumericKind)
+        return kind
+
+    @cached_property
+    def free(self) -> dict[str, TabularKind]:
+        """The columns that are modelled, with their kinds."""
+        return {
+            name: self.gap_kind(name) if name in self.gaps else kind
+            for name, kind in self.kinds.items()
+            if name not in self.follows
+        }
+
+    def gap_kind(self, later: str) -> Integer | Continuous:
+        """Return the kind of a distance, in the later column's own units."""
+        low, high = self._numeric(self.gaps[later]), self._numeric(later)
+        most = high.bounds[1] - self._units(later, np.array([low.bounds[0]]))[0]
+        if isinstance(high.bounds[0], int) and isinstance(low.bounds[0], int):
+            return Integer(lower=0, upper=max(int(most), 0), nullable=high.nullable)
+        most = max(float(most), 0.0)
+        resolution = getattr(high, "resolution", None)
+        if not isinstance(resolution, float) or resolution > most:
+            resolution = None
+        return Continuous(lower=0.0, upper=most, resolution=resolution, nullable=high.nullable)
+
+    def _units(self, later: str, values: np.ndarray) -> np.ndarray:
+        """Return values of the earlier column in the later one's units."""
+        low, high = self._numeric(self.gaps[later]), self._numeric(later)
+        if step_of(high) == step_of(low):
+            return values
+        return values * step_of(low) // step_of(high)
+
+    def _start(self, later: str, table: Mapping[str, Column]) -> np.ndarray:
+        """Return where distances start: at the earlier column; at its lower bound where that is missing."""
+        earlier = self.gaps[later]
+        column = table[earlier]
+        assert isinstance(column, Values)
+        return self._units(later, np.where(column.absent, self._numeric(earlier).bounds[0], column.values))
+
+    def to_free(self, rows: Mapping[str, Any]) -> dict[str, Any]:
+        """Return coded records as codes of the free columns: a map of each record by itself."""
+        found = {name: codes for name, codes in rows.items() if name not in self.follows}
+        for later, earlier in self.gaps.items():
+            table = {name: from_codes(self.kinds[name], rows[name]) for name in (later, earlier)}
+            found[later] = self.gap_codes(later, table)
+        return found
+
+    def gap_codes(self, later: str, table: Mapping[str, Column]) -> np.ndarray:
+        """Return the codes of a distance."""
+        column, kind = table[later], self.gap_kind(later)
+        assert isinstance(column, Values)
+        values = column.values - self._start(later, table)
+        return to_codes(kind, Values(fitted(kind, values), column.absent))
+
+    def known_gap(self, later: str, known: Mapping[str, Column]) -> float | None:
+        """Return the code of a distance that follows from given values, shape (1,) each; None if it does not."""
+        earlier = self.gaps[later]
+        if later in known and earlier in known:
+            return float(self.gap_codes(later, known)[0])
+        low, high = self._numeric(earlier), self._numeric(later)
+        for rule in self.follows.values():
+            if not isinstance(rule, Computed) or rule.column not in known or step_of(low) != step_of(high):
+                continue
+            value = known[rule.column]
+            if rule.operation == "difference" and rule.parts == (later, earlier) and isinstance(value, Values):
+                kind = self.gap_kind(later)
+                return float(to_codes(kind, Values(fitted(kind, value.values), value.absent))[0])
+        return None
+
+    def is_fixed(self, name: str, known: Mapping[str, Column]) -> bool:
+        """Return whether a column that is not modelled has its given value whatever is drawn, when known are given."""
+        if name in self.gaps:
+            return self.gaps[name] in known
+        rule = self.follows[name]
+        if all(source in known for source in rule.sources):
+            return True
+        return any(
+            set(rule.sources) == {later, low} and self.known_gap(later, known) is not None
+            for later, low in self.gaps.items()
+        )
+
+    def assembled(self, rows: Mapping[str, Any]) -> Table:
+        """Return the columns of rows of the model, those that follow from others included."""
+        table: Table = {name: from_codes(kind, rows[name]) for name, kind in self.free.items()}
+        for later in self.gaps:
+            gap, kind = table[later], self._numeric(later)
+            assert isinstance(gap, Values)
+            table[later] = Values(fitted(kind, self._start(later, table) + gap.values), gap.absent)
+        self.follow(table, ())
+        return {name: table[name] for name in self.kinds}
+
+    def follow(self, table: Table, frozen: Frozen) -> None:
+        """Write what follows from others, in place, but for columns that are given."""
+        for name in self.order:
+            if name not in frozen:
+                table[name] = self.follows[name].value(table)
+                for rule in self.nulls.get(name, ()):
+                    rule.project(table, frozen)
+
+    @cached_property
+    def nulls(self) -> dict[str, list[NullIf]]:
+        """Per column, the rules that say when it is missing."""
+        found: dict[str, list[NullIf]] = {}
+        for rule in self.rules:
+            if isinstance(rule, NullIf):
+                found.setdefault(rule.column, []).append(rule)
+        return found
+
+    @cached_property
+    def components(self) -> list[tuple[tuple[Rule, ...], tuple[str, ...]]]:
+        """Rules that share columns, with these: a row may be mended a component at a time."""
+        groups: list[tuple[list[Rule], set[str]]] = []
+        for rule in self.rules:
+            mine: tuple[list[Rule], set[str]] = ([rule], set(rule.columns))
+            apart = []
+            for group in groups:
+                if group[1] & mine[1]:
+                    mine = (group[0] + mine[0], group[1] | mine[1])
+                else:
+                    apart.append(group)
+            groups = [*apart, mine]
+        return [(tuple(rules), tuple(name for name in self.kinds if name in names)) for rules, names in groups]
+
+
+def _parents_first(gaps: dict[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in gaps and name not in found:
+            add(gaps[name])
+            found[name] = gaps[name]
+
+    for name in gaps:
+        add(name)
+    return found

@@ -1,0 +1,100 @@
+"""Rules of a schema: read against its columns, and the schema of what they leave free."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from sfumato.columns.facts import plain_value, shown
+from sfumato.columns.images import Image
+from sfumato.columns.kind import TabularKind
+from sfumato.columns.open import Open
+from sfumato.columns.sets import ItemSet
+from sfumato.errors import SchemaError
+from sfumato.rules import RulePlan, read_rules
+from sfumato.rules.examples import require_rows
+
+if TYPE_CHECKING:
+    from sfumato.schema.schema import Schema
+
+_DEEPEST = 8
+
+
+def plain_rules(rules: object) -> tuple[Any, ...]:
+    """Return rules as plain values with text for keys, as JSON has them.
+
+    Raises:
+        SchemaError: they are no list.
+    """
+    if not isinstance(rules, list | tuple):
+        raise SchemaError(f"Expected rules to be a list, got {type(rules).__name__}.")
+    return tuple(_plain(rule, 0) for rule in rules)
+
+
+def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401
+    if depth > _DEEPEST:
+        raise SchemaError("Expected rules of a few levels, got deeper ones.")
+    if isinstance(value, Mapping):
+        return {"missing" if key is None else _text(key): _plain(part, depth + 1) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part, depth + 1) for part in value]
+    value = plain_value(value)
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise SchemaError(f"Expected rules of text, numbers, dates, true, false and none, got {shown(value)}.")
+
+
+def _text(key: object) -> str:
+    key = plain_value(key)
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def rule_plan(schema: Schema) -> RulePlan | None:
+    """Return the rules of a schema, read against its columns; None without any.
+
+    Raises:
+        SchemaError: names the rules that are wrong, contradict each other, or leave no row.
+    """
+    if not schema.rules:
+        return None
+    if schema.of_kind(Image) or schema.of_kind(ItemSet):
+        raise SchemaError("Expected rules for a table, got images or sets beside them. Take the rules out.")
+    kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if not isinstance(kind, Open)}
+    return _planned(_Frozen(schema.rules), tuple(kinds.items()))
+
+
+class _Frozen:
+    """Plain values, to be found again by what they say."""
+
+    def __init__(self, value: Any) -> None:  # noqa: ANN401
+        self.value, self._said = value, repr(value)
+
+    def __hash__(self) -> int:
+        return hash(self._said)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Frozen) and self._said == other._said
+
+
+@lru_cache(maxsize=64)
+def _planned(rules: _Frozen, kinds: tuple[tuple[str, TabularKind], ...]) -> RulePlan:
+    plan = RulePlan(dict(kinds), read_rules(rules.value, dict(kinds)))
+    require_rows(plan)
+    return plan
+
+
+def modelled(schema: Schema) -> Schema:
+    """Return the schema of what is measured and modelled: what rules leave free; itself without rules."""
+    plan = rule_plan(schema)
+    if plan is None:
+        return schema
+    columns = {name: plan.free.get(name, kind) for name, kind in schema.columns.items() if name not in plan.follows}
+    return dataclasses.replace(schema, columns=columns, rules=(), sources={})
