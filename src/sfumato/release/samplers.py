@@ -129,8 +129,9 @@ class TableSoftmax(_OnGrid[SoftmaxChain]):
     name = "table_softmax"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        ends = _switch(settings, "ends")  # releases of before the setting have bounds among other values
-        self._grid, self._target = _table_grid(schema, settings, widening=True, from_zero=True, ends=ends)
+        # releases of before a setting have bounds among other values, and cells of one least width
+        cuts = {name: _switch(settings, name) for name in ("ends", "narrow")}
+        self._grid, self._target = _table_grid(schema, settings, widening=True, from_zero=True, **cuts)
         self.class_column: str | None = settings.get("target")
         self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._features))

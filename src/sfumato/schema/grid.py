@@ -3,7 +3,9 @@
 A level column has one cell per level. A numeric column has cells of equal width in steps of its resolution, a cell of
 its own for the value 0 if 0 is within the bounds (amounts are often exactly 0), and a last cell for missing. A column
 whose bounds hold 0 between them may instead have cells that widen away from 0: bounds on such a column are often wide.
-The bounds may have cells of their own too: what lies beyond them is often recorded as the bound.
+The bounds may have cells of their own too: what lies beyond them is often recorded as the bound. With `narrow`, cells
+go on shrinking by a constant factor down to a step, toward 0 or, where bounds lie far apart on one side of it, toward
+the bound nearest to it: such a column may lie anywhere on a logarithmic scale.
 """
 
 from __future__ import annotations
@@ -22,15 +24,46 @@ from sfumato.schema.schema import Schema
 MOST_NUMERIC_CELLS = 4096
 
 _MOST_LOOKED_UP = 1 << 16  # steps
-_LINEAR_SHARE = 100  # cells that widen away from 0 are about equally wide within bound ÷ this of it
+_LINEAR_SHARE, _NARROW_SHARE = 100, 1000
+# cells that widen away from 0 are about equally wide within bound ÷ this of it
 
 
-def _widening_edges(steps: Steps, zero: float, most: int) -> np.ndarray:
-    """Return edges at equal steps of asinh(value ÷ scale), the scale a hundredth of the farther bound."""
-    scale = max(zero, 1 - zero) / _LINEAR_SHARE
+_FAR_APART = 20.0  # times the nearer bound that the farther one has to be
+_SHRINKING, _LEAST = 1.3, 1e-6  # factor of widths, and of the first width where they end
+
+
+def _widening_edges(steps: Steps, zero: float, most: int, linear_share: float) -> np.ndarray:
+    """Return edges at equal steps of asinh(value ÷ scale), the scale a share of the farther bound."""
+    scale = max(zero, 1 - zero) / linear_share
     places = np.linspace(np.arcsinh(-zero / scale), np.arcsinh((1 - zero) / scale), most + 1)[1:-1]
     inner = steps.at(zero + scale * np.sinh(places))
     return np.unique(np.concatenate([[0], inner, [steps.last + 1]]))
+
+
+def _narrowed(edges: np.ndarray, steps: Steps, zero: float) -> np.ndarray:
+    """Return more edges between a place and those next to it, at distances that shrink by a constant factor."""
+    place = int(steps.at(np.array(zero)))
+    found = [edges]
+    for side in (-1, 1):
+        distances = (edges - place) * side
+        if not (distances > 0).any():
+            continue
+        inner = distances[distances > 0].min() / _SHRINKING ** np.arange(
+            1, 1 + int(np.log(1 / _LEAST) / np.log(_SHRINKING))
+        )
+        inner = np.unique(np.rint(inner[inner >= 1]).astype(np.int64))
+        found.append(place + side * inner)
+    return np.unique(np.clip(np.concatenate(found), 0, steps.last + 1))
+
+
+def _place_of_zero(kind: NumericKind) -> float | None:
+    """Return the code from which cells widen: of 0, or of the nearer of two bounds that lie far apart."""
+    lower, upper = kind.bounds
+    if kind.zero_code is not None or lower == upper or kind.name == "datetime":
+        return kind.zero_code
+    if lower > 0:
+        return 0.0 if upper >= _FAR_APART * lower else None
+    return 1.0 if -lower >= _FAR_APART * -upper else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +98,21 @@ class ColumnGrid:
         widening: bool = False,
         from_zero: bool = False,
         ends: bool = False,
+        narrow: bool = False,
     ) -> ColumnGrid:
         """Cut a numeric column into at most `most` cells, and those of 0, of missing and, with `ends`, of the bounds.
 
         Cells are of equal width; with `widening`, those of a column with 0 between its bounds widen away from 0, with
-        `from_zero` those of a column with 0 as a bound too.
+        `from_zero` those of a column with 0 as a bound too, with `narrow` down to a step and from bounds near 0.
         """
         steps, code = kind.steps, kind.zero_code
         width = -(-(steps.last + 1) // most)
         edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
-        inside = code is not None and (0 < code < 1 or from_zero)
-        if widening and width > 1 and inside and code is not None:
-            edges = _widening_edges(steps, code, most)
+        start = _place_of_zero(kind) if narrow else code
+        if widening and width > 1 and start is not None and (0 < start < 1 or from_zero):
+            edges = _widening_edges(steps, start, most, _NARROW_SHARE if narrow else _LINEAR_SHARE)
+            if narrow:
+                edges = _narrowed(edges, steps, start)
         ends = ends and width > 1
         if ends:
             edges = np.union1d(edges, [1, steps.last])
@@ -159,6 +195,7 @@ class Grid:
         widening: bool = False,
         from_zero: bool = False,
         ends: bool = False,
+        narrow: bool = False,
     ) -> Grid:
         """Cut the released columns of a schema.
 
@@ -168,6 +205,7 @@ class Grid:
             widening: whether cells of a column with 0 between its bounds widen away from 0.
             from_zero: whether those of a column with 0 as a bound do too.
             ends: whether bounds have cells of their own.
+            narrow: whether cells shrink down to a step, also toward a bound near 0 of two that lie far apart.
 
         Raises:
             ConfigError: a column is an image, or `numeric_cells` is out of range.
@@ -179,7 +217,13 @@ class Grid:
         for name, kind in table_kinds(schema).items():
             if name in numbers:
                 cut = ColumnGrid.numbers(
-                    name, numbers[name], numeric_cells, widening=widening, from_zero=from_zero, ends=ends
+                    name,
+                    numbers[name],
+                    numeric_cells,
+                    widening=widening,
+                    from_zero=from_zero,
+                    ends=ends,
+                    narrow=narrow,
                 )
             else:
                 cut = ColumnGrid(name, kind, kind.n_levels)

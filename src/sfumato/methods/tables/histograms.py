@@ -1,7 +1,7 @@
 """One column's shares from noisy counts at two resolutions: a smooth curve, and spikes that noise cannot hide.
 
-Ordered cells follow exp(f) with f as straight as the counts allow (second differences penalised), so that a tail whose
-counts drown goes on falling as it fell where it was seen, in place of the noise's own mass. A cell that stands out of
+Ordered cells follow exp(f) with f as straight as the counts allow (second differences penalised); ends whose counts
+drown go on as `tails.py` says, in place of the noise's own mass. A cell that stands out of
 the curve by more than noise does is taken as it was counted: with the noise gone, all cells are.
 
 Everything here is a function of released values.
@@ -16,9 +16,12 @@ from scipy import linalg
 
 from sfumato.maths.gaussian import project_to_simplex
 from sfumato.maths.shrinkage import likely_counts
+from sfumato.methods.tables.tails import Axis, NoisyCounts, with_tails
 
 STANDS_OUT = 3.5
 """Noise deviations from which a cell is a spike."""
+_STANDS_ALONE, _DROWNED = 5.0, 3.0
+# the same of cells whose counts drown (noise deviations of the curve): there are many, and one far out weighs much
 _MANY_LEVELS = 30  # of a label: fewer say too little of how frequent levels are
 _STIFFNESS = 8.0 ** np.arange(8, -3, -1)  # weights of the second differences that are tried
 _ROUNDS = 4  # steps of Gauss and Newton for each
@@ -26,31 +29,11 @@ _SPIKES = 3  # times that cells are set apart
 _SUSPECT, _BESIDE = 5.0, 4  # noise deviations from the median of so many cells on either side
 _LARGEST_STEP = 2.0  # of f
 _HOPELESS = 40.0
-_SEEN = 3.0  # noise deviations
-_FEWEST_FOR_TAILS, _FLATTEST, _STEEPEST = 16, 0.5, 2.0
-_TAIL_HEIGHT = 0.1  # of the highest cell
 
 
-@dataclass(frozen=True, slots=True)
-class NoisyCounts:
-    """Noisy counts of a column's cells, and of runs of them.
-
-    Attributes:
-        fine: shape (c,).
-        fine_std: of their noise; 0 without.
-        coarse: of runs of cells, shape (r,).
-        coarse_std: of their noise.
-        runs: run of each cell, shape (c,).
-    """
-
-    fine: np.ndarray
-    fine_std: float
-    coarse: np.ndarray
-    coarse_std: float
-    runs: np.ndarray
-
-
-def estimated_shares(counts: NoisyCounts, total: float, ordered: np.ndarray, widths: np.ndarray) -> np.ndarray:
+def estimated_shares(
+    counts: NoisyCounts, total: float, ordered: np.ndarray, widths: np.ndarray, axis: Axis | None = None
+) -> np.ndarray:
     """Return P(cell), shape (c,), ≥ 0 and of sum 1.
 
     Args:
@@ -58,6 +41,7 @@ def estimated_shares(counts: NoisyCounts, total: float, ordered: np.ndarray, wid
         total: number of records, estimated.
         ordered: which cells lie on the curve, in order, shape (c,) bool; others have counts of their own.
         widths: steps of the column's resolution in each cell, shape (c,).
+        axis: where the cells lie; side by side if not given.
     """
     if not counts.fine_std:
         return _normalised(np.maximum(counts.fine, 0.0))
@@ -66,7 +50,7 @@ def estimated_shares(counts: NoisyCounts, total: float, ordered: np.ndarray, wid
         if combined.size >= _MANY_LEVELS:
             combined = likely_counts(combined, _combined_std(counts))
         return _normalised(project_to_simplex(combined, total))
-    return _normalised(_curve_and_spikes(counts, ordered, widths))
+    return _normalised(_curve_and_spikes(counts, ordered, widths, axis or Axis.of_widths(widths)))
 
 
 def _normalised(values: np.ndarray) -> np.ndarray:
@@ -88,7 +72,7 @@ def _combined_std(counts: NoisyCounts) -> float:
     return counts.fine_std * counts.coarse_std / float(np.hypot(counts.fine_std, counts.coarse_std))
 
 
-def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> np.ndarray:
+def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray, axis: Axis) -> np.ndarray:
     """Return counts: a curve where cells are ordered, and what was counted where cells stand out of it."""
     combined = _combined(counts)
     apart = ~ordered | _suspects(counts, ordered, widths)
@@ -96,11 +80,12 @@ def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarr
     for _ in range(_SPIKES):
         curve, spread = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
         deviation = (counts.fine - curve) / np.hypot(counts.fine_std, spread)
-        found = ~ordered | (np.abs(deviation) > STANDS_OUT)
+        least = np.where(curve < _DROWNED * counts.fine_std, _STANDS_ALONE, STANDS_OUT)
+        found = ~ordered | (np.abs(deviation) > least)
         if np.array_equal(found, apart):
             break
         apart = found
-    curve = np.where(apart, 0.0, _without_empty_tails(curve, combined, counts, ~apart))
+    curve = np.where(apart, 0.0, with_tails(curve, combined, counts, ~apart, axis))
     # beside spikes the curve may be empty, as a cell off the curve may be
     curve *= _not_noise(curve.sum(), _sum_std(counts, ~apart))
     alone = np.maximum(combined, 0.0)
@@ -135,33 +120,6 @@ def _suspects(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> n
     found = np.zeros(ordered.size, dtype=bool)
     found[places] = counts.fine[places] - np.maximum(expected, 0.0) > _SUSPECT * counts.fine_std
     return found
-
-
-def _without_empty_tails(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, free: np.ndarray) -> np.ndarray:
-    """Return the curve with both ends falling from where no more records are seen.
-
-    Wide bounds leave many cells with noise alone, which a curve takes for a long tail. From the place beyond which no
-    end of the column stands out of its noise, the curve falls on as it fell before, by a factor of √e to e² in a
-    twentieth of the cells. A tail lies below a tenth of the highest cell: columns that fill their bounds have none.
-    """
-    places = np.flatnonzero(free)
-    if places.size < _FEWEST_FOR_TAILS:
-        return curve
-    for cells in (places, places[::-1]):
-        # sums of whole runs from this end inwards, and their noise
-        ends = np.append(np.flatnonzero(np.diff(counts.runs[cells])), cells.size - 1)
-        noise = counts.coarse_std * np.sqrt(np.arange(1, ends.size + 1))
-        seen = np.flatnonzero(np.cumsum(combined[cells])[ends] > _SEEN * noise)
-        # the run that stands out is kept whole, and what is no lower than a tail is none
-        high = int(np.argmax(curve[cells] >= _TAIL_HEIGHT * curve[cells].max()))
-        start = min(int(ends[seen[0] - 1]) + 1 if seen.size and seen[0] else 0, high)
-        reach = max(3, places.size // 20)
-        inner = cells[min(start + reach, cells.size - 1)]
-        at = max(curve[cells[start]], 1e-12)
-        rate = float(np.clip(np.log(max(curve[inner], 1e-12) / at), _FLATTEST, _STEEPEST)) / reach
-        tail = at * np.exp(-rate * np.arange(start, 0, -1))
-        curve[cells[:start]] = np.minimum(curve[cells[:start]], tail)
-    return curve
 
 
 @dataclass(frozen=True, slots=True)

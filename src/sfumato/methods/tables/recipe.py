@@ -256,7 +256,8 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     facts = TableFacts.of(fit.facts, level_groups)
     plan = fit.plan
     settings = Settings.of(fit, facts, level_groups, simulated)
-    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, ends=settings.ends)
+    cuts = {"ends": settings.ends, "narrow": True}
+    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, **cuts)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = TwoResolutionCounts(layout)
@@ -284,7 +285,7 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     )
     chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED))
     return Fitted(
-        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, "ends": settings.ends, "target": target},
+        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, **cuts, "target": target},
         parameters=chain.to_arrays(),
         measurements=(*_count_measurements(counts, counting), *_moment_measurements(noisy, moments)),
     )

@@ -15,7 +15,8 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
 from sfumato.methods.tables.chain import ColumnShares
 from sfumato.methods.tables.features import Features, level_features, number_features
-from sfumato.methods.tables.histograms import NoisyCounts, estimated_shares
+from sfumato.methods.tables.histograms import estimated_shares
+from sfumato.methods.tables.tails import Axis, NoisyCounts
 from sfumato.schema.grid import ColumnGrid
 
 _SPREAD = 0.006  # mass times squared span of a run, as a share of the column's variance
@@ -64,7 +65,7 @@ def column_shares(
     made = []
     for j, (column, runs) in enumerate(zip(features, statistic.runs, strict=True)):
         counts = NoisyCounts(cells[j], cells_std, run_counts[j], runs_std, runs)
-        shares = estimated_shares(counts, class_counts.sum(), *_on_curve(column))
+        shares = estimated_shares(counts, class_counts.sum(), *_on_curve(column), _axis(column))
         drawn, found = _drawn(column, shares, resolution)
         in_order = 0 if column.edges is None else len(found.values) - column.kind.nullable
         made.append(ColumnShares(shares, runs, drawn, found, tables[j], counts_std, in_order))
@@ -102,6 +103,16 @@ def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:
         if column.zero is not None:
             ordered[column.zero[0]] = False
     return ordered, widths
+
+
+def _axis(column: ColumnGrid) -> Axis | None:
+    """Return where the cells of a number lie; half a step to either side of its steps."""
+    if column.edges is None:
+        return None
+    edges = column.edges.astype(np.float64) - 0.5
+    beyond = np.full(column.n_cells - len(edges) + 1, edges[-1])  # of the missing cell, which is not ordered
+    zero = None if column.zero is None else float(column.edges[column.zero[0]])
+    return Axis(np.append(edges[:-1], beyond), np.append(edges[1:], beyond), zero)
 
 
 def _drawn(column: ColumnGrid, shares: np.ndarray, resolution: Resolution) -> tuple[np.ndarray, Features]:

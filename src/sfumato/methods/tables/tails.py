@@ -1,0 +1,190 @@
+"""The ends of a column, beyond where its noisy counts show records: the shape of what is seen goes on.
+
+Wide bounds leave many cells that hold noise alone. Taken as counted they would be a long tail of noise; dropped, no
+tail at all. Here the outermost tenth of the rows, and the empty cells beyond, are fitted with laws of few parameters:
+
+    linear      density falling as exp(-βx - γx²/2): exponential, normal
+    from zero   the same of the logarithm of the distance from 0: Pareto, lognormal
+    from within the same of the distance from the median: tails on both sides, as Student's
+
+each with β, γ ≥ 0, by least squares with the known noise of cells and of runs. The laws are averaged by their
+likelihoods, and take the place of the curve from where the column's end no longer stands out of its noise. With less
+noise that is ever farther out: without any, all is as counted. A function of released values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+_SEEN = 3.0  # noise deviations
+_FEWEST = 16  # cells of a column with tails
+_HEIGHT = 0.1  # of the highest cell: what is no lower at its end has no tail
+_MASS, _ABOVE_NOISE = 0.1, 6.0  # of all rows, and of its noise, what is fitted holds at least
+_INNERMOST = 6  # cells that say how high the law begins
+_LARGEST_CHANGE = 2.0  # factor by which a law is brought to the curve where it takes over
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyCounts:
+    """Noisy counts of a column's cells, and of runs of them.
+
+    Attributes:
+        fine: shape (c,).
+        fine_std: of their noise; 0 without.
+        coarse: of runs of cells, shape (r,).
+        coarse_std: of their noise.
+        runs: run of each cell, shape (c,).
+    """
+
+    fine: np.ndarray
+    fine_std: float
+    coarse: np.ndarray
+    coarse_std: float
+    runs: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where cells lie.
+
+    Attributes:
+        lower, upper: ends of each cell in steps, shape (c,); of cells that are not ordered, anything.
+        zero: the step of the value 0, if it is within the bounds.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    zero: float | None = None
+
+    @classmethod
+    def of_widths(cls, widths: np.ndarray) -> Axis:
+        """Return cells side by side."""
+        ends = np.cumsum(widths)
+        return cls(ends - widths, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """Coordinate of a law, and what its two rates are like before anything is seen: mean and deviation."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    slope: tuple[float, float]
+    bend: tuple[float, float]
+    least_slope: float
+
+
+def with_tails(
+    curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, free: np.ndarray, axis: Axis
+) -> np.ndarray:
+    """Return the curve with both ends replaced from where no more records are seen.
+
+    Args:
+        curve: counts of cells, as they are smoothed, shape (c,).
+        combined: least-squares counts of cells.
+        counts: what was released.
+        free: which cells lie on the curve.
+        axis: where they lie.
+    """
+    places = np.flatnonzero(free)
+    if places.size < _FEWEST:
+        return curve
+    made = curve.copy()
+    middles = (axis.lower + axis.upper) / 2
+    reached = np.cumsum(curve[places])
+    median = float(middles[places[min(int(np.searchsorted(reached, reached[-1] / 2)), places.size - 1)]])
+    for side, cells in ((-1, places), (1, places[::-1])):
+        tail = _Tail(curve, counts, cells, axis, side, median)
+        start = tail.start(combined)
+        anchor = tail.anchor(start, float(reached[-1]))
+        if start and anchor < cells.size:
+            made[cells[:start]] = tail.fitted(start, anchor)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """One end of a column: cells on the curve from the end inwards."""
+
+    curve: np.ndarray
+    counts: NoisyCounts
+    cells: np.ndarray
+    axis: Axis
+    side: int
+    median: float
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the last cell of each run from the end, and the noise of all counts up to there."""
+        ends = np.append(np.flatnonzero(np.diff(self.counts.runs[self.cells])), self.cells.size - 1)
+        return ends, self.counts.coarse_std * np.sqrt(np.arange(1, ends.size + 1))
+
+    def start(self, combined: np.ndarray) -> int:
+        """Return how many cells lie beyond where the end stands out of its noise; 0 where the column has no tail."""
+        ends, noise = self._ends()
+        seen = np.flatnonzero(np.cumsum(combined[self.cells])[ends] > _SEEN * noise)
+        high = int(np.argmax(self.curve[self.cells] >= _HEIGHT * self.curve[self.cells].max()))
+        # the run that stands out is kept whole
+        return min(int(ends[seen[0] - 1]) + 1 if seen.size and seen[0] else 0, high)
+
+    def anchor(self, start: int, total: float) -> int:
+        """Return the innermost cell of what is fitted."""
+        ends, noise = self._ends()
+        held = np.cumsum(self.curve[self.cells])
+        std = noise[np.searchsorted(ends, np.arange(self.cells.size))]
+        enough = np.flatnonzero((held >= _MASS * total) & (held >= _ABOVE_NOISE * std))
+        middles = (self.axis.lower + self.axis.upper)[self.cells] / 2
+        past = int(np.argmax((middles - self.median) * self.side <= 0))
+        return max(min(int(enough[0]) if enough.size else past, past - 1), start + 3)
+
+    def fitted(self, start: int, anchor: int) -> np.ndarray:
+        """Return the counts of the cells beyond `start`, by all laws, each as likely as it makes what was counted."""
+        region = self.cells[: anchor + 1]
+        costs, made = zip(*(self._fit(law, region) for law in self._laws(region)), strict=True)
+        weights = np.exp(min(costs) - np.array(costs))
+        expected = np.average(made, axis=0, weights=weights)
+        seen = slice(start, anchor + 1)
+        ratio = self.curve[region][seen].sum() / max(expected[seen].sum(), 1e-12)
+        return expected[:start] * float(np.clip(ratio, 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
+
+    def _laws(self, region: np.ndarray) -> Iterator[_Law]:
+        lower, upper = self.axis.lower[region], self.axis.upper[region]
+        unit = max(abs(float(lower[-1] + upper[-1]) / 2 - self.median), 1.0)
+        yield _Law(lower / unit, upper / unit, (1.5, 1.0), (1.0, 1.0), 0.0)
+        for origin in {self.axis.zero, self.median} - {None}:
+            assert origin is not None
+            near, far = np.sort(np.stack([lower - origin, upper - origin]) * self.side, axis=0)
+            if near.min() > 0:
+                yield _Law(np.log(near), np.log(far), (3.0, 2.0), (0.0, 3.0), 1.2)
+        zero = self.axis.zero
+        if zero is not None and self.side < 0 and lower.min() > zero:  # toward 0
+            yield _Law(np.log(lower - zero), np.log(upper - zero), (1.5, 1.5), (0.0, 3.0), 0.3)
+
+    def _fit(self, law: _Law, region: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return half the squared distance of a law from what was counted, and its counts, shape (cells,)."""
+        middles = (law.lower + law.upper) / 2
+        away, widths = np.abs(middles - middles[-1]), np.abs(law.upper - law.lower)
+        counts, runs = self.counts, self.counts.runs[region]
+        whole = [run for run in np.unique(runs) if np.sum(runs == run) == np.sum(counts.runs == run)]
+        member = (runs[None, :] == np.array(whole, dtype=np.int64)[:, None]).astype(float)
+        height = np.log(max(self.curve[region][-_INNERMOST:].mean(), 1e-3) / widths[-_INNERMOST:].mean())
+
+        def expected(theta: np.ndarray) -> np.ndarray:
+            return widths * np.exp(np.clip(theta[0] - theta[1] * away - theta[2] * away**2 / 2, -60, 40))
+
+        def residuals(theta: np.ndarray) -> np.ndarray:
+            made = expected(theta)
+            rates = [(theta[1] - law.slope[0]) / law.slope[1], (theta[2] - law.bend[0]) / law.bend[1]]
+            cells = (counts.fine[region] - made) / counts.fine_std
+            return np.concatenate([cells, (counts.coarse[whole] - member @ made) / counts.coarse_std, rates])
+
+        found = optimize.least_squares(
+            residuals,
+            [height, law.slope[0], 0.1],
+            bounds=([height - 3, law.least_slope, 0], [height + 3, 1e3, 1e5]),
+            max_nfev=60,
+        )
+        return float(found.cost), expected(found.x)
