@@ -34,6 +34,7 @@ __all__ = [  # what a caller catches; the validators below are for this package
     "PrivacyError",
     "PrivacyWarning",
     "ReleaseError",
+    "SampleWarning",
     "SchemaError",
     "SchemaWarning",
     "SfumatoError",
@@ -100,6 +101,10 @@ class SchemaWarning(UserWarning):
 
 class PrivacyWarning(UserWarning):
     """A setting that is allowed but weakens what the guarantee means."""
+
+
+class SampleWarning(UserWarning):
+    """A sample of fewer rows than were asked for."""
 
 
 class PluginWarning(UserWarning):
