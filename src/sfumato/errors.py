@@ -11,6 +11,7 @@
     ├── EngineError (RuntimeError) workers did not finish a pass over the records
     ├── TrainingError (RuntimeError) a network could not be run on the records
     ├── MethodError (RuntimeError) a method of another package failed
+    ├── NotAcceptedError (RuntimeError) no fit of a search met its criteria; the budget is spent
     ├── OutputError (OSError)     an output exists already, or cannot be written
     └── ReleaseError (ValueError) a release is damaged, hostile, or of an unknown format
 
@@ -30,6 +31,7 @@ __all__ = [  # what a caller catches; the validators below are for this package
     "DataError",
     "EngineError",
     "LedgerError",
+    "NotAcceptedError",
     "OutputError",
     "PrivacyError",
     "PrivacyWarning",
@@ -85,6 +87,21 @@ class TrainingError(SfumatoError, RuntimeError):
 
 class MethodError(SfumatoError, RuntimeError):
     """A method of another package failed on the records."""
+
+
+class NotAcceptedError(SfumatoError, RuntimeError):
+    """No fit of a search met its criteria: the budget is spent, and nothing is released but the verdicts.
+
+    Attributes:
+        certificate: what was spent on what, and the noisy verdicts of the fit that came nearest, under `search`.
+    """
+
+    def __init__(self, message: str, certificate: object = None) -> None:
+        super().__init__(message)
+        self.certificate = certificate
+
+    def __reduce__(self) -> tuple[type[NotAcceptedError], tuple[object, ...]]:
+        return type(self), (str(self), self.certificate)
 
 
 class OutputError(SfumatoError, OSError):

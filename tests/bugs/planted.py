@@ -33,10 +33,7 @@ DRIVER = "fitting/driver.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
 SCORED = "distance = squared_distance(counts, self._sampled(fitted, layout), layout)\n"
-KEPT = (
-    "            if best is None or distance < best.distance:\n"
-    "                best = Best(j, distance, fitted, counts)\n"
-)
+KEPT = "            if found.before(best):\n                best = found\n"
 WHOLE = "mechanisms/contributions.py"
 ROUNDED = "    whole = np.rint(scaled)\n"
 CUT = (
@@ -906,7 +903,7 @@ BUGS = [
         "            exact = Noisy(reduce(PairCounts(layout), records).open_in_mechanism(), 0.0)\n"
         "            true = squared_distance(exact, self._sampled(fitted, layout), layout)\n"
         "            if best is None or true < least:\n"
-        "                best, least = Best(j, distance, fitted, counts), true\n",
+        "                best, least = found, true\n",
         f"{SEARCHES} -k choice",
     ),
     PlantedBug(

@@ -27,6 +27,7 @@ from sfumato.columns.open import Open, OpenKind
 from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.csv_form import CsvOutput
+from sfumato.schema.accept import Criterion, criteria_faults, criteria_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 from sfumato.schema.reader import Reader, csv_output, read_reader
@@ -38,7 +39,7 @@ MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 K = TypeVar("K", bound=ColumnKind)
 
-_KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns")
+_KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns", "accept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class Schema:
             these per fact. `data` is refused as a draft is.
         table_source: the same of `rows` and `unit`.
         reader: how numbers are written as text, and the form of a CSV file.
+        accept: what a release has to satisfy, judged on the records by `tune`.
 
     Example:
         >>> from sfumato.columns import Boolean, Integer
@@ -97,6 +99,7 @@ class Schema:
     sources: Mapping[str, FactSource] = field(default_factory=dict)
     table_source: Mapping[str, str] = field(default_factory=dict)
     reader: Reader = field(default_factory=Reader)
+    accept: tuple[Criterion, ...] = ()
 
     def __post_init__(self) -> None:
         faults = _column_faults(self.columns)
@@ -106,7 +109,10 @@ class Schema:
         faults += [] if faults else sources_faults(self)
         if not isinstance(self.reader, Reader):
             faults.append(f"Expected reader to be a Reader, got {shown(self.reader)}.")
+        accept = criteria_of(self.accept, faults)
+        faults += [] if faults else criteria_faults(accept, self)
         _refuse(faults)
+        object.__setattr__(self, "accept", accept)
         columns = {name: self.reader.resolved(kind, name) for name, kind in self.columns.items()}
         object.__setattr__(self, "sources", frozen(self.sources))
         object.__setattr__(self, "table_source", MappingProxyType(dict(self.table_source)))
@@ -115,7 +121,7 @@ class Schema:
         object.__setattr__(self, "rows", plain_value(self.rows))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader)
+        rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader, self.accept)
         return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
 
     @property
@@ -210,6 +216,8 @@ class Schema:
         document["columns"] = {name: self.reader.entry_of(kind) for name, kind in self.columns.items()}
         for name, source in thawed(self.sources).items():
             document["columns"][name]["source"] = source
+        if self.accept:
+            document["accept"] = [criterion.to_dict() for criterion in self.accept]
         return document
 
     @classmethod
@@ -258,6 +266,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
         columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is bought
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
     rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
+    rest["accept"] = criteria_of(document.get("accept", ()), faults)
     if faults:  # faults of the table as a whole are worth telling in the same breath
         rest["missing"] = _tokens(rest["missing"], faults)
         faults += [*_rows_faults(rest["rows"]), *_draft_faults(rest["draft"])]
@@ -330,8 +339,10 @@ def _rebuilt(
     sources: Mapping[str, FactSource] = MappingProxyType({}),
     table_source: Mapping[str, str] = MappingProxyType({}),
     reader: Reader | None = None,
+    accept: tuple[Criterion, ...] = (),
 ) -> Schema:
     rest = {"draft": draft, "sources": sources, "table_source": table_source, "reader": reader or Reader()}
+    rest["accept"] = accept
     return Schema(columns=columns, rows=rows, unit=unit, missing=missing, **rest)  # type: ignore[arg-type]
 
 
