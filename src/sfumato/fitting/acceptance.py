@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError, NotAcceptedError
+from sfumato.fitting.auroc import ScoreCounts, Task, auroc_of
 from sfumato.fitting.marginal_counts import MarginalCounts, MarginalLayout
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.misplaced import noisy_misplaced
 from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import noisy_histogram
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Verdict
 from sfumato.privacy.ledger import Ledger
@@ -29,6 +31,7 @@ from sfumato.schema.accept import Criterion, read_criteria
 from sfumato.schema.schema import Schema
 
 _SAMPLES, _BLOCK, _SEED = 1 << 18, 1 << 14, 1
+_TAUGHT = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,30 @@ class ErrorJudge(Judge):
             )
 
 
+@dataclass(frozen=True)
+class AurocJudge(Judge):
+    """AUROC on the records of a classifier that samples of the fit taught."""
+
+    task: Task
+
+    measures = "how many records lie in each run of scores of a classifier that the fit taught, by class, to accept it"
+
+    def nothing(self) -> list[Rows]:
+        """Return no samples."""
+        return []
+
+    def see(self, seen: list[Rows], rows: Rows) -> None:
+        """Keep the first samples, to learn from."""
+        if len(seen) * _BLOCK < _TAUGHT:
+            seen.append(rows)
+
+    def judge(self, seen: list[Rows], records: Records, ledger: Ledger, noise: NoiseSource) -> Verdict:
+        """Learn, count records by score and class with noise, and compute the AUROC of these counts."""
+        exact = reduce(ScoreCounts.taught_by(self.task, seen), records)
+        noisy = noisy_histogram(exact, stage=self.stage, ledger=ledger, noise=noise)
+        return self.verdict(*auroc_of(noisy.value, noisy.noise_std))
+
+
 def verdicts_on(
     judges: Sequence[Judge], sampler: Sampler, records: Records, ledger: Ledger, noise: NoiseSource
 ) -> tuple[Verdict, ...]:
@@ -148,6 +175,8 @@ def _judge(criterion: Criterion, number: int, schema: Schema, n_public: int) -> 
         ways = 1 if criterion.kind == "marginal_error" else 2
         layout = MarginalLayout.of(schema, criterion.columns, ways=ways)
         return ErrorJudge(criterion, stage, n_public, rows, layout)
+    if criterion.kind == "auroc":
+        return AurocJudge(criterion, stage, n_public, rows, Task.of(schema, criterion))
     raise ConfigError(f"Expected a criterion that this version judges, got {criterion.words}.")
 
 
