@@ -19,7 +19,7 @@ from fixtures import tables
 from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import ConditionalGaussian, tune
-from sfumato.fitting import tuning
+from sfumato.fitting import acceptance, tuning
 from sfumato.fitting.driver import Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
@@ -160,6 +160,44 @@ def test_neighbours_release_the_same(monkeypatch):
     released = Counter(found.stage.name for found in tape.releases)
     assert released.pop(tuning.SCORE_STAGE) == 1
     assert set(released.values()) == {4}
+
+
+CRITERIA = [{"marginal_error": 0.9}, {"pair_error": 0.95}, {"auroc": 0.1, "target": "member"}]
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["one more", "one replaced"])
+def test_neighbours_are_judged_the_same(monkeypatch, replaced):
+    """Verdicts are functions of what was released with noise, and each of them is charged as often as it is made."""
+    turn = iter(range(100))
+    candidate = ConditionalGaussian(epsilon=9.0, delta=DELTA, calibration_rows=200)
+    monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 3)
+    monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
+    monkeypatch.setattr(tuning.Search, "_sampled", lambda self, fitted, layout: np.ones(layout.starts[-1]))
+    monkeypatch.setattr(acceptance, "_SAMPLES", 4_096)
+    monkeypatch.setattr(tuning, "not_accepted", lambda certificate: _Verdicts(certificate))
+
+    def fit(data):
+        try:
+            release = tune(data, [candidate], schema=tables.schema(), n_public=61, accept=CRITERIA, seed=1)
+        except _Verdicts as verdicts:
+            return {"certificate": verdicts.args[0].content}
+        found = {f"parameter {name}": array for name, array in release.parameters.items()}
+        return found | {"certificate": release.certificate.content}
+
+    frame = tables.frame(61)
+    one, other = (frame.head(61), frame.copy()) if replaced else (frame.head(60), frame)
+    if replaced:
+        other.iloc[-1] = frame.iloc[0]
+    first, second, tape = coupled(monkeypatch, fit, one, other, more=0 if replaced else 1)
+    check_same(first, second)
+    assert len(first["certificate"]["search"]["verdicts"]) == len(CRITERIA)
+    check_sensitivities(tape, replaced=replaced)
+    released = Counter(found.stage.name for found in tape.releases)
+    assert {released[f"accept {i}: {next(iter(entry))}"] for i, entry in enumerate(CRITERIA, 1)} == {3}
+
+
+class _Verdicts(Exception):  # noqa: N818 - what a search hands back
+    """The certificate of a search without a fit that passes."""
 
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)

@@ -342,7 +342,7 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     print_cost(certificate)
     if certificate.epsilon is not None:
         say(words.recomputed(certificate, certificate.recompute()))
-    for line in words.checked(found.checked):
+    for line in [*words.checked(found.checked), *words.verdicts(certificate)]:
         say(line)
     say("It rests on these assumptions:")
     for assumption in certificate.assumptions:

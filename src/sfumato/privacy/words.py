@@ -248,8 +248,13 @@ def chosen(description: Description) -> list[str]:
         f"Chosen of {len(search.candidates)} candidates: {whole(search.candidates[search.chosen])}.",
         "Mean squared distance of its pairs of columns from the records' (noisy, may be below 0): "
         f"{search.squared_distance:.3g}.",
-        *map(verdict, search.verdicts),
+        *verdicts(description),
     ]
+
+
+def verdicts(description: Description) -> list[str]:
+    """Say what criteria of acceptance said of a release; nothing where none were stated."""
+    return [] if description.search is None else list(map(verdict, description.search.verdicts))
 
 
 def verdict(found: Verdict) -> str:
