@@ -20,6 +20,7 @@ from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import ConditionalGaussian, tune
 from sfumato.fitting import acceptance, tuning
+from sfumato.fitting.acceptance import judges_of
 from sfumato.fitting.driver import Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
@@ -30,6 +31,7 @@ from sfumato.privacy.event import GaussianEvent, Noised
 from sfumato.privacy.ledger import SearchLedger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
+from sfumato.schema.accept import read_criteria
 from sfumato.schema.schema import Schema
 
 SCHEMA = Schema.from_dict({"rows": 1000, "columns": {"flag": {"kind": "boolean"}}})
@@ -252,5 +254,47 @@ def test_what_the_choice_tells(wrong):
     for side, yes in enumerate((1001, 1000)):
         noise, data = SeededNoise(side), Flags(1000, yes)
         samples.append(np.array([searched(search, data, noise).candidate for _ in range(runs)], dtype=float))
+    with pytest.raises(AssertionError, match=BEYOND) if wrong else nullcontext():
+        compare_samples(*samples, delta_of(charged), EPSILONS)
+
+
+class _NoFlags:
+    """Samples without a flag: every record with one is in another cell."""
+
+    def rows(self, n, rng, classes=None):
+        return {"flag": np.zeros(n, dtype=np.int32)}
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_candidates")
+@pytest.mark.parametrize("wrong", [False, True], ids=["as charged", "with a tenth of the noise"])
+def test_what_verdicts_tell(monkeypatch, wrong):
+    """One record more is one more in another cell; of several fits the one whose noise hid it best is released."""
+    monkeypatch.setattr(tuning.Search, "_sampler", lambda self, fitted: _NoFlags())
+    monkeypatch.setattr(acceptance, "_SAMPLES", 8)
+    (criterion,) = read_criteria([{"marginal_error": 0.5}])
+    judges = judges_of([criterion], SCHEMA, ROWS)
+    law, verdict = Repetitions(5), judges[0].stage
+
+    def judged_search(multiplier):
+        once = Stage(name=tuning.SCORE_STAGE, noise_multiplier=50.0, replace_distance=float(np.sqrt(2)))
+        fit = Stage(name="count", noise_multiplier=50.0, replace_distance=1.0, repetitions=law)
+        judging = Stage(name=verdict, noise_multiplier=multiplier, replace_distance=1.0, repetitions=law)
+        plan = Plan([once, fit, judging])
+        return tuning.Search(
+            (OneCount(epsilon=1.0, share=0.5),), (plan,), PrivacyBudget(100.0, 0.5), Facts(SCHEMA, None, ROWS), judges
+        )
+
+    charged = judged_search(2.0).plans[0]
+    search, samples = judged_search(2.0 / (10 if wrong else 1)), []
+    for side, yes in enumerate((501, 500)):
+        noise, data, values = SeededNoise(side), Flags(500, yes), []
+        for _ in range(1_000):
+            ledger = SearchLedger(search.plans, search.budget, judged=1)
+            best = search.run(data, ledger, noise)
+            ledger.close()
+            values.append(best.verdicts[0].value)
+        samples.append(np.array(values))
     with pytest.raises(AssertionError, match=BEYOND) if wrong else nullcontext():
         compare_samples(*samples, delta_of(charged), EPSILONS)

@@ -245,6 +245,18 @@ def test_a_certificate_whose_verdicts_contradict_their_values_is_refused():
         Certificate.from_dict(content)
 
 
+def test_a_release_without_a_verdict_on_each_criterion_is_refused():
+    release = search(EASY, seed=1)
+    release.check()
+    searched = release.certificate.search
+    for verdicts in ((), searched.verdicts[:-1], searched.verdicts[::-1]):
+        certificate = replace(release.certificate, search=replace(searched, verdicts=verdicts))
+        with pytest.raises(ReleaseError, match="a passed verdict on each criterion"):
+            replace(release, certificate=certificate).check()
+    with pytest.raises(ReleaseError, match="a passed verdict on each criterion"):
+        replace(release, schema=replace(release.schema, accept=())).check()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

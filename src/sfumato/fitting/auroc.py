@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -78,7 +79,11 @@ class ScoreCounts(Counts):
     edges: np.ndarray
     name: str = "counts of scores by class"
     step: float = 1.0
-    squares: float = 1.0
+
+    @property
+    def squares(self) -> float:
+        """One cell of all."""
+        return 1.0
 
     @classmethod
     def taught_by(cls, task: Task, samples: Sequence[Rows]) -> ScoreCounts:
@@ -129,17 +134,18 @@ def auroc_of(counts: np.ndarray, noise_std: float) -> tuple[float, float]:
     return min(max(value, 0.0), 1.0), noise_std * float(np.linalg.norm(slopes))
 
 
-def _indicators(task: Task, rows: Rows) -> sparse.csr_array:
+def _indicators(task: Task, rows: Rows) -> Any:  # noqa: ANN401 - scipy's sparse matrices have no useful types
     """Return a 1 for each cell of each row, shape (n, cells)."""
     starts = np.cumsum([0, *(column.n_cells for column in task.columns)])
     cells = np.stack([c.cells(rows[c.name]) + start for c, start in zip(task.columns, starts, strict=False)], axis=1)
     n, width = cells.shape
-    return sparse.csr_array((np.ones(n * width), cells.ravel(), np.arange(n + 1) * width), shape=(n, int(starts[-1])))
+    ends = np.arange(n + 1) * width
+    return sparse.csr_matrix((np.ones(n * width), cells.ravel(), ends), shape=(n, int(starts[-1])))
 
 
-def _logistic(matrix: sparse.csr_array, labels: np.ndarray) -> np.ndarray:
+def _logistic(matrix: Any, labels: np.ndarray) -> np.ndarray:  # noqa: ANN401
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a fit that stops early: any weights make a classifier
-        return LogisticRegression(max_iter=200).fit(sparse.csr_matrix(matrix), labels).coef_.ravel()
+        return LogisticRegression(max_iter=200).fit(matrix, labels).coef_.ravel()

@@ -88,6 +88,12 @@ class Release:
             raise ReleaseError("Expected a certificate that names what was read off the records, got none.")
         if self.certificate.unit != Protected(**self.schema.protects):
             raise ReleaseError("Expected a certificate of the unit that the schema names, got one of another unit.")
+        verdicts = () if self.certificate.search is None else self.certificate.search.verdicts
+        asked = [criterion.words for criterion in self.schema.accept]
+        if [verdict.criterion for verdict in verdicts if verdict.passed] != asked or len(verdicts) != len(asked):
+            raise ReleaseError(
+                "Expected a passed verdict on each criterion of the schema in the certificate, got others."
+            )
         for name in self._plain():
             self.schema.columns[name].check_storage(name, self.form.storage[name])
         if isinstance(self._sampler, MixtureSet):
