@@ -92,7 +92,7 @@ class Release:
         asked = [criterion.words for criterion in self.schema.accept]
         if [verdict.criterion for verdict in verdicts if verdict.passed] != asked or len(verdicts) != len(asked):
             raise ReleaseError(
-                "Expected a passed verdict on each criterion of the schema in the certificate, got others."
+                "Expected a certificate with a passed verdict on each criterion of the schema, got others."
             )
         for name in self._plain():
             self.schema.columns[name].check_storage(name, self.form.storage[name])
