@@ -11,6 +11,7 @@
     ├── EngineError (RuntimeError) workers did not finish a pass over the records
     ├── TrainingError (RuntimeError) a network could not be run on the records
     ├── MethodError (RuntimeError) a method of another package failed
+    ├── NotAcceptedError (RuntimeError) no fit of a search met its criteria; the budget is spent
     ├── OutputError (OSError)     an output exists already, or cannot be written
     └── ReleaseError (ValueError) a release is damaged, hostile, or of an unknown format
 
@@ -30,10 +31,12 @@ __all__ = [  # what a caller catches; the validators below are for this package
     "DataError",
     "EngineError",
     "LedgerError",
+    "NotAcceptedError",
     "OutputError",
     "PrivacyError",
     "PrivacyWarning",
     "ReleaseError",
+    "SampleWarning",
     "SchemaError",
     "SchemaWarning",
     "SfumatoError",
@@ -86,6 +89,21 @@ class MethodError(SfumatoError, RuntimeError):
     """A method of another package failed on the records."""
 
 
+class NotAcceptedError(SfumatoError, RuntimeError):
+    """No fit of a search met its criteria: the budget is spent, and nothing is released but the verdicts.
+
+    Attributes:
+        certificate: what was spent on what, and the noisy verdicts of the fit that came nearest, under `search`.
+    """
+
+    def __init__(self, message: str, certificate: object = None) -> None:
+        super().__init__(message)
+        self.certificate = certificate
+
+    def __reduce__(self) -> tuple[type[NotAcceptedError], tuple[object, ...]]:
+        return type(self), (str(self), self.certificate)
+
+
 class OutputError(SfumatoError, OSError):
     """An output exists already, or cannot be written."""
 
@@ -100,6 +118,10 @@ class SchemaWarning(UserWarning):
 
 class PrivacyWarning(UserWarning):
     """A setting that is allowed but weakens what the guarantee means."""
+
+
+class SampleWarning(UserWarning):
+    """A sample of fewer rows than were asked for."""
 
 
 class PluginWarning(UserWarning):

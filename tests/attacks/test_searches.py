@@ -19,7 +19,8 @@ from fixtures import tables
 from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import ConditionalGaussian, tune
-from sfumato.fitting import tuning
+from sfumato.fitting import acceptance, tuning
+from sfumato.fitting.acceptance import judges_of
 from sfumato.fitting.driver import Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
@@ -30,6 +31,7 @@ from sfumato.privacy.event import GaussianEvent, Noised
 from sfumato.privacy.ledger import SearchLedger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
+from sfumato.schema.accept import read_criteria
 from sfumato.schema.schema import Schema
 
 SCHEMA = Schema.from_dict({"rows": 1000, "columns": {"flag": {"kind": "boolean"}}})
@@ -162,6 +164,46 @@ def test_neighbours_release_the_same(monkeypatch):
     assert set(released.values()) == {4}
 
 
+CRITERIA = [{"marginal_error": 0.9}, {"pair_error": 0.95}, {"auroc": 0.1, "target": "member"}]
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["one more", "one replaced"])
+def test_neighbours_are_judged_the_same(monkeypatch, replaced):
+    """Verdicts are functions of what was released with noise, and each of them is charged as often as it is made."""
+    turn = iter(range(100))
+    candidate = ConditionalGaussian(epsilon=9.0, delta=DELTA, calibration_rows=200)
+    monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 3)
+    monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
+    monkeypatch.setattr(tuning.Search, "_sampled", lambda self, fitted, layout: np.ones(layout.starts[-1]))
+    monkeypatch.setattr(acceptance, "_SAMPLES", 4_096)
+    monkeypatch.setattr(tuning, "not_accepted", lambda certificate: _Verdicts(certificate))
+
+    def fit(data):
+        try:
+            release = tune(data, [candidate], schema=tables.schema(), n_public=401, accept=CRITERIA, seed=1)
+        except _Verdicts as verdicts:
+            return {"certificate": verdicts.args[0].content}
+        found = {f"parameter {name}": array for name, array in release.parameters.items()}
+        return found | {"certificate": release.certificate.content}
+
+    frame = tables.frame(401)
+    one, other = (frame, frame.copy()) if replaced else (frame.head(400), frame)
+    if replaced:
+        other.iloc[-1] = frame.iloc[0]
+    first, second, tape = coupled(monkeypatch, fit, one, other, more=0 if replaced else 1)
+    check_same(first, second)
+    *_, auroc = first["certificate"]["search"]["verdicts"]
+    assert auroc["noise_std"] < 0.5, "classes that are lost in noise show no bug"
+    assert len(first["certificate"]["search"]["verdicts"]) == len(CRITERIA)
+    check_sensitivities(tape, replaced=replaced)
+    released = Counter(found.stage.name for found in tape.releases)
+    assert {released[f"accept {i}: {next(iter(entry))}"] for i, entry in enumerate(CRITERIA, 1)} == {3}
+
+
+class _Verdicts(Exception):  # noqa: N818 - what a search hands back
+    """The certificate of a search without a fit that passes."""
+
+
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 
 
@@ -212,5 +254,47 @@ def test_what_the_choice_tells(wrong):
     for side, yes in enumerate((1001, 1000)):
         noise, data = SeededNoise(side), Flags(1000, yes)
         samples.append(np.array([searched(search, data, noise).candidate for _ in range(runs)], dtype=float))
+    with pytest.raises(AssertionError, match=BEYOND) if wrong else nullcontext():
+        compare_samples(*samples, delta_of(charged), EPSILONS)
+
+
+class _NoFlags:
+    """Samples without a flag: every record with one is in another cell."""
+
+    def rows(self, n, rng, classes=None):
+        return {"flag": np.zeros(n, dtype=np.int32)}
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_candidates")
+@pytest.mark.parametrize("wrong", [False, True], ids=["as charged", "with a tenth of the noise"])
+def test_what_verdicts_tell(monkeypatch, wrong):
+    """One record more is one more in another cell; of several fits the one whose noise hid it best is released."""
+    monkeypatch.setattr(tuning.Search, "_sampler", lambda self, fitted: _NoFlags())
+    monkeypatch.setattr(acceptance, "_SAMPLES", 8)
+    (criterion,) = read_criteria([{"marginal_error": 0.5}])
+    judges = judges_of([criterion], SCHEMA, ROWS)
+    law, verdict = Repetitions(5), judges[0].stage
+
+    def judged_search(multiplier):
+        once = Stage(name=tuning.SCORE_STAGE, noise_multiplier=50.0, replace_distance=float(np.sqrt(2)))
+        fit = Stage(name="count", noise_multiplier=50.0, replace_distance=1.0, repetitions=law)
+        judging = Stage(name=verdict, noise_multiplier=multiplier, replace_distance=1.0, repetitions=law)
+        plan = Plan([once, fit, judging])
+        return tuning.Search(
+            (OneCount(epsilon=1.0, share=0.5),), (plan,), PrivacyBudget(100.0, 0.5), Facts(SCHEMA, None, ROWS), judges
+        )
+
+    charged = judged_search(2.0).plans[0]
+    search, samples = judged_search(2.0 / (10 if wrong else 1)), []
+    for side, yes in enumerate((501, 500)):
+        noise, data, values = SeededNoise(side), Flags(500, yes), []
+        for _ in range(1_000):
+            ledger = SearchLedger(search.plans, search.budget, judged=1)
+            best = search.run(data, ledger, noise)
+            ledger.close()
+            values.append(best.verdicts[0].value)
+        samples.append(np.array(values))
     with pytest.raises(AssertionError, match=BEYOND) if wrong else nullcontext():
         compare_samples(*samples, delta_of(charged), EPSILONS)

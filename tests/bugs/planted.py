@@ -33,10 +33,9 @@ DRIVER = "fitting/driver.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
 SCORED = "distance = squared_distance(counts, self._sampled(fitted, layout), layout)\n"
-KEPT = (
-    "            if best is None or distance < best.distance:\n"
-    "                best = Best(j, distance, fitted, counts)\n"
-)
+KEPT = "            if found.before(best):\n                best = found\n"
+SEALED_NUMBER = "return noisy_sum(_largest(counts, samples, starts), stage=stage, ledger=ledger, noise=noise)"
+JUDGED = "        noisy = noisy_misplaced(exact, seen, starts, stage=self.stage, ledger=ledger, noise=noise)\n"
 WHOLE = "mechanisms/contributions.py"
 ROUNDED = "    whole = np.rint(scaled)\n"
 CUT = (
@@ -906,7 +905,7 @@ BUGS = [
         "            exact = Noisy(reduce(PairCounts(layout), records).open_in_mechanism(), 0.0)\n"
         "            true = squared_distance(exact, self._sampled(fitted, layout), layout)\n"
         "            if best is None or true < least:\n"
-        "                best, least = Best(j, distance, fitted, counts), true\n",
+        "                best, least = found, true\n",
         f"{SEARCHES} -k choice",
     ),
     PlantedBug(
@@ -939,6 +938,83 @@ BUGS = [
         "if len({plan.parts[0] for plan in self._plans}) != 1 or not alike([plan.parts[1] for plan in self._plans]):",
         "if len({plan.parts[0] for plan in self._plans}) != 1:",
         "tests/privacy/test_search_accounts.py -k unlike",
+    ),
+    PlantedBug(
+        "accept: the errors of all tables together",
+        "mechanisms/misplaced.py",
+        "np.asarray(apart.max()),",
+        "np.asarray(apart.sum()),",
+        "tests/mechanisms/test_misplaced.py -k neighbours",
+    ),
+    PlantedBug(
+        "accept: every record out of place counts twice",
+        "mechanisms/misplaced.py",
+        "step=1 / (2 * total),",
+        "step=1 / total,",
+        "tests/mechanisms/test_misplaced.py -k neighbours",
+    ),
+    PlantedBug(
+        "accept: a unit's records are charged as one",
+        "mechanisms/misplaced.py",
+        "norm_bound=float(rows),",
+        "norm_bound=1.0,",
+        "tests/mechanisms/test_misplaced.py -k unit",
+    ),
+    PlantedBug(
+        "accept: two thirds of the noise",
+        "mechanisms/misplaced.py",
+        SEALED_NUMBER,
+        SEALED_NUMBER.replace("noise=noise)", "noise=_TwoThirds(noise))"),
+        "tests/mechanisms/test_misplaced.py -k law",
+    ),
+    PlantedBug(
+        "accept: the verdict is of the exact value",
+        "fitting/acceptance.py",
+        JUDGED,
+        JUDGED + "        noisy = replace(noisy, value=_largest(exact, seen, starts).open_in_mechanism())\n",
+        f"{SEARCHES} -k judged",
+    ),
+    PlantedBug(
+        "accept: the AUROC of exact counts",
+        "fitting/acceptance.py",
+        "return self.verdict(*auroc_of(noisy.value, noisy.noise_std))",
+        "return self.verdict(*auroc_of(exact.open_in_mechanism(), noisy.noise_std))",
+        f"{SEARCHES} -k judged",
+    ),
+    PlantedBug(
+        "accept: the classifier learns from the records",
+        "fitting/acceptance.py",
+        "exact = reduce(ScoreCounts.taught_by(self.task, seen), records)",
+        "exact = reduce(ScoreCounts.taught_by(self.task, list(records.coded())), records)",
+        f"{SEARCHES} -k judged",
+    ),
+    PlantedBug(
+        "accept: verdicts are left out of the account",
+        TUNING,
+        "searches.append(Plan([once, *repeated, *verdicts]))",
+        "searches.append(Plan([once, *repeated, *(replace(v, noise_multiplier=1e6) for v in verdicts)]))",
+        "tests/fitting/test_acceptance.py -k share",
+    ),
+    PlantedBug(
+        "accept: fits that are not judged end a search",
+        "privacy/ledger.py",
+        '        if self._unjudged is not None:\n            self._refuse("the search ends before',
+        '        if False:\n            self._refuse("the search ends before',
+        "tests/privacy/test_search_accounts.py -k not_judged",
+    ),
+    PlantedBug(
+        "accept: a fit is judged until it passes",
+        "privacy/ledger.py",
+        "stages, self._unjudged = self._plans[self._unjudged].parts[1], None",
+        "stages = self._plans[self._unjudged].parts[1]",
+        "tests/privacy/test_search_accounts.py -k handed_out_once",
+    ),
+    PlantedBug(
+        "accept: a fit that failed leaves",
+        TUNING,
+        "    if not best.accepted:\n",
+        "    if best.accepted is None:\n",
+        "tests/fitting/test_acceptance.py -k alone_leave",
     ),
     PlantedBug(
         "many steps are composed in 64 bits",
@@ -1058,5 +1134,11 @@ HELPERS = {
     "search: every fit draws the same noise": "\n\nfrom sfumato.mechanisms.noise import SeededNoise\n",
     "search: a score without noise": "\n\nfrom sfumato.mechanisms.noise import NoNoise\n",
     "search: the best by an un-noised score": "\n\nfrom sfumato.records.engine import reduce\n",
+    "accept: two thirds of the noise": (
+        "\n\nclass _TwoThirds:\n    silent = False\n\n    def __init__(self, noise):\n        self.noise = noise\n\n"
+        "    def rounded_gaussian(self, shape, noise_std, step):\n"
+        "        return self.noise.rounded_gaussian(shape, noise_std * 2 / 3, step)\n"
+    ),
+    "accept: the verdict is of the exact value": "\n\nfrom sfumato.mechanisms.misplaced import _largest\n",
     "search: a score bought by each fit, charged once": "\n\nfrom sfumato.privacy.ledger import Ledger\n",
 }

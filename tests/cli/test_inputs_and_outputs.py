@@ -155,6 +155,29 @@ class TestSample:
         connection.close()
         assert main([*arguments[:-1], "sqlite:///new.db?table=t"]) == 0
 
+    def test_without_unique_rows(self, capsys):
+        chosen = ["--unique-rows", "drop", "--unique-on", "sex", "--unique-on", "grade"]
+        assert main(["sample", "r", "-n", "50", "--seed", "3", "--out", "seen.csv", *chosen]) == 0
+        frame = pd.read_csv("seen.csv")
+        assert len(frame) == 50
+        assert frame.duplicated(["sex", "grade"], keep=False).all()
+        told = capsys.readouterr().out.strip().splitlines()[-1]
+        assert told == "Unique rows of the sample were dropped: for eyes, NOT part of the guarantee."
+        code, out, err = self.call("--out", "-", *chosen)
+        assert code == 0
+        assert self.call("--out", "again.csv", *chosen)[0] == 0
+        assert out == Path("again.csv").read_bytes()
+        assert err.strip().splitlines()[-1] == told
+        for more in (chosen[2:], [*chosen, "--class-count", "m=3"], ["--unique-rows", "drop", "--unique-on", "none"]):
+            assert main(["sample", "r", "--out", "refused.csv", *more]) == 2
+            assert not Path("refused.csv").exists()
+
+    def test_too_few_rows_that_repeat_are_told(self):
+        code, _, err = self.call("--out", "few.csv", "--unique-rows", "drop")
+        assert code == 0
+        assert "Expected 50 rows without unique ones, got" in err
+        assert len(pd.read_csv("few.csv")) < 50
+
     def test_what_is_refused(self, capsys):
         for more in (
             ["--out", "s.csv", "--format", "csv"],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato.fitting import tuning
+from sfumato.fitting import acceptance, tuning
 from sfumato.methods.tables import recipe as table_model
 from sfumato.release import load
 
@@ -58,6 +58,45 @@ def test_a_list_of_candidates_and_how_often_is_not_told(folder, call, monkeypatc
         assert "NOT private" in done.out
         lengths.add((done.out.count("\n"), done.err.count("\n")))
     assert len(lengths) == 1
+
+
+def test_one_fit_is_judged_by_the_schema(folder, call, monkeypatch):
+    monkeypatch.setattr(acceptance, "_SAMPLES", 8_192)
+    (folder / "schema.yaml").write_text(
+        tables.SCHEMA_TEXT + "accept:\n  - {marginal_error: 0.9}\n  - {auroc: 0.01, target: income}\n", encoding="utf-8"
+    )
+    judged = ("--repetitions", 1, "--accept-share", 0.3, "--rows", 1000)
+    done = call(*CALL, *judged, "--target", "income", "--out", "good.sfm")
+    assert done.code == 0
+    assert "Criterion marginal_error <= 0.9: passed (noisy value" in " ".join(done.out.split())
+    shown = call("certificate", "good.sfm")
+    assert "Criterion auroc for income >= 0.01: passed" in " ".join(shown.out.split())
+    verdicts = call("certificate", "good.sfm", "--json").json["search"]["verdicts"]
+    assert [verdict["passed"] for verdict in verdicts] == [True, True]
+    refused = call("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "fit.sfm")
+    assert refused.code == 2
+    assert "--repetitions 1" in refused.err
+
+
+def test_where_no_fit_passes_the_verdicts_alone_are_told_and_the_code_is_3(folder, call, monkeypatch):
+    monkeypatch.setattr(acceptance, "_SAMPLES", 8_192)
+    (folder / "accept.yaml").write_text("- {auroc: 0.999999, target: income}\n")
+    assert call("ledger", "create", "people.ledger", "--epsilon", 1.5, "--delta", 1e-6).code == 0
+    done = call(*CALL, "--grid", "marginal_share=0.3,0.5", "--accept", "accept.yaml", "--ledger", "people.ledger",
+                "--out", "best.sfm")  # fmt: skip
+    assert done.code == 3
+    told = " ".join(done.err.split())
+    assert "The budget is spent, and nothing is released but the verdicts" in told
+    assert "Criterion auroc for income >= 0.999999: FAILED (noisy value" in told
+    assert "Traceback" not in done.err
+    assert not (folder / "best.sfm").exists()
+    assert call("ledger", "show", "people.ledger", "--json").json["spent"]["epsilon"] > 0.99
+    assert call("ledger", "create", "other.ledger", "--epsilon", 1.5, "--delta", 1e-6).code == 0
+    (folder / "accept.yaml").write_text("- {auroc: 2, target: income}\n")
+    refused = call(*CALL, "--accept", "accept.yaml", "--ledger", "other.ledger", "--out", "best.sfm")
+    assert refused.code == 2
+    assert "Criterion 1 of accept: Expected auroc between 0 and 1" in refused.err
+    assert not call("ledger", "show", "other.ledger", "--json").json["fits"]
 
 
 @pytest.mark.parametrize(

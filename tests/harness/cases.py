@@ -10,7 +10,9 @@ from harness.privacy import MechanismCase, StatisticCase
 from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.fitting.arguments import RowCount
+from sfumato.fitting.auroc import ScoreCounts, Task
 from sfumato.fitting.discovery import DomainCounts, KindCounts
+from sfumato.fitting.marginal_counts import MarginalCounts, MarginalLayout
 from sfumato.fitting.pair_counts import PairCounts, PairLayout
 from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
@@ -36,6 +38,7 @@ from sfumato.models.mixtures.covariances import DiagonalCovariance, FullCovarian
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.flat import ImageVectors, RankVectors
 from sfumato.models.sets import SetEncoder
+from sfumato.schema.accept import Criterion
 from sfumato.schema.grid import Grid
 from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
@@ -376,6 +379,15 @@ def _discovery_cases() -> list[StatisticCase]:
     ]
 
 
+def score_counts() -> ScoreCounts:
+    """Counts by the scores of a classifier that made-up samples taught."""
+    rng = np.random.default_rng(5)
+    grid = Grid.of(TABLE, numeric_cells=16, widening=True)
+    cells = np.stack([rng.integers(0, column.n_cells, 400) for column in grid.columns], axis=1)
+    task = Task.of(TABLE, Criterion(kind="auroc", threshold=0.8, target="member"))
+    return ScoreCounts.taught_by(task, [grid.rows(cells, rng)])
+
+
 def _cases() -> dict[str, StatisticCase]:
     layout = table_layout()
     table = table_rows(60)
@@ -384,6 +396,9 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("row count", RowCount(), table, attained=0.0),
         StatisticCase("class cell counts", ClassCellCounts(layout), table),
         StatisticCase("counts of pairs of cells", PairCounts(PairLayout.of(TABLE, "member")), table),
+        StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
+        StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),
+        StatisticCase("counts of scores by class", score_counts(), table),
         StatisticCase("counts at two resolutions", TwoResolutionCounts(layout), table),
         StatisticCase("second moments", table_moments(1.0, 0.0), table),
         StatisticCase("second moments, by class", table_moments(1.0, 0.25), table),

@@ -219,3 +219,51 @@ def test_a_search_beyond_its_budget_or_of_unlike_candidates_never_begins():
         SearchLedger([search(), search(law=Repetitions(5))], PrivacyBudget(2.0, DELTA))
     with pytest.raises(LedgerError):
         SearchLedger([Plan([gaussian(10.0)])], PrivacyBudget(2.0, DELTA))
+
+
+class TestVerdicts:
+    """A repetition is a fit and its verdicts: neither is charged without the other."""
+
+    def ledger(self):
+        fit, verdict = gaussian(200.0, law=GEOMETRIC), gaussian(300.0, law=GEOMETRIC, name="verdict")
+        plan = Plan([gaussian(200.0, name="score"), fit, verdict])
+        ledger = SearchLedger([plan], PrivacyBudget(1.0, DELTA), judged=1)
+        ledger.charge(2)
+        ledger.once()
+        return ledger
+
+    def test_fit_and_verdicts_have_ledgers_of_their_own(self):
+        ledger = self.ledger()
+        for _ in range(2):
+            assert [stage.name for stage in ledger.repetition(0).plan.stages] == ["fit"]
+            (stage,) = ledger.verdicts().plan.stages
+            assert (stage.name, stage.repetitions) == ("verdict", None)
+        ledger.close()
+
+    def test_verdicts_are_handed_out_once_and_after_a_fit(self):
+        ledger = self.ledger()
+        with pytest.raises(LedgerError, match="no fit is open"):
+            ledger.verdicts()
+        ledger.repetition(0)
+        ledger.verdicts()
+        with pytest.raises(LedgerError, match="no fit is open"):
+            ledger.verdicts()
+
+    def test_a_fit_that_is_not_judged_ends_the_search(self):
+        ledger = self.ledger()
+        ledger.repetition(0)
+        with pytest.raises(LedgerError, match="has not been judged"):
+            ledger.repetition(0)
+        ledger.verdicts()
+        ledger.repetition(0)
+        with pytest.raises(LedgerError, match="before its last fit has been judged"):
+            ledger.close()
+
+    def test_a_search_without_criteria_has_no_verdicts(self):
+        ledger = SearchLedger([search(200.0)], PrivacyBudget(1.0, DELTA))
+        ledger.charge(1)
+        ledger.once()
+        ledger.repetition(0)
+        with pytest.raises(LedgerError, match="no fit is open"):
+            ledger.verdicts()
+        ledger.close()

@@ -446,11 +446,14 @@ def test_code_in_a_sentence_is_escaped_like_all_of_it():
 
 def test_repeated_stages_are_marked(tmp_path):
     candidates = [ConditionalGaussian(epsilon=2.0, marginal_share=share) for share in (0.3, 0.5)]
-    write_report(tune(tables.frame(), candidates, schema=tables.schema(), seed=0), tmp_path / "p.html")
+    criteria = [{"marginal_error": 0.95}]
+    release = tune(tables.frame(), candidates, schema=tables.schema(), seed=0, accept=criteria, n_public=1_000)
+    write_report(release, tmp_path / "p.html")
     text = Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
     assert "* Gaussian noise" in text
     assert "were repeated" in text
     assert "marginal_share" in text
+    assert "Criterion marginal_error <= 0.95: passed (noisy value" in text
 
 
 def test_mixtures_have_no_other_target(tmp_path):

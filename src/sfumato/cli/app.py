@@ -14,9 +14,9 @@ import typer
 
 from sfumato.cli.commands import LazyCommands
 from sfumato.cli.ending import Ending
-from sfumato.errors import ConfigError, OutputError, SchemaError, SfumatoError
+from sfumato.errors import ConfigError, NotAcceptedError, OutputError, SchemaError, SfumatoError
 
-DONE, FAILED, WRONG_CALL = 0, 1, 2
+DONE, FAILED, WRONG_CALL, NOT_ACCEPTED = 0, 1, 2, 3
 
 # newer versions of typer carry a copy of click of their own, so click's classes are not what they raise
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 done, 1 the work failed, 2 the call was wrong."""
+    """Run the command line and return its exit code: 0 done, 1 failed, 2 wrong call, 3 nothing met its criteria."""
     with Ending() as ending:
         return _run(arguments, ending)
 
@@ -94,10 +94,8 @@ def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
         said = getattr(error, "format_message", error.__str__)()
         end = "" if said.endswith((".", "?")) else "."
         return _failed(WRONG_CALL, f"{said}{end} See `sfumato --help`." if said else "")
-    except (ConfigError, SchemaError, OutputError) as error:
-        return _failed(WRONG_CALL, str(error))
     except SfumatoError as error:
-        return _failed(FAILED, str(error))
+        return _failed(_code_of(error), str(error))
     except MemoryError:
         return _failed(FAILED, "Out of memory. Nothing half-written was left behind.")
     except Exception as error:  # noqa: BLE001 - a traceback could show a record
@@ -105,6 +103,12 @@ def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
     if code == _INTERRUPTED:
         return FAILED, "Interrupted. What was not finished has not been written."
     return (code if isinstance(code, int) else DONE), ""
+
+
+def _code_of(error: SfumatoError) -> int:
+    if isinstance(error, ConfigError | SchemaError | OutputError):
+        return WRONG_CALL
+    return NOT_ACCEPTED if isinstance(error, NotAcceptedError) else FAILED
 
 
 def _unexpected(error: Exception) -> tuple[int, str]:

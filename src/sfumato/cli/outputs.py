@@ -29,6 +29,21 @@ class SampleFormat(StrEnum):
     parquet = "parquet"
 
 
+class UniqueRowsChoice(StrEnum):
+    """What becomes of rows that occur once in a sample."""
+
+    keep = "keep"
+    drop = "drop"
+
+
+UniqueRowsOption = Annotated[
+    UniqueRowsChoice,
+    typer.Option("--unique-rows", help="drop: leave out rows that occur once. For eyes, NOT part of the guarantee."),
+]
+UniqueOnOption = Annotated[
+    list[str] | None,
+    typer.Option("--unique-on", metavar="COL", help="Columns on which rows have to repeat; default all; repeated."),
+]
 OutOption = Annotated[
     str,
     typer.Option(
@@ -60,12 +75,17 @@ def sample_writer(
     return _to_path(Path(out), form, release=release, overwrite=overwrite, spreadsheet=spreadsheet), out
 
 
-def tell_sampled(name: str, release: Path) -> None:
+def tell_sampled(name: str, release: Path, *, unique: UniqueRowsChoice = UniqueRowsChoice.keep) -> None:
     """Say where samples are, unless they went to standard output, and what comes next."""
+    from sfumato.release.unique_rows import FOR_EYES
+
     if name:
         say(f"Wrote {name}. Next: sfumato report {release} --out report.html")
     else:
         notes.print("Wrote the sample to standard output.")
+    if unique is UniqueRowsChoice.drop:
+        tell = say if name else notes.print
+        tell(f"{FOR_EYES[0].upper()}{FOR_EYES[1:]}.")
 
 
 def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:

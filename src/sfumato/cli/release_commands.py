@@ -49,7 +49,15 @@ from sfumato.cli.options import (
     given_values,
 )
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
-from sfumato.cli.outputs import FormatOption, OutOption, sample_writer, tell_sampled
+from sfumato.cli.outputs import (
+    FormatOption,
+    OutOption,
+    UniqueOnOption,
+    UniqueRowsChoice,
+    UniqueRowsOption,
+    sample_writer,
+    tell_sampled,
+)
 from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text
 from sfumato.engines.choice import engine_at
 from sfumato.errors import ConfigError
@@ -290,6 +298,8 @@ def sample_command(
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", help="Processes that draw; the rows are those of one.")
     ] = 1,
+    unique_rows: UniqueRowsOption = UniqueRowsChoice.keep,
+    unique_on: UniqueOnOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
@@ -301,9 +311,11 @@ def sample_command(
         given=given_values(given, found.schema),
         class_counts=class_counts(class_count),
         workers=workers,
+        unique_rows=unique_rows.value,
+        unique_columns=unique_on or None,
     )
     write(_counted(batches, n, found), found.form.keys, found.schema.csv_output)
-    tell_sampled(name, release)
+    tell_sampled(name, release, unique=unique_rows)
 
 
 def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
@@ -330,7 +342,7 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     print_cost(certificate)
     if certificate.epsilon is not None:
         say(words.recomputed(certificate, certificate.recompute()))
-    for line in words.checked(found.checked):
+    for line in [*words.checked(found.checked), *words.verdicts(certificate)]:
         say(line)
     say("It rests on these assumptions:")
     for assumption in certificate.assumptions:

@@ -79,16 +79,30 @@ def tune_command(
     input_format: InputFormatOption = None,
     overwrite: OverwriteOption = False,
     accept_draft: AcceptDraftOption = False,
+    accept: Annotated[
+        Path | None,
+        typer.Option(
+            "--accept", metavar="FILE", help="What a fit has to satisfy, in YAML or JSON; default: the schema's."
+        ),
+    ] = None,
+    accept_share: Annotated[
+        float, typer.Option("--accept-share", metavar="S", help="Of a fit's squared budget: what its verdicts cost.")
+    ] = 0.1,
 ) -> None:
     """Fit the best of several settings: a search whose whole cost is epsilon."""
-    if (grid is None) == (candidates is None):
-        raise ConfigError(f"Expected either --grid or --candidates, got {'neither' if grid is None else 'both'}.")
-    same = flat_settings(set_, settings)
-    listed = _grid(grid or []) if candidates is None else _listed(candidates)
-    methods = [_candidate(method, _joined(same, tried), epsilon, delta) for tried in listed]
-    refuse_data(out, {"data": data}, schema=schema, settings=settings, candidates=candidates, ledger=ledger)
-    refuse_existing(out, overwrite=overwrite, marker=FILES)
+    if grid is not None and candidates is not None:
+        raise ConfigError("Expected either --grid or --candidates, got both.")
     known = OpenSchema.load(schema)
+    if grid is None and candidates is None and accept is None and not known.accept:
+        raise ConfigError("Expected either --grid or --candidates, got neither, and no criteria to accept one fit by.")
+    same = flat_settings(set_, settings)
+    # without any of the two, one candidate that is judged
+    listed = (_grid(grid) if grid else [{}]) if candidates is None else _listed(candidates)
+    methods = [_candidate(method, _joined(same, tried), epsilon, delta) for tried in listed]
+    others = {"schema": schema, "settings": settings, "candidates": candidates, "ledger": ledger, "accept": accept}
+    refuse_data(out, {"data": data}, **others)
+    refuse_existing(out, overwrite=overwrite, marker=FILES)
+    criteria = None if accept is None else read_document(accept)
     accepted(known, accept_draft=accept_draft)
     require_closed(known)
     source = open_data(data, input_format, known)
@@ -106,6 +120,8 @@ def tune_command(
             ledger=ledger,
             as_source=types is SampleTypes.as_source,
             accept_draft=accept_draft,
+            accept=criteria,
+            accept_share=accept_share,
         )
     with last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)

@@ -45,6 +45,19 @@ def warn_of_draft(schema: Schema, *, accept_draft: bool) -> None:
         )
 
 
+def refuse_criteria(schema: Schema) -> None:
+    """Refuse criteria of acceptance, which a fit does not judge: to release without would pass over them.
+
+    Raises:
+        ConfigError: says who judges.
+    """
+    if schema.accept:
+        raise ConfigError(
+            "Expected a schema without `accept` for a fit, got criteria. `tune` judges by them, of one fit too: "
+            "tune(data, [method], mean_repetitions=1, ...), or `sfumato tune --repetitions 1`."
+        )
+
+
 def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
     """Return the declared number of rows, or None if it is to be bought."""
     if isinstance(n_public, BuyCount):

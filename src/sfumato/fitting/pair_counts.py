@@ -47,7 +47,7 @@ class PairLayout:
             ConfigError: a column is no column of a table.
         """
         columns = Grid.of(schema, numeric_cells=_NUMERIC_CELLS, widening=True).columns
-        sizes = [_n_cells(column) for column in columns]
+        sizes = [coarse_size(column) for column in columns]
         pairs = list(combinations(range(len(columns)), 2))
         if sum(sizes[i] * sizes[j] for i, j in pairs) > _MOST_NUMBERS:
             hub = None if target is None else schema.released.index(target)
@@ -58,14 +58,14 @@ class PairLayout:
     @cached_property
     def starts(self) -> np.ndarray:
         """Where each pair's table begins in the flat vector, and its end, shape (pairs + 1,)."""
-        sizes = [_n_cells(self.columns[i]) * _n_cells(self.columns[j]) for i, j in self.pairs]
+        sizes = [coarse_size(self.columns[i]) * coarse_size(self.columns[j]) for i, j in self.pairs]
         return np.cumsum([0, *sizes])
 
     def count(self, total: np.ndarray, rows: Rows) -> None:
         """Add the counts of some coded records to `total`, shape (numbers,)."""
-        cells = [_coarse(column, column.cells(rows[column.name])) for column in self.columns]
+        cells = [coarse(column, column.cells(rows[column.name])) for column in self.columns]
         for (i, j), start, end in zip(self.pairs, self.starts, self.starts[1:], strict=False):
-            flat = cells[i] * _n_cells(self.columns[j]) + cells[j]
+            flat = cells[i] * coarse_size(self.columns[j]) + cells[j]
             total[start:end] += np.bincount(flat, minlength=end - start)
 
 
@@ -115,10 +115,11 @@ def squared_distance(noisy: Noisy, counts: np.ndarray, layout: PairLayout) -> fl
     return float(difference @ difference - noise) / n_tables
 
 
-def _n_cells(column: ColumnGrid) -> int:
+def coarse_size(column: ColumnGrid) -> int:
+    """Return the number of coarse cells of a column."""
     return column.n_cells if column.numeric else min(column.n_cells, _MOST_LEVELS)
 
 
-def _coarse(column: ColumnGrid, cells: np.ndarray) -> np.ndarray:
+def coarse(column: ColumnGrid, cells: np.ndarray) -> np.ndarray:
     """Merge levels beyond the most into even runs, in the schema's order."""
-    return cells if _n_cells(column) == column.n_cells else cells * _MOST_LEVELS // column.n_cells
+    return cells if coarse_size(column) == column.n_cells else cells * _MOST_LEVELS // column.n_cells

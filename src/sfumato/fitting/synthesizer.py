@@ -19,6 +19,7 @@ from sfumato.fitting.arguments import (
     noise_door,
     nominal_budget,
     open_schema,
+    refuse_criteria,
     require_room,
     row_count,
     warn_of_draft,
@@ -288,6 +289,7 @@ class Synthesizer(ABC):
         check_progress(progress)
         schema = open_schema(schema)
         warn_of_draft(schema, accept_draft=accept_draft)
+        refuse_criteria(schema)
         rows = row_count(schema, n_public)
         if rows is None:
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on

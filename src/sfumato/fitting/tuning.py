@@ -2,21 +2,33 @@
 
     counts of pairs of cells   G(σ₁), once              → what every fit is scored against
     K fits, each of a candidate drawn uniformly          → the one nearest to these counts leaves, with its settings
+    with criteria, each fit judged by G(σ₂)              → of those that pass; if none does, the verdicts alone leave
 
-K is random, its law public. Proof, conditions and what is charged: docs/proofs/tune.md.
+K is random, its law public. Proof, conditions and what is charged: docs/proofs/tune.md,
+docs/proofs/acceptance.md.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, require_instance, require_open_unit
+from sfumato.fitting.acceptance import (
+    Judge,
+    judges_of,
+    not_accepted,
+    verdict_stages,
+    verdicts_of_rules,
+    verdicts_on,
+    with_criteria,
+)
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, number_of_rows, open_schema, warn_of_draft
 from sfumato.fitting.contents import check_types, form_of
@@ -34,13 +46,15 @@ from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate_form import Description, Protected, Searched
+from sfumato.privacy.certificate_form import Description, Protected, Searched, Verdict
 from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
-from sfumato.release.samplers import build_sampler, with_package
+from sfumato.release.ruled import FreeRows, RuledSampler
+from sfumato.release.samplers import Sampler, build_sampler, with_package
+from sfumato.schema.accept import Criterion
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.sources import read_off, told
 
@@ -64,6 +78,8 @@ def tune(
     ledger: str | os.PathLike[str] | None = None,
     as_source: bool = False,
     accept_draft: bool = False,
+    accept: Sequence[Criterion | Mapping[str, Any]] | None = None,
+    accept_share: float = 0.1,
 ) -> Release:
     """Fit the best of several candidates: a search whose whole cost is (ε, δ).
 
@@ -71,8 +87,13 @@ def tune(
     counts of pairs of cells is returned. Nothing else leaves: not how often, not what the others scored. Each fit has
     about the noise of a plain fit of ε/2.5.
 
+    With criteria (`accept`), each fit is judged on the records, with noise of its own; fits that pass more of them go
+    before nearer ones, and a release is returned only if it passes all. One candidate and `mean_repetitions=1` are a
+    single fit that is judged.
+
     Privacy: (ε, δ) as the candidates say, add/remove: one `Gaussian` event for the counts, and one `RepeatAndSelect`
-        event of a fit's events. All of it is charged before a record is read. Proof: docs/proofs/tune.md.
+        event of a fit's events and those of its verdicts. All of it is charged before a record is read. Proofs:
+        docs/proofs/tune.md, docs/proofs/acceptance.md.
     Reference: Papernot and Steinke, ICLR 2022, arXiv:2110.03620, Theorem 2.
 
     Args:
@@ -90,28 +111,35 @@ def tune(
         ledger: the account of these data, as for `fit`.
         as_source: whether samples have the storage types of the source, as for `fit`.
         accept_draft: go on with facts that were read off the records, as for `fit`.
+        accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
+        accept_share: part of the squared budget of one fit, its verdicts and the score that buys the verdicts.
 
     Returns:
-        The best release. Its certificate lists the candidates, and the one that was chosen, under `search`.
+        The best release. Its certificate lists the candidates, the one that was chosen, and its noisy verdicts, under
+        `search`.
 
     Raises:
         BudgetExceededError: the ledger cannot pay for the search. Nothing was read or charged.
-        ConfigError: an argument is outside its domain, or the candidates do not cost alike.
+        NotAcceptedError: no fit passed; its certificate has the verdicts of the fit that came nearest. The budget is
+            spent.
+        ConfigError: an argument is outside its domain, the candidates do not cost alike, or noise alone would decide a
+            criterion.
         SchemaError: the schema does not describe the data, or has facts that were read off the records.
         DataError: the data cannot be read.
     """
     schema = open_schema(schema)
     warn_of_draft(schema, accept_draft=accept_draft)
-    schema = read_schema(schema)
+    schema = with_criteria(read_schema(schema), accept)
     search = Search.of(
-        candidates, schema, target, n_public, Repetitions(mean_repetitions, shape), score_share=score_share
-    )
+        candidates, schema, target, n_public, Repetitions(mean_repetitions, shape),
+        score_share=score_share, accept_share=accept_share,
+    )  # fmt: skip
     noise = noise_door(search.budget, seed)
     records = PrivateData(open_source(data, csv=schema.reader.csv), schema)
     check_types(records.source, schema, as_source=as_source)
     driver = Driver(
         plan=search.plans[0],
-        ledger=SearchLedger(search.plans, search.budget),
+        ledger=SearchLedger(search.plans, search.budget, judged=len(search.judges)),
         noise=noise,
         method=METHOD,
         methods=tuple(map(type, search.candidates)),
@@ -122,7 +150,9 @@ def tune(
         best = driver.silenced(lambda: search.run(records, driver.ledger, noise))
         certificate = driver.certificate(search.description(best, type(records.source), as_source))
         form = form_of(records.source, schema, as_source=as_source)
-        return best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
+    if not best.accepted:
+        raise not_accepted(certificate)
+    return best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +163,22 @@ class Best:
     distance: float
     fitted: Fitted
     counts: Noisy
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it passes every criterion."""
+        return all(found.passed for found in self.verdicts)
+
+    def before(self, other: Best | None) -> bool:
+        """Whether it ranks above: by criteria passed, then by distance. Of equals the first stays."""
+        if other is None:
+            return True
+        return (-self._passed, self.distance) < (-other._passed, other.distance)
+
+    @property
+    def _passed(self) -> int:
+        return sum(found.passed for found in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +190,14 @@ class Search:
         plans: of every candidate, the calibrated plan of the whole search as if each repetition fitted it.
         budget: what the search costs.
         facts: of every fit.
+        judges: of every fit, one for each criterion.
     """
 
     candidates: tuple[Synthesizer, ...]
     plans: tuple[Plan, ...]
     budget: PrivacyBudget
     facts: Facts
+    judges: tuple[Judge, ...] = ()
 
     @classmethod
     def of(
@@ -161,9 +209,12 @@ class Search:
         law: Repetitions,
         *,
         score_share: float,
+        accept_share: float = 0.1,
     ) -> Search:
         """Plan a search; arguments and errors as `tune`."""
         require_open_unit(score_share=score_share)
+        require_open_unit(accept_share=accept_share)
+        require_open_unit("Shares of score and verdicts leave room for the fit.", shares=score_share + accept_share)
         require_instance(Sequence, "a list of methods", candidates=candidates)  # type: ignore[type-abstract]
         candidates = tuple(candidates)
         _check(candidates, schema)
@@ -175,7 +226,11 @@ class Search:
         budget = PrivacyBudget(epsilon, default_delta(rows) if delta is None else delta)  # type: ignore[arg-type]
         budget.warn_if_delta_is_large(rows)
         relative = [candidate.uncalibrated(schema, target, rows, budget.delta) for candidate in candidates]
-        return cls(candidates, _calibrated(relative, budget, law, score_share), budget, Facts(schema, target, rows))
+        judges = judges_of(schema.accept, schema.modelled, rows)
+        plans = _calibrated(relative, budget, law, score_share, judges, accept_share)
+        for judge in judges:
+            judge.check_noise(plans[0])
+        return cls(candidates, plans, budget, Facts(schema, target, rows), judges)
 
     def run(self, records: PrivateData, account: SearchLedger, noise: NoiseSource) -> Best:
         """Charge all, then fit as often as drawn, and keep the best."""
@@ -193,17 +248,33 @@ class Search:
             fitted = self.candidates[j].run(fit)
             ledger.close()
             distance = squared_distance(counts, self._sampled(fitted, layout), layout)
-            if best is None or distance < best.distance:
-                best = Best(j, distance, fitted, counts)
+            found = Best(j, distance, fitted, counts, self._judged(fitted, records, account, noise))
+            if found.before(best):
+                best = found
         if best is None:
             raise ConfigError("Expected at least one repetition, got none. This is a bug: please report it.")
         return best
 
-    def _sampled(self, fitted: Fitted, layout: PairLayout) -> np.ndarray:
-        """Return counts of samples of one fit: of its own release, at no cost."""
+    def _judged(
+        self, fitted: Fitted, records: PrivateData, account: SearchLedger, noise: NoiseSource
+    ) -> tuple[Verdict, ...]:
+        """Judge one fit by every criterion, in order."""
+        kept = verdicts_of_rules(self.facts.described.accept)
+        if not self.judges:
+            return kept
+        return (*verdicts_on(self.judges, self._sampler(fitted), records, account.verdicts(), noise), *kept)
+
+    def _sampler(self, fitted: Fitted) -> Sampler:
+        """Return a sampler of the release's rows, coded as the records are."""
         sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
         if isinstance(sampler, MixtureSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
+        plan = self.facts.described.rule_plan
+        return sampler if plan is None else FreeRows(RuledSampler(plan, sampler))
+
+    def _sampled(self, fitted: Fitted, layout: PairLayout) -> np.ndarray:
+        """Return counts of samples of one fit: of its own release, at no cost."""
+        sampler = self._sampler(fitted)
         counts = np.zeros(layout.starts[-1])
         for block in range(-(-_SAMPLES // _BLOCK)):
             layout.count(counts, sampler.rows(_BLOCK, public_stream(_SAMPLES_SEED, block)))
@@ -229,6 +300,7 @@ class Search:
                 candidates=tuple(map(_settings, self.candidates)),
                 chosen=best.candidate,
                 squared_distance=best.distance,
+                verdicts=best.verdicts,
             ),
         )
 
@@ -267,7 +339,12 @@ def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
 
 
 def _calibrated(
-    relative: Sequence[Plan], budget: PrivacyBudget, law: Repetitions, score_share: float
+    relative: Sequence[Plan],
+    budget: PrivacyBudget,
+    law: Repetitions,
+    score_share: float,
+    judges: Sequence[Judge],
+    accept_share: float,
 ) -> tuple[Plan, ...]:
     """Return the plan of the search for every candidate, from the noise ratios of its own."""
     single, gaussian = _level(relative, budget)
@@ -279,19 +356,24 @@ def _calibrated(
         replace_distance=float(np.sqrt(2)),
         measures="how many rows lie in each pair of coarse cells of two columns, to score fits against",
     )
+    of_fit = 1 - score_share - (accept_share if judges else 0.0)
+    verdicts = [
+        replace(stage, noise_multiplier=gaussian * stage.noise_multiplier, repetitions=law)
+        for stage in verdict_stages(judges, accept_share, distance)
+    ]
     searches = []
     for plan in single:
         repeated = [
             replace(
                 stage,
-                noise_multiplier=stage.noise_multiplier * multiplier_for_share(1 - score_share),
+                noise_multiplier=stage.noise_multiplier * multiplier_for_share(of_fit),
                 # the relation under which candidates differ, so all are charged the largest
                 replace_distance=stage.replace_distance if stage.inclusion is not None else distance,
                 repetitions=law,
             )
             for stage in plan.stages
         ]
-        searches.append(Plan([once, *repeated]))
+        searches.append(Plan([once, *repeated, *verdicts]))
     factor = calibrate(searches[0], budget).stages[0].noise_multiplier / once.noise_multiplier
     # one factor for all, so that plans that are alike are so to the last bit; rounding may have made it too small
     while account(searches[0].scaled(factor), budget.delta).epsilon > budget.epsilon:

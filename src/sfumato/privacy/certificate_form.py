@@ -74,12 +74,34 @@ class PlannedStage(StageCost):
 
 
 @document
+class Verdict:
+    """What a criterion of acceptance said of the chosen release: a noisy value beside what was asked for.
+
+    `noise_std` is that of the value; of an AUROC about.
+    """
+
+    criterion: str = entry(str)
+    value: float = entry(number(-1e300, 1e300))
+    noise_std: float = entry(number(0, 1e300))
+    relation: str = entry(one_of("<=", ">="))
+    threshold: float = entry(number(0, 1))
+    passed: bool = entry(bool)
+
+    @property
+    def as_stated(self) -> bool:
+        """Whether `passed` follows from the value."""
+        over = self.value - self.threshold
+        return self.passed == (over <= 0 if self.relation == "<=" else over >= 0)
+
+
+@document
 class Searched:
-    """What a search tried: settings of every candidate, the place of the best, and its noisy distance."""
+    """What a search tried: settings of every candidate, the place of the best, its noisy distance, and verdicts."""
 
     candidates: tuple[str, ...] = entry(many(str))
     chosen: int = entry(whole(0))
     squared_distance: float = entry(number(-1e300, 1e300))
+    verdicts: tuple[Verdict, ...] = entry(many(Verdict, _MOST_EVENTS), default=())
 
 
 @document
@@ -228,6 +250,8 @@ class Description:
             return "has 'events' and 'stages' that do not belong together"
         if self.search is not None and self.search.chosen >= len(self.search.candidates):
             return "has chosen none of its candidates"
+        if self.search is not None and not all(verdict.as_stated for verdict in self.search.verdicts):
+            return "has verdicts that do not follow from their values"
         return self._contradicting_plan()
 
     def _contradicting_plan(self) -> str | None:

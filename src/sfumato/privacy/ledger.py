@@ -151,14 +151,17 @@ class SearchLedger:
     Args:
         plans: of every candidate, the whole search as if each repetition fitted it.
         budget: what the search may cost.
+        judged: how many stages at the end of every plan judge the fit of their repetition.
 
     Raises:
         BudgetExceededError: a plan costs more than the budget. Nothing was charged.
         LedgerError: the plans do not cost the same, or repeat nothing.
     """
 
-    def __init__(self, plans: Sequence[Plan], budget: PrivacyBudget) -> None:
+    def __init__(self, plans: Sequence[Plan], budget: PrivacyBudget, *, judged: int = 0) -> None:
         self._plans = tuple(plans)
+        self._judged = judged
+        self._unjudged: int | None = None  # the candidate whose fit is not judged yet
         self._left: int | None = None
         self._opened = False
         if len({plan.repetitions for plan in self._plans}) != 1 or self._plans[0].repetitions is None:
@@ -202,8 +205,23 @@ class SearchLedger:
         """
         if not self._left:
             self._refuse("no repetition is open")
+        if self._unjudged is not None:
+            self._refuse("the fit of the last repetition has not been judged")
         self._left -= 1
-        return Ledger(Plan(replace(stage, repetitions=None) for stage in self._plans[candidate].parts[1]), None)
+        self._unjudged = candidate if self._judged else None
+        fit = self._plans[candidate].parts[1]
+        return _once_of(fit[: len(fit) - self._judged])
+
+    def verdicts(self) -> Ledger:
+        """Return the ledger of the verdicts on the fit of the last repetition.
+
+        Raises:
+            LedgerError: no fit is to be judged, or it has been.
+        """
+        if self._unjudged is None:
+            self._refuse("no fit is open to be judged")
+        stages, self._unjudged = self._plans[self._unjudged].parts[1], None
+        return _once_of(stages[len(stages) - self._judged :])
 
     def close(self) -> None:
         """End the account. A search that stops before its last repetition is another mechanism than the one charged.
@@ -213,9 +231,16 @@ class SearchLedger:
         """
         if self._left != 0 or not self._opened:
             self._refuse("the search ends before its last repetition, or without its score")
+        if self._unjudged is not None:
+            self._refuse("the search ends before its last fit has been judged")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise LedgerError(f"Expected charges as planned, but {reason}. This is a bug: please report it.")
+
+
+def _once_of(stages: Sequence[Stage]) -> Ledger:
+    """Return the ledger of one of the repetitions of some stages."""
+    return Ledger(Plan(replace(stage, repetitions=None) for stage in stages), None)
 
 
 def alike(fits: Sequence[Sequence[Stage]]) -> bool:

@@ -9,7 +9,7 @@ import math
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
-from sfumato.privacy.certificate_form import Description, PlannedStage
+from sfumato.privacy.certificate_form import Description, PlannedStage, Verdict
 from sfumato.privacy.plan import Neighbours, Stage
 
 if TYPE_CHECKING:
@@ -248,7 +248,20 @@ def chosen(description: Description) -> list[str]:
         f"Chosen of {len(search.candidates)} candidates: {whole(search.candidates[search.chosen])}.",
         "Mean squared distance of its pairs of columns from the records' (noisy, may be below 0): "
         f"{search.squared_distance:.3g}.",
+        *verdicts(description),
     ]
+
+
+def verdicts(description: Description) -> list[str]:
+    """Say what criteria of acceptance said of a release; nothing where none were stated."""
+    return [] if description.search is None else list(map(verdict, description.search.verdicts))
+
+
+def verdict(found: Verdict) -> str:
+    """Say whether a criterion of acceptance was met."""
+    passed = "passed" if found.passed else "FAILED"
+    about = f"noisy value {figure(found.value)}, standard deviation of the noise {figure(found.noise_std, 2)}"
+    return f"Criterion {sentence(found.criterion)}: {passed} ({about})."
 
 
 def whole(text: object) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -32,6 +32,7 @@ from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler
+from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
 from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
@@ -40,6 +41,7 @@ SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _BLOCK_BYTES, _MOST_ROW_BYTES = 1 << 26, 1 << 24  # of cells, which labels may make long
 _LARGEST_SEED = 2**63 - 1
+_MOST_ROWS = 2**62
 _LONGEST_PROBLEM = 2_000
 _NO_VALUES: Mapping[str, pa.Array] = {}
 
@@ -90,6 +92,12 @@ class Release:
             raise ReleaseError("Expected a certificate that names what was read off the records, got none.")
         if self.certificate.unit != Protected(**self.schema.protects):
             raise ReleaseError("Expected a certificate of the unit that the schema names, got one of another unit.")
+        verdicts = () if self.certificate.search is None else self.certificate.search.verdicts
+        asked = [criterion.words for criterion in self.schema.accept]
+        if [verdict.criterion for verdict in verdicts if verdict.passed] != asked or len(verdicts) != len(asked):
+            raise ReleaseError(
+                "Expected a certificate with a passed verdict on each criterion of the schema, got others."
+            )
         for name in self._plain():
             self.schema.columns[name].check_storage(name, self.form.storage[name])
         if isinstance(self._sampler, MixtureSet):
@@ -143,6 +151,8 @@ class Release:
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
         class_counts: Mapping[Any, int] | None = None,
+        unique_rows: UniqueRows = "keep",
+        unique_columns: Sequence[str] | None = None,
     ) -> Any:  # noqa: ANN401
         """Draw synthetic records; of a release that is a data set of mixtures, give back n of them, or all.
 
@@ -155,6 +165,9 @@ class Release:
                 columns are drawn from the model's law given these: exactly, or for tables by importance resampling from
                 at least 16,384 candidates. Of images: the label.
             class_counts: how many rows each class of the target has, in place of n.
+            unique_rows: "drop" leaves out the rows of a table that occur once in the sample, and draws more in their
+                place; then the first rows depend on n. For eyes: the guarantee is the same with and without.
+            unique_columns: the columns on which rows have to repeat; by default all.
 
         Returns:
             A frame (or arrays) of the kind that was fitted, same columns, order and types.
@@ -162,6 +175,9 @@ class Release:
         Raises:
             ConfigError: an argument is outside its domain, the release has no rows with the given values, or polars
                 is needed and not installed.
+
+        Warns:
+            SampleWarning: without unique rows, fewer than n came.
 
         Example:
             >>> import pandas as pd
@@ -174,8 +190,13 @@ class Release:
             True
             >>> release.sample(5, given={"age": 40})["age"].tolist()
             [40, 40, 40, 40, 40]
+            >>> bool(release.sample(50, unique_rows="drop").duplicated(keep=False).all())
+            True
         """
-        return self._contained(pa.concat_tables(self.batches(n, seed=seed, given=given, class_counts=class_counts)))
+        batches = self.batches(
+            n, seed=seed, given=given, class_counts=class_counts, unique_rows=unique_rows, unique_columns=unique_columns
+        )
+        return self._contained(pa.concat_tables(batches))
 
     def batches(
         self,
@@ -185,39 +206,39 @@ class Release:
         given: Mapping[str, object] | None = None,
         class_counts: Mapping[Any, int] | None = None,
         workers: int = 1,
+        unique_rows: UniqueRows = "keep",
+        unique_columns: Sequence[str] | None = None,
     ) -> Iterator[pa.Table]:
         """Draw synthetic records a block at a time, in constant memory; arguments as `sample`, and `workers`.
 
         So many processes draw blocks; the rows and their order are those of one. A script that asks for several has to
-        begin under `if __name__ == "__main__":`.
+        begin under `if __name__ == "__main__":`. Without unique rows all are drawn twice, and 8 bytes of each that is
+        drawn are held, with room to sort them.
 
         Returns:
             An iterator of at least one table, each of at most 16,384 rows.
         """
         workers = require_integer(at_least=1, workers=workers)
         if isinstance(self._sampler, MixtureSet):
-            if given or class_counts:
+            if given or class_counts or unique_rows != "keep" or unique_columns:
                 raise ConfigError(
-                    "Expected no given values and no class_counts for a release of mixtures, got some. It is a data "
-                    "set, not a model: select its rows yourself."
+                    "Expected no given values, no class_counts and no unique_rows for a release of mixtures, got some. "
+                    "It is a data set, not a model: select its rows yourself."
                 )
             n = require_integer(at_least=0, n=self._sampler.n_mixtures if n is None else n)
             size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self._sampler.width))
             return self._sampler.batches(n, _seed(seed), size)
+        compared = columns_to_compare(self.schema, unique_rows, unique_columns, class_counts=class_counts)
         conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)
         n = conditions.n_rows(n)
         if n is None:
             n = self.certificate.n_public
         n = require_integer(at_least=0, n=n)
-        return self._blocks(n, _seed(seed), conditions, workers)
-
-    def _blocks(self, n: int, seed: int, conditions: Conditions, workers: int) -> Iterator[pa.Table]:
-        size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // conditions.sampler.width))
-        drawn = _Blocks(self, n, seed, conditions, size)
-        blocks = zip(range(max(1, -(-n // size))), conditions.classes(size, seed), strict=False)
-        if workers > 1 and n > size:
-            return drawn_in_order(drawn, blocks, min(workers, -(-n // size)))
-        return (table for block, classes in blocks for table in drawn.each(block, classes))
+        blocks = _Blocks(self, n, _seed(seed), conditions)
+        if compared is None:
+            return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)
+        endless = replace(blocks, n=_MOST_ROWS)
+        return repeated_rows(lambda i, j: endless.tables_between(i, j, workers), n, blocks.size, compared)
 
     def _row_bytes(self) -> int:
         return sum(self.schema.columns[name].cell_bytes for name in self.schema.released)
@@ -265,6 +286,8 @@ class Release:
         overwrite: bool = False,
         spreadsheet_safe: bool = False,
         workers: int = 1,
+        unique_rows: UniqueRows = "keep",
+        unique_columns: Sequence[str] | None = None,
     ) -> None:
         """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `batches`.
 
@@ -276,7 +299,10 @@ class Release:
             ConfigError: an argument is outside its domain, or a column does not fit the format.
             OutputError: the output exists and `overwrite` is False, or it cannot be written.
         """
-        batches = self.batches(n, seed=seed, given=given, class_counts=class_counts, workers=workers)
+        batches = self.batches(
+            n, seed=seed, given=given, class_counts=class_counts, workers=workers,
+            unique_rows=unique_rows, unique_columns=unique_columns,
+        )  # fmt: skip
         form, csv = self.form, self.schema.csv_output
         write_table(batches, path, overwrite=overwrite, keys=form.keys, spreadsheet=spreadsheet_safe, csv=csv)
 
@@ -289,7 +315,18 @@ class _Blocks:
     n: int
     seed: int
     conditions: Conditions
-    size: int
+
+    @property
+    def size(self) -> int:
+        """Rows of a block."""
+        return max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self.conditions.sampler.width))
+
+    def tables_between(self, first: int, end: int, workers: int) -> Iterator[pa.Table]:
+        """Yield the rows of some blocks, in order."""
+        blocks = zip(range(first, end), self.conditions.classes(self.size, self.seed), strict=False)
+        if workers > 1 and end - first > 1:
+            return drawn_in_order(self, blocks, min(workers, end - first))
+        return (table for block, classes in blocks for table in self.each(block, classes))
 
     def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
         """Return the rows of a block."""

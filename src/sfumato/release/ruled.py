@@ -12,7 +12,7 @@ from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.errors import ConfigError
 from sfumato.release.samplers import Sampler
-from sfumato.rules.cells import Column, Table, joined, put, size, taken
+from sfumato.rules.cells import Column, Table, joined, put, size, taken, to_codes
 from sfumato.rules.examples import examples
 from sfumato.rules.plan import RulePlan
 from sfumato.rules.raking import chosen, raked, share_codes
@@ -43,6 +43,11 @@ class RuledSampler:
         self.width = inner.width * (_CANDIDATES if self._asked else 1) + 2 * len(plan.kinds)
         self.class_column = inner.class_column
         self.possible = self._possible_classes()
+
+    @property
+    def plan(self) -> RulePlan:
+        """The rules."""
+        return self._plan
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes: see `given_values`."""
@@ -168,6 +173,31 @@ class RuledSampler:
             put(table, np.arange(n), name, value[np.zeros(n, dtype=np.int64)])
         self._plan.follow(table, tuple(self._given))
         return table
+
+
+class FreeRows:
+    """Rows that keep rules as codes of what these leave free: as records are coded for a fit."""
+
+    def __init__(self, ruled: RuledSampler) -> None:
+        self._ruled = ruled
+        self.width, self.class_column, self.possible = ruled.width, ruled.class_column, ruled.possible
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
+        """Return n coded rows."""
+        plan, table = self._ruled.plan, self._ruled.rows(n, rng, classes)
+        codes = {name: _codes(plan.kinds[name], column) for name, column in table.items()}
+        return plan.to_free(codes)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler given these codes."""
+        return self._ruled.given(codes)
+
+
+def _codes(kind: TabularKind, column: Column) -> np.ndarray:
+    if isinstance(column, Values):
+        assert isinstance(kind, NumericKind)
+        return to_codes(kind, column)
+    return column
 
 
 def _implied(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:

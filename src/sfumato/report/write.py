@@ -120,6 +120,7 @@ def page_content(
         "relation": words.relation(certificate),
         "repetitions": words.repetitions(certificate),
         "candidates": () if certificate.search is None else certificate.search.candidates,
+        "verdicts": words.verdicts(certificate),
         "meaning": words.meaning(certificate),
         "not_covered": words.not_covered(certificate),
         "origins": words.origins(certificate),

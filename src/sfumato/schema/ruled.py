@@ -97,4 +97,4 @@ def modelled(schema: Schema) -> Schema:
     if plan is None:
         return schema
     columns = {name: plan.free.get(name, kind) for name, kind in schema.columns.items() if name not in plan.follows}
-    return dataclasses.replace(schema, columns=columns, rules=(), sources={})
+    return dataclasses.replace(schema, columns=columns, rules=(), accept=(), sources={})

@@ -28,6 +28,7 @@ from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.csv_form import CsvOutput
 from sfumato.rules import RulePlan
+from sfumato.schema.accept import Criterion, criteria_faults, criteria_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 from sfumato.schema.reader import Reader, csv_output, read_reader
@@ -40,7 +41,7 @@ MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 K = TypeVar("K", bound=ColumnKind)
 
-_KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns", "rules")
+_KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns", "rules", "accept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,7 @@ class Schema:
         reader: how numbers are written as text, and the form of a CSV file.
         rules: what every row keeps, as a schema file has them: see `docs/rules.md`. Public, and kept in every sampled
             row.
+        accept: what a release has to satisfy, judged on the records by `tune`.
 
     Example:
         >>> from sfumato.columns import Boolean, Integer
@@ -102,6 +104,7 @@ class Schema:
     table_source: Mapping[str, str] = field(default_factory=dict)
     reader: Reader = field(default_factory=Reader)
     rules: tuple[Mapping[str, Any], ...] = ()
+    accept: tuple[Criterion, ...] = ()
 
     def __post_init__(self) -> None:
         faults = _column_faults(self.columns)
@@ -111,7 +114,10 @@ class Schema:
         faults += [] if faults else sources_faults(self)
         if not isinstance(self.reader, Reader):
             faults.append(f"Expected reader to be a Reader, got {shown(self.reader)}.")
+        accept = criteria_of(self.accept, faults)
+        faults += [] if faults else criteria_faults(accept, self)
         _refuse(faults)
+        object.__setattr__(self, "accept", accept)
         columns = {name: self.reader.resolved(kind, name) for name, kind in self.columns.items()}
         object.__setattr__(self, "sources", frozen(self.sources))
         object.__setattr__(self, "table_source", MappingProxyType(dict(self.table_source)))
@@ -122,7 +128,7 @@ class Schema:
         _ = self.rule_plan  # faults of rules are told here
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader, self.rules)
+        rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader, self.rules, self.accept)
         return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
 
     @property
@@ -229,6 +235,8 @@ class Schema:
             document["columns"][name]["source"] = source
         if self.rules:
             document["rules"] = [dict(rule) for rule in self.rules]
+        if self.accept:
+            document["accept"] = [criterion.to_dict() for criterion in self.accept]
         return document
 
     @classmethod
@@ -278,6 +286,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
     rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
     rest |= {"rules": document.get("rules", ())}
+    rest["accept"] = criteria_of(document.get("accept", ()), faults)
     if faults:  # faults of the table as a whole are worth telling in the same breath
         rest["missing"] = _tokens(rest["missing"], faults)
         faults += [*_rows_faults(rest["rows"]), *_draft_faults(rest["draft"])]
@@ -351,9 +360,10 @@ def _rebuilt(
     table_source: Mapping[str, str] = MappingProxyType({}),
     reader: Reader | None = None,
     rules: tuple[Mapping[str, Any], ...] = (),
+    accept: tuple[Criterion, ...] = (),
 ) -> Schema:
     rest = {"draft": draft, "sources": sources, "table_source": table_source, "reader": reader or Reader()}
-    rest |= {"rules": rules}
+    rest |= {"rules": rules, "accept": accept}
     return Schema(columns=columns, rows=rows, unit=unit, missing=missing, **rest)  # type: ignore[arg-type]
 
 

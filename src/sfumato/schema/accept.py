@@ -1,0 +1,215 @@
+"""Acceptance criteria: what a release has to be good for, said before any record is read; `tune` judges by them.
+
+    accept:
+      - {marginal_error: 0.01}                      # total variation, worst column
+      - {marginal_error: 0.005, columns: [age, sex]}
+      - {pair_error: 0.03}                          # worst pair of columns
+      - {auroc: 0.8, target: income, positive: ">50K"}
+      - {rules_broken: 0}
+
+A criterion is public. What the records say of it costs budget: docs/proofs/acceptance.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+
+from sfumato.columns.facts import plain_value, shown
+from sfumato.columns.kinds import LevelKind, TabularKind
+from sfumato.errors import SchemaError
+
+if TYPE_CHECKING:
+    from sfumato.schema.schema import Schema
+
+CriterionKind: TypeAlias = Literal["marginal_error", "pair_error", "auroc", "rules_broken"]
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "marginal_error": ("columns",),
+    "pair_error": ("columns",),
+    "auroc": ("target", "positive"),
+    "rules_broken": (),
+}
+"""What can be asked for, and what may be said beside."""
+
+AT_MOST, AT_LEAST = "<=", ">="
+_MOST_CRITERIA = 20
+_EXAMPLE = "such as {marginal_error: 0.01}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One thing that a release has to satisfy.
+
+    Attributes:
+        kind: `marginal_error` or `pair_error`: the largest total variation between records and release, of one column
+            or of two; `auroc`: of a classifier taught by the release, on the records; `rules_broken`.
+        threshold: the largest error, in (0, 1); the least AUROC, in (0, 1); 0 rules.
+        columns: of errors: the columns that count; none named means all.
+        target: of an AUROC: the column to predict.
+        positive: of an AUROC: the class to tell from all others; by default the last of two.
+
+    Raises:
+        SchemaError: a part is missing, or outside its domain.
+
+    Example:
+        >>> Criterion(kind="marginal_error", threshold=0.01).words
+        'marginal_error <= 0.01'
+    """
+
+    kind: CriterionKind
+    threshold: float
+    columns: tuple[str, ...] = ()
+    target: str | None = None
+    positive: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise SchemaError(f"Expected a criterion of {', '.join(KINDS)}, got {shown(self.kind)}.")
+        object.__setattr__(self, "threshold", _threshold(self.kind, self.threshold))
+        object.__setattr__(self, "columns", _names(self.columns))
+        fewest = 2 if self.kind == "pair_error" else 1
+        if self.columns and len(self.columns) < fewest:
+            raise SchemaError(f"Expected columns of {self.kind} to name {fewest} columns at least, got fewer.")
+        said = {"columns": self.columns, "target": self.target, "positive": self.positive}
+        for key, value in said.items():
+            if value and key not in KINDS[self.kind]:
+                raise SchemaError(f"Expected no {key} beside {self.kind}, got some. Leave it out.")
+        for key in ("target", "positive"):
+            if said[key] is not None and not isinstance(said[key], str):
+                raise SchemaError(f"Expected {key} of {self.kind} to be text, got {shown(said[key])}.")
+        if self.kind == "auroc" and self.target is None:
+            raise SchemaError("Expected target beside auroc, got none. Name the column to predict.")
+
+    @property
+    def relation(self) -> str:
+        """How a value compares with the threshold where it passes: "<=" or ">="."""
+        return AT_LEAST if self.kind == "auroc" else AT_MOST
+
+    def passed_by(self, value: float) -> bool:
+        """Whether a value passes."""
+        return value >= self.threshold if self.relation == AT_LEAST else value <= self.threshold
+
+    @property
+    def words(self) -> str:
+        """The criterion in one line."""
+        of = f" of {', '.join(self.columns)}" if self.columns else ""
+        of += f" for {self.target}" if self.target else ""
+        of += f" = {self.positive}" if self.positive else ""
+        return f"{self.kind}{of} {self.relation} {self.threshold:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the criterion as a schema file holds it."""
+        document: dict[str, Any] = {self.kind: self.threshold}
+        if self.columns:
+            document["columns"] = list(self.columns)
+        rest = {"target": self.target, "positive": self.positive}
+        return {**document, **{key: value for key, value in rest.items() if value is not None}}
+
+
+def read_criteria(entries: object) -> tuple[Criterion, ...]:
+    """Return the criteria that a list states, as plain values or as themselves.
+
+    Raises:
+        SchemaError: names every fault.
+    """
+    faults: list[str] = []
+    found = criteria_of(entries, faults)
+    if faults:
+        raise SchemaError(" ".join(faults))
+    return found
+
+
+def criteria_of(entries: object, faults: list[str]) -> tuple[Criterion, ...]:
+    """Return the criteria that a list states; `faults` gets a sentence for every fault."""
+    if isinstance(entries, str | Mapping) or not isinstance(entries, Sequence):
+        faults.append(f"Expected accept to be a list of criteria, {_EXAMPLE}, got {shown(entries)}.")
+        return ()
+    if len(entries) > _MOST_CRITERIA:
+        faults.append(f"Expected at most {_MOST_CRITERIA} criteria in accept, got more.")
+        return ()
+    found = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            found.append(entry if isinstance(entry, Criterion) else _criterion(entry))
+        except SchemaError as error:
+            faults.append(f"Criterion {number} of accept: {error}")
+    return tuple(found)
+
+
+def criteria_faults(criteria: Iterable[Criterion], schema: Schema) -> list[str]:
+    """Return what criteria ask for that a schema, sound by itself, does not have."""
+    criteria, faults = tuple(criteria), []
+    if not all(isinstance(criterion, Criterion) for criterion in criteria):
+        return ["Expected accept to hold criteria, got something else. `read_criteria` makes them of plain values."]
+    if len(set(criteria)) < len(criteria):
+        faults.append("Expected each criterion of accept once, got one twice.")
+    released = [name for name in schema.released if name in schema.of_kind(TabularKind) or name in schema.open]
+    for criterion in criteria:
+        what = f"accept, {criterion.words}"
+        unknown = next((name for name in criterion.columns if name not in released), None)
+        if unknown is not None:
+            faults.append(f"Expected columns of {what}, to be released columns of a table, got {unknown!r}.")
+        if criterion.target is not None and criterion.target not in schema.open:
+            faults += _target_faults(criterion, schema, what)
+        if criterion.kind == "rules_broken" and not getattr(schema, "rules", ()):
+            faults.append(f"Expected rules in the schema for {what}, got none. State rules, or take it out.")
+    return faults
+
+
+def _target_faults(criterion: Criterion, schema: Schema, what: str) -> list[str]:
+    kind = schema.of_kind(LevelKind).get(str(criterion.target))
+    if kind is None:
+        return [f"Expected the target of {what}, to be a categorical, ordinal or boolean column that is released."]
+    if criterion.positive is None and kind.n_categories != 2:
+        return [f"Expected positive in {what}, whose target has other than two classes: the class to tell apart."]
+    if criterion.positive is not None and criterion.positive not in kind.labels:
+        return [f"Expected positive of {what}, to be a label of the target."]
+    if len(schema.released) < 2:
+        return [f"Expected another column than the target of {what}, to predict it from, got none."]
+    return []
+
+
+def _criterion(entry: object) -> Criterion:
+    if not isinstance(entry, Mapping):
+        raise SchemaError(f"expected a mapping {_EXAMPLE}, got {shown(entry)}.")
+    kinds = [key for key in entry if key in KINDS]
+    if len(kinds) != 1:
+        raise SchemaError(f"expected one of {', '.join(KINDS)} as a key, got {len(kinds)} of them.")
+    (kind,) = kinds
+    unknown = next((key for key in entry if key not in (kind, *KINDS[kind])), None)
+    if unknown is not None:
+        beside = " or ".join(KINDS[kind]) or "nothing"
+        raise SchemaError(f"expected {beside} beside {kind}, got {shown(unknown)}.")
+    columns = entry.get("columns", ())
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or ("columns" in entry and not columns):
+        raise SchemaError(f"expected columns of {kind} to be a list of names, got {shown(columns)}.")
+    return Criterion(
+        kind=kind,  # type: ignore[arg-type]
+        threshold=entry[kind],
+        columns=tuple(columns),
+        target=entry.get("target"),
+        positive=entry.get("positive"),
+    )
+
+
+def _threshold(kind: str, threshold: object) -> float:
+    value = plain_value(threshold)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise SchemaError(f"Expected {kind} to be a number, got {shown(threshold)}.")
+    if kind == "rules_broken":
+        if value != 0:
+            raise SchemaError("Expected rules_broken to be 0: a rule is kept, or it is none.")
+    elif not 0 < value < 1:
+        raise SchemaError(f"Expected {kind} between 0 and 1, got {shown(threshold)}.")
+    return float(value)
+
+
+def _names(columns: object) -> tuple[str, ...]:
+    if not isinstance(columns, tuple) or not all(isinstance(name, str) for name in columns):
+        raise SchemaError("Expected columns to be a tuple of names.")
+    if len(set(columns)) < len(columns):
+        raise SchemaError("Expected each of columns once, got one twice.")
+    return columns
