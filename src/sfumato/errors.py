@@ -12,6 +12,7 @@
     ├── TrainingError (RuntimeError) a network could not be run on the records
     ├── MethodError (RuntimeError) a method of another package failed
     ├── OutputError (OSError)     an output exists already, or cannot be written
+    ├── EstimateError (ValueError) a release does not hold what an estimate would rest on
     └── ReleaseError (ValueError) a release is damaged, hostile, or of an unknown format
 
 Messages read "Expected <rule>, got <name>=<value>. <What to do.>". A message may name a column, a file or a
@@ -29,6 +30,7 @@ __all__ = [  # what a caller catches; the validators below are for this package
     "ConfigError",
     "DataError",
     "EngineError",
+    "EstimateError",
     "LedgerError",
     "OutputError",
     "PrivacyError",
@@ -88,6 +90,10 @@ class MethodError(SfumatoError, RuntimeError):
 
 class OutputError(SfumatoError, OSError):
     """An output exists already, or cannot be written."""
+
+
+class EstimateError(SfumatoError, ValueError):
+    """A release does not hold what an estimate would rest on; no number is given in its place."""
 
 
 class ReleaseError(SfumatoError, ValueError):

@@ -28,6 +28,7 @@ from sfumato.privacy.certificate_form import Protected
 from sfumato.records.long_tables import as_written, written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, what_was_checked
 from sfumato.release.conditions import Conditions
+from sfumato.release.estimates import Estimating
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.samplers import Sampler, build_sampler
@@ -45,7 +46,7 @@ _NO_VALUES: Mapping[str, pa.Array] = {}
 
 @final
 @dataclass(frozen=True)
-class Release:
+class Release(Estimating):
     """A generative model that holds no record, with the certificate of what it cost.
 
     Attributes:

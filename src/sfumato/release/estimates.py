@@ -1,0 +1,95 @@
+"""Questions to a release of a table, answered from its measurements: thin doors to `sfumato.inference`.
+
+The room of inference lies above this one, and is imported when a question is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sfumato.inference.estimate import Estimate, Estimates
+    from sfumato.inference.questions import Questions
+
+
+class Estimating:
+    """What `Release` answers from the noisy measurements that it holds, with standard errors.
+
+    All are functions of the release: they cost no budget, and read no record.
+    """
+
+    @cached_property
+    def _questions(self) -> Questions:
+        from sfumato.inference.questions import Questions
+
+        return Questions(self)  # type: ignore[arg-type]
+
+    def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
+        """Return the mean of a column of numbers, of the rows where it is not missing.
+
+        Values beyond the schema's bounds count as the bounds.
+
+        Privacy: none (a function of the release).
+
+        Args:
+            column: of numbers.
+            by: a column of labels: the mean of each label's rows.
+            target: "population", of which the records are independent draws, or "table", the records themselves.
+
+        Raises:
+            ConfigError: a column is not there, or not of that kind.
+            EstimateError: the release holds no measurements, or noise hides what is asked.
+
+        Example:
+            >>> release.mean("age").interval()  # doctest: +SKIP
+            (38.4, 38.8)
+        """
+        return self._questions.mean(column, by, target)
+
+    def share(
+        self, condition: Mapping[str, object], *, by: str | None = None, target: str = "population"
+    ) -> Estimate | Estimates:
+        """Return the share of rows with these labels, such as `{"sex": "f"}`; arguments and errors as `mean`.
+
+        Example:
+            >>> release.share({"sex": "f"}, by="income")["high"].value  # doctest: +SKIP
+            0.15
+        """
+        return self._questions.share(condition, by, target)
+
+    def count(self, condition: Mapping[str, object] | None = None, *, target: str = "table") -> Estimate:
+        """Return the number of rows with these labels, or of all; arguments and errors as `mean`."""
+        return self._questions.count(condition or {}, target)
+
+    def crosstab(self, first: str, second: str, *, normalize: bool = False, target: str = "table") -> Estimates:
+        """Return the number of rows of each pair of labels, or their shares; arguments and errors as `mean`.
+
+        Pairs of which the model has no row are left out.
+
+        Args:
+            first: a column of labels.
+            second: another.
+            normalize: whether shares of all rows are wanted.
+            target: as `mean`.
+
+        Example:
+            >>> release.crosstab("sex", "income").table("std_error")  # doctest: +SKIP
+        """
+        return self._questions.crosstab(first, second, normalize, target)
+
+    def quantile(self, column: str, q: float = 0.5, *, target: str = "population") -> Estimate:
+        """Return the q-quantile of a column of numbers, by default the median; arguments and errors as `mean`.
+
+        Reference: Woodruff 1952, intervals by the distribution function turned round.
+        """
+        return self._questions.quantile(column, q, target)
+
+    def variance(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
+        """Return the variance of a column of numbers; arguments and errors as `mean`."""
+        return self._questions.variance(column, by, target)
+
+    def correlation(self, first: str, second: str, *, target: str = "population") -> Estimate:
+        """Return Pearson's correlation of two columns of numbers; arguments and errors as `mean`."""
+        return self._questions.correlation(first, second, target)
