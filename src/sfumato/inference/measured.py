@@ -36,7 +36,7 @@ from sfumato.schema.grid import ColumnGrid, Grid
 if TYPE_CHECKING:
     from sfumato.release.model import Release
 
-MODEL_ROWS = 1 << 15
+MODEL_ROWS = 1 << 14
 """Rows of the model that estimates are made on; a fixed stream draws them, so that an estimate is a function of the
 release."""
 _SPREAD_OF_ROWS = 0.05  # standard deviation of the number of records about a public one that may be rounded

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.questions import Questions
+    from sfumato.inference.regression import Regression, Regressions
 
 
 class Estimating:
@@ -93,3 +94,34 @@ class Estimating:
     def correlation(self, first: str, second: str, *, target: str = "population") -> Estimate:
         """Return Pearson's correlation of two columns of numbers; arguments and errors as `mean`."""
         return self._questions.correlation(first, second, target)
+
+    def ols(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
+        """Return least squares, from the noisy moments; of a left side of two labels, of its second.
+
+        Args:
+            formula: such as "wage ~ age + C(sex)", read by formulaic; other terms are evaluated on rows of the model, and
+                refused where the measurements do not say what they would need, as products of three columns do not,
+                but for products with the target of the fit.
+            by: a column of labels: a regression for each label's rows.
+            target: "population", of which the records are independent draws, or "table", the records themselves.
+
+        Raises:
+            ConfigError: it is no formula of the release's columns.
+            EstimateError: the release holds no measurements, or they do not answer it.
+
+        Example:
+            >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
+        """
+        from sfumato.inference.regression import ols
+
+        return ols(self._questions, formula, by, target)
+
+    def logit(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
+        """Return logistic regression of a column of two labels, of which the second is meant; arguments as `ols`.
+
+        Example:
+            >>> release.logit("member ~ age + C(sex)").params  # doctest: +SKIP
+        """
+        from sfumato.inference.regression import logit
+
+        return logit(self._questions, formula, by, target)

@@ -1,0 +1,217 @@
+"""How often intervals of estimates cover what they are of: fits of drawn tables, counted.
+
+    python benchmarks/coverage.py law --rows 5000 --epsilon 1 --fits 200
+
+`law` is a Gaussian law with labels, whose population is known; `adult` and `california_housing` draw rows with
+replacement from the real table, which then is the population. Writes benchmarks/results/coverage/NAME.json: per question
+and target how many intervals covered, their median width, and that of the standard error of sampling and noise alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from sfumato import ConditionalGaussian, Schema
+from sfumato.columns import Categorical, Continuous
+from sfumato.errors import EstimateError
+
+RESULTS = Path(__file__).parent / "results" / "coverage"
+LEVEL = 0.95
+LAW_ROWS = 2_000_000
+
+Question = tuple[
+    str,
+    Callable[[Any, str], dict[str, tuple[float, float, float, dict[str, float]]]],
+    Callable[[pd.DataFrame], dict[str, float]],
+]
+
+
+def one(name, estimate):
+    low, high = estimate.interval(LEVEL)
+    return {name: (estimate.value, low, high, dict(estimate.parts))}
+
+
+def regression(name, fitted, terms):
+    ends = fitted.conf_int(LEVEL)
+    parts = fitted.parts
+    return {
+        f"{name} {term}": (
+            fitted.params[term], ends.loc[term].iloc[0], ends.loc[term].iloc[1],
+            {cause: float(parts.loc[term, cause]) for cause in parts.columns},
+        )
+        for term in terms
+    }  # fmt: skip
+
+
+def real_regression(name, formula, terms, *, logit=False):
+    import statsmodels.formula.api as smf
+
+    def truth(frame):
+        if logit:
+            left, right = formula.split("~")
+            own = frame.assign(left=(frame[left.strip()] == frame[left.strip()].cat.categories[1]).astype(float))
+            found = smf.logit(f"left ~ {right}", own).fit(disp=0).params
+        else:
+            found = smf.ols(formula, frame).fit().params
+        return {f"{name} {term}": float(found[term]) for term in terms}
+
+    return truth
+
+
+# --- the laws
+
+
+def law(n, rng):
+    z = rng.random(n) < 0.4
+    x = rng.normal(size=n) + 0.5 * z
+    u = 0.4 * x + rng.normal(size=n)
+    y = 0.5 * x + 0.3 * z - 0.25 * x * z + 0.2 * u + rng.normal(size=n)
+    w = rng.random(n) < 1 / (1 + np.exp(-(0.8 * x - 0.4 * u - 0.3)))
+    return pd.DataFrame(
+        {
+            "x": np.clip(x, -5, 6), "u": np.clip(u, -6, 6), "y": np.clip(y, -7, 7),
+            "z": pd.Categorical(np.where(z, "b", "a"), categories=["a", "b"]),
+            "w": pd.Categorical(np.where(w, "yes", "no"), categories=["no", "yes"]),
+        }
+    )  # fmt: skip
+
+
+def law_schema(n):
+    return Schema(
+        columns={
+            "x": Continuous(lower=-5, upper=6), "u": Continuous(lower=-6, upper=6), "y": Continuous(lower=-7, upper=7),
+            "z": Categorical(categories=("a", "b")), "w": Categorical(categories=("no", "yes")),
+        },
+        rows=n,
+    )  # fmt: skip
+
+
+def questions_of(number, other, third, label, binary, group, binary_by):
+    """The acceptance's questions: of numbers, a label and a binary column, `group` the class of the interaction."""
+    second = {"number": number, "other": other}
+    slopes, interaction = f"{other} ~ {number} + {third} + C({label[0]})", f"{other} ~ {number} * C({group[0]})"
+    return [
+        ("mean", lambda r, t: one("mean", r.mean(number, target=t)), lambda f: {"mean": f[number].mean()}),
+        ("share", lambda r, t: one("share", r.share({label[0]: label[1]}, target=t)),
+         lambda f: {"share": (f[label[0]] == label[1]).mean()}),
+        ("cell", lambda r, t: one("cell", r.share({label[0]: label[1], binary[0]: binary[1]}, target=t)),
+         lambda f: {"cell": ((f[label[0]] == label[1]) & (f[binary[0]] == binary[1])).mean()}),
+        ("quantile", lambda r, t: one("quantile", r.quantile(number, 0.75, target=t)),
+         lambda f: {"quantile": f[number].quantile(0.75)}),
+        ("correlation", lambda r, t: one("correlation", r.correlation(second["number"], second["other"], target=t)),
+         lambda f: {"correlation": np.corrcoef(f[number], f[other])[0, 1]}),
+        ("ols", lambda r, t: regression("ols", r.ols(slopes, target=t), [number, third]),
+         real_regression("ols", slopes, [number, third])),
+        ("interaction", lambda r, t: regression("ols", r.ols(interaction, target=t), [f"{number}:C({group[0]})[T.{group[1]}]"]),
+         real_regression("ols", interaction, [f"{number}:C({group[0]})[T.{group[1]}]"])),
+        ("logit", lambda r, t: regression("logit", r.logit(f"{binary[0]} ~ {binary_by}", target=t), binary_by.split(" + ")),
+         real_regression("logit", f"{binary[0]} ~ {binary_by}", binary_by.split(" + "), logit=True)),
+    ]  # fmt: skip
+
+
+def law_case():
+    return law, law_schema, "z", questions_of("x", "y", "u", ("z", "b"), ("w", "yes"), ("z", "b"), "x + u")
+
+
+def resampled(name, columns, schema, target, questions):
+    from made_tables import DATA  # the shared folder of real tables
+
+    whole = pd.read_parquet(DATA / f"{name}.parquet")
+
+    def prepared():
+        return columns(whole)
+
+    table = prepared()
+
+    def draw(n, rng):
+        return table.iloc[rng.integers(0, len(table), n)].reset_index(drop=True)
+
+    return table, draw, schema, target, questions
+
+
+CASES = {"law": law_case}
+
+
+# --- counting
+
+
+def widths(part, target):
+    sizes = [part["noise"], part.get("sampling", 0.0)] if target == "population" else [part["noise"]]
+    return 2 * 1.959964 * float(np.sqrt(np.square(sizes).sum()))
+
+
+def run(case, n, epsilon, fits, seed=0):
+    found = CASES[case]()
+    table, draw, schema, target, questions = found if len(found) == 5 else (None, *found)
+    population = law(LAW_ROWS, np.random.default_rng(99)) if table is None else table
+    truths = {name: truth(population) for name, _, truth in questions}
+    counted, refused = {}, {}
+    started = time.time()
+    for fit in range(fits):
+        rng = np.random.default_rng([seed, fit, n])
+        frame = draw(n, rng)
+        release = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema(n), target=target)
+        for name, ask, truth in questions:
+            for aim, truth_of in (("population", truths[name]), ("table", None)):
+                try:
+                    answers = ask(release, aim)
+                except EstimateError:
+                    refused[f"{name} / {aim}"] = refused.get(f"{name} / {aim}", 0) + 1
+                    continue
+                wanted = truth_of if truth_of is not None else truth(frame)
+                for key, (value, low, high, part) in answers.items():
+                    entry = counted.setdefault(f"{key} / {aim}", [])
+                    entry.append((low <= wanted[key] <= high, value - wanted[key], high - low, widths(part, aim)))
+    return {
+        "case": case, "rows": n, "epsilon": epsilon, "fits": fits, "seconds": round(time.time() - started),
+        "refused": refused,
+        "answers": {key: summary(np.array(entry, dtype=float)) for key, entry in counted.items()},
+    }  # fmt: skip
+
+
+def summary(entry):
+    covered, errors, wide, allowed = entry.T
+    share = covered.mean()
+    return {
+        "fits": len(entry),
+        "coverage": round(float(share), 4),
+        "monte_carlo": round(float(np.sqrt(max(share * (1 - share), 0.95 * 0.05 / 4) / len(entry))), 4),
+        "bias_in_deviations": round(float(errors.mean() / max(errors.std(), 1e-300)), 3),
+        "rmse": float(np.sqrt((errors**2).mean())),
+        "median_width": float(np.median(wide)),
+        "width_over_noise_and_sampling": round(float(np.median(wide / np.maximum(allowed, 1e-300))), 3),
+        "width_over_realised": round(float(np.median(wide) / max(2 * 1.96 * errors.std(), 1e-300)), 3),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("case", choices=sorted(CASES))
+    parser.add_argument("--rows", type=int, default=5_000)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--fits", type=int, default=200)
+    args = parser.parse_args()
+    found = run(args.case, args.rows, args.epsilon, args.fits)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{args.case}_{args.rows}_{args.epsilon:g}.json"
+    path.write_text(json.dumps(found, indent=2) + "\n")
+    for key, entry in found["answers"].items():
+        print(
+            f"{key:32s} {entry['coverage']:.3f} ±{entry['monte_carlo']:.3f}  bias {entry['bias_in_deviations']:+.2f}  "
+            f"width ÷ allowed {entry['width_over_noise_and_sampling']:.2f}, ÷ realised {entry['width_over_realised']:.2f}"
+        )
+    print("refused:", found["refused"], found["seconds"], "s", path)
+
+
+if __name__ == "__main__":
+    main()
