@@ -3,7 +3,7 @@
     python benchmarks/coverage.py law --rows 5000 --epsilon 1 --fits 200
 
 `law` is a Gaussian law with labels, whose population is known; `adult` and `california_housing` draw rows with
-replacement from the real table, which then is the population. Writes benchmarks/results/coverage/NAME.json: per question
+replacement from the real table, which then is the population (SFUMATO_DATA is the folder of both). Writes benchmarks/results/coverage/NAME.json: per question
 and target how many intervals covered, their median width, and that of the standard error of sampling and noise alone.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 from sfumato import ConditionalGaussian, Schema
-from sfumato.columns import Categorical, Continuous
+from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import EstimateError
 
 RESULTS = Path(__file__).parent / "results" / "coverage"
@@ -100,6 +99,7 @@ def questions_of(number, other, third, label, binary, group, binary_by):
     """The acceptance's questions: of numbers, a label and a binary column, `group` the class of the interaction."""
     second = {"number": number, "other": other}
     slopes, interaction = f"{other} ~ {number} + {third} + C({label[0]})", f"{other} ~ {number} * C({group[0]})"
+    product = f"{number}:C({group[0]})[T.{group[1]}]"
     return [
         ("mean", lambda r, t: one("mean", r.mean(number, target=t)), lambda f: {"mean": f[number].mean()}),
         ("share", lambda r, t: one("share", r.share({label[0]: label[1]}, target=t)),
@@ -112,9 +112,10 @@ def questions_of(number, other, third, label, binary, group, binary_by):
          lambda f: {"correlation": np.corrcoef(f[number], f[other])[0, 1]}),
         ("ols", lambda r, t: regression("ols", r.ols(slopes, target=t), [number, third]),
          real_regression("ols", slopes, [number, third])),
-        ("interaction", lambda r, t: regression("ols", r.ols(interaction, target=t), [f"{number}:C({group[0]})[T.{group[1]}]"]),
-         real_regression("ols", interaction, [f"{number}:C({group[0]})[T.{group[1]}]"])),
-        ("logit", lambda r, t: regression("logit", r.logit(f"{binary[0]} ~ {binary_by}", target=t), binary_by.split(" + ")),
+        ("interaction", lambda r, t: regression("ols", r.ols(interaction, target=t), [product]),
+         real_regression("ols", interaction, [product])),
+        ("logit",
+         lambda r, t: regression("logit", r.logit(f"{binary[0]} ~ {binary_by}", target=t), binary_by.split(" + ")),
          real_regression("logit", f"{binary[0]} ~ {binary_by}", binary_by.split(" + "), logit=True)),
     ]  # fmt: skip
 
@@ -123,23 +124,70 @@ def law_case():
     return law, law_schema, "z", questions_of("x", "y", "u", ("z", "b"), ("w", "yes"), ("z", "b"), "x + u")
 
 
-def resampled(name, columns, schema, target, questions):
-    from made_tables import DATA  # the shared folder of real tables
-
-    whole = pd.read_parquet(DATA / f"{name}.parquet")
-
-    def prepared():
-        return columns(whole)
-
-    table = prepared()
-
+def resampled(table, schema, target, questions):
     def draw(n, rng):
         return table.iloc[rng.integers(0, len(table), n)].reset_index(drop=True)
 
-    return table, draw, schema, target, questions
+    return draw, schema, target, questions, table
 
 
-CASES = {"law": law_case}
+def real(name):
+    return pd.read_parquet(Path(os.environ.get("SFUMATO_DATA", "../shared/data")) / f"{name}.parquet")
+
+
+def labels(column):
+    return pd.Categorical(column, categories=sorted(set(column)))
+
+
+def adult_case():
+    table = real("adult").rename(columns=lambda name: name.replace("-", "_"))
+    named = ["marital_status", "relationship", "sex", "income"]
+    table = table[["age", "education_num", "hours_per_week", *named]].assign(
+        **{name: labels(table[name].astype(str)) for name in named}
+    )
+
+    def schema(n):
+        numbers = {
+            "age": Integer(lower=17, upper=90), "education_num": Integer(lower=1, upper=16),
+            "hours_per_week": Integer(lower=1, upper=99),
+        }  # fmt: skip
+        return Schema(
+            columns=numbers | {name: Categorical(categories=tuple(table[name].cat.categories)) for name in named},
+            rows=n,
+        )
+
+    sex = ("sex", table["sex"].cat.categories[1])
+    asked = questions_of(
+        "age", "hours_per_week", "education_num", sex, ("income", table["income"].cat.categories[1]),
+        ("income", table["income"].cat.categories[1]), "age + education_num",
+    )  # fmt: skip
+    return resampled(table, schema, "income", asked)
+
+
+def housing_case():
+    table = real("california_housing").drop(columns=["longitude", "latitude"])
+    table = table.assign(
+        north=labels(np.where(real("california_housing")["latitude"] > 36, "yes", "no")),
+        dear=labels(np.where(table["medianHouseValue"] > 250_000, "yes", "no")),
+    )
+    bounds = {
+        "housingMedianAge": (1, 52), "totalRooms": (0, 40_000), "totalBedrooms": (0, 7_000), "population": (0, 36_000),
+        "households": (0, 6_500), "medianIncome": (0, 16), "medianHouseValue": (0, 500_001),
+    }  # fmt: skip
+
+    def schema(n):
+        numbers = {name: Continuous(lower=low, upper=high) for name, (low, high) in bounds.items()}
+        words = {name: Categorical(categories=("no", "yes")) for name in ("north", "dear")}
+        return Schema(columns=numbers | words, rows=n)
+
+    asked = questions_of(
+        "medianIncome", "medianHouseValue", "housingMedianAge", ("north", "yes"), ("dear", "yes"), ("north", "yes"),
+        "medianIncome + housingMedianAge",
+    )  # fmt: skip
+    return resampled(table, schema, "north", asked)
+
+
+CASES = {"law": law_case, "adult": adult_case, "california_housing": housing_case}
 
 
 # --- counting
@@ -152,7 +200,7 @@ def widths(part, target):
 
 def run(case, n, epsilon, fits, seed=0):
     found = CASES[case]()
-    table, draw, schema, target, questions = found if len(found) == 5 else (None, *found)
+    draw, schema, target, questions, table = found if len(found) == 5 else (*found, None)
     population = law(LAW_ROWS, np.random.default_rng(99)) if table is None else table
     truths = {name: truth(population) for name, _, truth in questions}
     counted, refused = {}, {}

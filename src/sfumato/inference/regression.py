@@ -187,14 +187,7 @@ def _design(questions: Questions, text: str, logistic: bool) -> tuple[_Design, t
     left = text.partition("~")[0].strip().strip("`")
     if left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype):
         frame[left] = _second_level(frame[left], left)
-    problem = ""
-    try:
-        sides = formula.get_model_matrix(frame, na_action="drop", context={"np": np})
-        y, X = sides.lhs, sides.rhs
-    except Exception as error:  # noqa: BLE001 - a formula is code of the caller
-        problem = f"{type(error).__name__}: {error}"
-    if problem:
-        raise ConfigError(f"Expected a formula that can be evaluated, got {text!r}: {problem}")
+    y, X = _sides(formula, frame, text)
     if y.shape[1] != 1:
         raise ConfigError(f"Expected one column of numbers on the left of {text!r}, got {y.shape[1]}.")
     there = np.zeros(len(frame))
@@ -207,15 +200,28 @@ def _design(questions: Questions, text: str, logistic: bool) -> tuple[_Design, t
     return _Design(left_side, right, tuple(map(str, X.columns)), there), columns
 
 
+def _sides(formula: Formula, frame: pd.DataFrame, text: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return both sides of a formula on rows without a missing value, whose places are their index."""
+    sides: Any = None
+    problem = ""
+    try:
+        sides = formula.get_model_matrix(frame, na_action="drop", context={"np": np})
+    except Exception as error:  # noqa: BLE001 - a formula is code of the caller
+        problem = f"{type(error).__name__}: {error}"
+    if sides is None:
+        raise ConfigError(f"Expected a formula that can be evaluated, got {text!r}: {problem}")
+    return sides.lhs, sides.rhs
+
+
 def _formula(text: str) -> Formula:
     import formulaic
 
     problem = ""
+    formula: Any = None
     try:
-        formula = formulaic.Formula(text)
+        formula = formulaic.Formula(text)  # pyright: ignore[reportAbstractUsage] - a metaclass chooses the class
     except Exception as error:  # noqa: BLE001 - what its parser says of the caller's text
         problem = str(error).split("\n")[0]
-        formula = None
     if formula is None:
         raise ConfigError(f"Expected a formula such as 'y ~ x + C(z)', got {text!r}: {problem}")
     if not (hasattr(formula, "lhs") and hasattr(formula, "rhs")):

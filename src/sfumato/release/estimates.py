@@ -99,9 +99,8 @@ class Estimating:
         """Return least squares, from the noisy moments; of a left side of two labels, of its second.
 
         Args:
-            formula: such as "wage ~ age + C(sex)", read by formulaic; other terms are evaluated on rows of the model, and
-                refused where the measurements do not say what they would need, as products of three columns do not,
-                but for products with the target of the fit.
+            formula: such as "wage ~ age + C(sex)", read by formulaic. What the measurements do not say is refused:
+                products of three columns, unless the target of the fit is one of them, and squares beside others.
             by: a column of labels: a regression for each label's rows.
             target: "population", of which the records are independent draws, or "table", the records themselves.
 
