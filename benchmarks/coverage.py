@@ -3,8 +3,9 @@
     python benchmarks/coverage.py law --rows 5000 --epsilon 1 --fits 200
 
 `law` is a Gaussian law with labels, whose population is known; `adult` and `california_housing` draw rows with
-replacement from the real table, which then is the population (SFUMATO_DATA is the folder of both). Writes benchmarks/results/coverage/NAME.json: per question
-and target how many intervals covered, their median width, and that of the standard error of sampling and noise alone.
+replacement from the real table, which then is the population (SFUMATO_DATA is the folder of both). Writes
+benchmarks/results/coverage/NAME.json: per question and target how many intervals covered, their median width, and that
+of the standard error of sampling and noise alone.
 """
 
 from __future__ import annotations
@@ -254,9 +255,10 @@ def main():
     path = RESULTS / f"{args.case}_{args.rows}_{args.epsilon:g}.json"
     path.write_text(json.dumps(found, indent=2) + "\n")
     for key, entry in found["answers"].items():
+        widths_over = f"{entry['width_over_noise_and_sampling']:.2f}, ÷ realised {entry['width_over_realised']:.2f}"
         print(
             f"{key:32s} {entry['coverage']:.3f} ±{entry['monte_carlo']:.3f}  bias {entry['bias_in_deviations']:+.2f}  "
-            f"width ÷ allowed {entry['width_over_noise_and_sampling']:.2f}, ÷ realised {entry['width_over_realised']:.2f}"
+            f"width ÷ allowed {widths_over}"
         )
     print("refused:", found["refused"], found["seconds"], "s", path)
 

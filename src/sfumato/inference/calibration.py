@@ -25,9 +25,10 @@ from sfumato.inference.measured import Totals
 Target = Literal["population", "table"]
 
 _FITTED = 0.15  # standard deviations by which a mean under the model may be off, where it is measured
-_UNMEASURED = 0.05  # and of what no measured function says, which is allowed for in standard errors
+_UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors
 _JITTER = 1e-9
 _CONSTANT = 1e-12
+_TILTS, _LEAST_STEP, _LARGEST_POWER = 25, 0.01, 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Calibration:
         self._centred = self._functions - self._means
         self._covariance = self._centred.T @ self._centred / len(self._centred)
         self._factor = self._factored(self._noise)
+        self._totals = measured.totals
         surprise = measured.totals - self._n * self._means
         self.weights = (self._n + self._joint(linalg.cho_solve(self._factor, surprise))) / len(self._functions)
 
@@ -103,6 +105,45 @@ class Calibration:
             unmeasured=unmeasured,
             known=np.where(varies, 1 - spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
         )
+
+    def drawn(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
+        """Return positive weights of the rows under another draw of what the records may have been, shape (N,).
+
+        The measurements get noise of their law once more and, if `sampled`, what another sample of as many records
+        would have moved them by. The weights are n/N·exp(κ) where the best linear prediction is n/N·(1 + κ): to first
+        order the same, and none below 0.
+
+        Args:
+            rng: source of (public) randomness.
+            sampled: whether the records are a sample of what is drawn.
+        """
+        wanted = self._totals + np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
+        if sampled:
+            moved = self._centred.T @ rng.standard_normal(len(self._centred))
+            wanted = wanted + np.sqrt(self._n / len(self._centred)) * moved
+        solved = np.zeros_like(wanted)
+        weights, missed = self._tilted(solved, wanted)
+        step = 1.0
+        for _ in range(_TILTS):
+            trial = solved + step * linalg.cho_solve(self._factor, missed)
+            made, left = self._tilted(trial, wanted)
+            if self._size_of(left) < self._size_of(missed):
+                solved, weights, missed = trial, made, left
+                step = min(1.0, 1.5 * step)
+            elif step < _LEAST_STEP:
+                break
+            else:
+                step /= 2
+        return weights
+
+    def _tilted(self, solved: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of a solution, and what they still miss."""
+        powers = np.clip(self._joint(solved) / self._n, -_LARGEST_POWER, _LARGEST_POWER)
+        weights = np.exp(powers) * self._n / len(powers)
+        return weights, wanted - weights @ self._functions - self._noise * solved
+
+    def _size_of(self, missed: np.ndarray) -> float:
+        return float(missed @ linalg.cho_solve(self._factor, missed))
 
     def _tau(self, off: float) -> float:
         return 1 + off**2 * self._n

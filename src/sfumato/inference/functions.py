@@ -18,6 +18,8 @@ _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of 
 _FEWEST_DIRECTIONS = 3
 _MOST_LEVELS = 24  # of labels whose features are all kept
 _TINY = 1e-6
+_FEW_CLASSES = 6
+_MOST_PRODUCTS = 1_200
 
 CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
@@ -37,7 +39,30 @@ def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -
     if len(asked) == 1:
         parts += [_cells(measured, j) for j in places]
     if places:
-        parts += _products(measured, places, [asked[measured.names[j]] for j in places], by_class)
+        most = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
+        parts += _products(measured, places, [asked[measured.names[j]] for j in places], most, by_class)
+    return Totals.joined(parts).seen(_FEWEST_ROWS)
+
+
+def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
+    """Return the noisy totals that say most of all columns together, as many as can be solved for.
+
+    Args:
+        measured: what a release holds.
+        asked: of the columns, what is asked of each first.
+    """
+    places = list(range(len(measured.names)))
+    k = measured.layout.n_classes
+    by_class = measured.class_column is not None and k <= _FEW_CLASSES
+    parts = [_runs(measured, j, by_class) for j in places]
+    widths = [measured.moments.vectors[j].shape[1] for j in places]
+    matrices = 1 + k if by_class and measured.by_class is not None else 1
+    for most in range(_DIRECTIONS[2], 0, -1):
+        d = sum(min(width, most) for width in widths) + k
+        if matrices * d * (d + 1) // 2 <= _MOST_PRODUCTS:
+            functions = [list(asked[measured.names[j]])[:most] for j in places]
+            parts += _products(measured, places, functions, most, by_class)
+            break
     return Totals.joined(parts).seen(_FEWEST_ROWS)
 
 
@@ -82,11 +107,12 @@ def _cells(measured: Measured, j: int) -> Totals:
     return Totals(found, counts, np.full(counts.size, measured.cell_variance))
 
 
-def _products(measured: Measured, places: list[int], asked: Sequence[CellFunctions], by_class: bool) -> list[Totals]:
+def _products(
+    measured: Measured, places: list[int], asked: Sequence[CellFunctions], most: int, by_class: bool
+) -> list[Totals]:
     """Return the second moments of the columns' features, turned, clipped as they were measured."""
     d = measured.moments.dimension
     ends = np.cumsum([0, *(v.shape[1] for v in measured.moments.vectors)])
-    most = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
     turned, values = [], []
     for j, functions in zip(places, asked, strict=True):
         own = directions(measured.moments.vectors[j], functions, measured.chain.columns[j].shares, most)
@@ -163,7 +189,8 @@ def directions(vectors: np.ndarray, asked: CellFunctions, shares: np.ndarray, mo
         function = np.nan_to_num(function)
         found = np.linalg.lstsq(design * root, function * root[:, 0], rcond=1e-9)[0]
         wanted.append(found[1:])
-    wanted += list(np.eye(q))
+    spread = np.maximum(shares, 0.0) @ vectors**2
+    wanted += list(np.eye(q)[np.argsort(-spread, kind="stable")])
     basis: list[np.ndarray] = []
     for vector in wanted:
         if len(basis) >= min(q, max(most, len(asked))):

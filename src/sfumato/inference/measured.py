@@ -76,12 +76,16 @@ class Totals:
 class Measured:
     """The measurements of a release of the method gaussian, and rows of its model.
 
+    Args:
+        release: of a table.
+        stream: seed and key of the model's rows.
+
     Raises:
         EstimateError: the release is of another method, or of before it said how its moments were made.
         ReleaseError: its arrays do not fit each other.
     """
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: Release, stream: tuple[int, ...] = (_STREAM,)) -> None:
         held = {m.name: m for m in release.measurements}
         if release.sampler.get("name") != "table_softmax" or not {RUN_COUNTS, CELL_COUNTS, POOLED} <= held.keys():
             raise EstimateError(
@@ -93,7 +97,7 @@ class Measured:
                 "Expected a release that says how its second moments were made, got one of an earlier version. "
                 "Fit the table again with this version."
             )
-        self.release = release
+        self.release, self._stream = release, stream
         self.layout = _layout(release)
         self.names = tuple(column.name for column in self.layout.features)
         target = self.layout.target
@@ -138,7 +142,7 @@ class Measured:
 
     @cached_property
     def _drawn(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.chain.sample(MODEL_ROWS, public_stream(_STREAM))
+        return self.chain.sample(MODEL_ROWS, public_stream(*self._stream))
 
     @property
     def classes(self) -> np.ndarray:
@@ -160,7 +164,7 @@ class Measured:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The model's rows: numbers as float64, NaN where missing; labels as categories."""
-        rng = public_stream(_STREAM, 1)
+        rng = public_stream(*self._stream, 1)
         columns = {}
         for place, column in enumerate(self.layout.grid.columns):
             is_class = place == self.layout.target

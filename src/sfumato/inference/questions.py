@@ -107,8 +107,8 @@ def rests_on(columns: tuple[str, ...], sizes: Mapping[str, float]) -> str:
 class Questions:
     """Answers from one release; calibrated rows of the same columns are made once."""
 
-    def __init__(self, release: Release) -> None:
-        self.measured = Measured(release)
+    def __init__(self, release: Release, *stream: tuple[int, ...]) -> None:
+        self.measured = Measured(release, *stream)
         self._made: dict[tuple[object, ...], Calibration] = {}
 
     def asked(self, columns: tuple[str, ...], target: str) -> Asked:
@@ -126,11 +126,11 @@ class Questions:
         columns = tuple(dict.fromkeys(columns))
         key = tuple(sorted(columns))
         if key not in self._made:
-            totals = measured_functions(self.measured, {name: self._functions(name) for name in key})
+            totals = measured_functions(self.measured, {name: self.functions(name) for name in key})
             self._made[key] = Calibration(totals, self.measured.n_public, self.measured.rows_variance)
         return Asked(self._made[key], columns, target)  # type: ignore[arg-type]
 
-    def _functions(self, name: str) -> list[np.ndarray]:
+    def functions(self, name: str) -> list[np.ndarray]:
         """Return what is asked of a column first: its values and their squares, or its most frequent labels."""
         column = self.measured.column(name)
         if column.edges is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sfumato.inference.estimate import Estimate, Estimates
@@ -124,3 +124,37 @@ class Estimating:
         from sfumato.inference.regression import logit
 
         return logit(self._questions, formula, by, target)
+
+    def replicates(
+        self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
+    ) -> list[Any]:
+        """Draw m synthetic tables that differ as much as noise, and sampling, leave open what the records were.
+
+        Make any analysis on each, and put the results together with `sfumato.combine`: its intervals hold the noise.
+
+        Privacy: none (a function of the release).
+
+        Args:
+            m: how many, at least 2.
+            n: rows of each; by default the public number.
+            seed: the same seed gives the same tables; random if not given.
+            target: "population", or "table" for what is asked of the records themselves.
+
+        Returns:
+            Frames (or arrays) of the kind that was fitted.
+
+        Raises:
+            ConfigError: an argument is outside its domain.
+            EstimateError: the release holds no measurements to draw from.
+
+        Example:
+            >>> fits = [smf.ols("wage ~ age", table).fit() for table in release.replicates(20)]  # doctest: +SKIP
+            >>> sfumato.combine(fits).conf_int()  # doctest: +SKIP
+        """
+        from sfumato.inference.replicates import replicate_codes
+
+        return [self._as_fitted(codes) for codes in replicate_codes(self, m, n, seed, target)]  # type: ignore[arg-type]
+
+    def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """Return coded rows as the container that was fitted."""
+        raise NotImplementedError

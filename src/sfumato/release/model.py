@@ -229,6 +229,9 @@ class Release(Estimating):
                 columns[name] = self.schema.columns[name].decode(rows[name], self.form.storage[name])
         return pa.table(columns)
 
+    def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        return self._contained(as_written(self._decode(codes), self.schema, self.form.storage, 0))
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release; it is there whole or not at all.
 
