@@ -28,7 +28,7 @@ _FITTED = 0.15  # standard deviations by which a mean under the model may be off
 _UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors
 _JITTER = 1e-9
 _CONSTANT = 1e-12
-_TILTS, _LEAST_STEP, _LARGEST_POWER = 25, 0.01, 8.0
+_NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ class Calibration:
     """
 
     def __init__(self, measured: Totals, n_public: float, rows_variance: float) -> None:
+        self._prior = 1 + _FITTED**2 * n_public
         self._functions = measured.functions
         self._noise = measured.variances
         self._n, self._rows_variance = float(n_public), float(rows_variance)
@@ -94,7 +95,7 @@ class Calibration:
         spare = n / max(n - len(self._noise), 1)  # coefficients were fitted to these rows
         missed = own - gains @ self._means
         off = self._rows_variance * np.outer(missed, missed)
-        unmeasured = self._tau(_UNMEASURED) * self._n * spare * _covariance(left) + off
+        unmeasured = (1 + _UNMEASURED**2 * self._n) * self._n * spare * _covariance(left) + off
         said = functions - left
         spread = (said - (self.weights @ said) / self.size) * np.sqrt(np.maximum(self.weights, 0.0))[:, None]
         whole = (centred**2).mean(axis=0)
@@ -123,18 +124,27 @@ class Calibration:
             wanted = wanted + np.sqrt(self._n / len(self._centred)) * moved
         solved = np.zeros_like(wanted)
         weights, missed = self._tilted(solved, wanted)
-        step = 1.0
-        for _ in range(_TILTS):
-            trial = solved + step * linalg.cho_solve(self._factor, missed)
-            made, left = self._tilted(trial, wanted)
-            if self._size_of(left) < self._size_of(missed):
-                solved, weights, missed = trial, made, left
-                step = min(1.0, 1.5 * step)
-            elif step < _LEAST_STEP:
-                break
-            else:
+        for _ in range(_NEWTON):
+            direction = linalg.solve(self._slope(weights), missed)
+            step = 1.0
+            while True:
+                trial, left = self._tilted(solved + step * direction, wanted)
+                if self._size_of(left) < self._size_of(missed) or step < _LEAST_STEP:
+                    break
                 step /= 2
+            if step < _LEAST_STEP:
+                break
+            solved, weights, missed = solved + step * direction, trial, left
+            if self._size_of(missed) < _MISSED * self._noise.size:
+                break
         return weights
+
+    def _slope(self, weights: np.ndarray) -> np.ndarray:
+        """Return by how much tilted weights' totals, and the noise's part, move with the solution, shape (p, p)."""
+        weighed = self._functions * weights[:, None]
+        moved = self._prior * (weighed.T @ self._centred)
+        moved += self._rows_variance / self._n * np.outer(weighed.sum(axis=0), self._means)
+        return moved + np.diag(self._noise + self._floor)
 
     def _tilted(self, solved: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weights of a solution, and what they still miss."""
@@ -145,23 +155,20 @@ class Calibration:
     def _size_of(self, missed: np.ndarray) -> float:
         return float(missed @ linalg.cho_solve(self._factor, missed))
 
-    def _tau(self, off: float) -> float:
-        return 1 + off**2 * self._n
-
     def _factored(self, noise: np.ndarray) -> tuple[np.ndarray, bool]:
-        matrix = self._tau(_FITTED) * self._n * self._covariance
+        matrix = self._prior * self._n * self._covariance
         matrix = matrix + self._rows_variance * np.outer(self._means, self._means)
-        floor = _JITTER * max(float(np.trace(matrix)) / max(len(matrix), 1), 1e-12)
-        return linalg.cho_factor(matrix + np.diag(noise + floor), lower=True)
+        self._floor = _JITTER * max(float(np.trace(matrix)) / max(len(matrix), 1), 1e-12)
+        return linalg.cho_factor(matrix + np.diag(noise + self._floor), lower=True)
 
     def _joint(self, solved: np.ndarray) -> np.ndarray:
         """Return the covariance of each row's part in totals with the measured ones, applied to a vector."""
-        scale = self._tau(_FITTED) * self._n
+        scale = self._prior * self._n
         return scale * (self._centred @ solved) + self._rows_variance * float(self._means @ solved)
 
     def _gains(self, centred: np.ndarray, own: np.ndarray, factor: tuple[np.ndarray, bool]) -> np.ndarray:
         """Return what each measured total adds to the estimated ones, shape (k, p)."""
-        joint = self._tau(_FITTED) * self._n * (centred.T @ self._centred) / len(centred)
+        joint = self._prior * self._n * (centred.T @ self._centred) / len(centred)
         joint = joint + self._rows_variance * np.outer(own, self._means)
         return linalg.cho_solve(factor, joint.T).T
 

@@ -19,7 +19,7 @@ _FEWEST_DIRECTIONS = 3
 _MOST_LEVELS = 24  # of labels whose features are all kept
 _TINY = 1e-6
 _FEW_CLASSES = 6
-_MOST_PRODUCTS = 1_200
+_MOST_PRODUCTS = 400
 
 CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
