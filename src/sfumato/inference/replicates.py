@@ -26,6 +26,8 @@ from sfumato.maths.streams import fresh_seed, public_stream
 if TYPE_CHECKING:
     from sfumato.release.model import Release
 
+INDEX = "replicate"
+"""The column that tells replicates apart where they are written together."""
 MOST_ROWS = 1 << 24
 _ROWS_STREAM, _DRAW_STREAM = 1, 2
 

@@ -5,9 +5,13 @@ The room of inference lies above this one, and is imported when a question is as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sfumato.errors import ConfigError
 
 if TYPE_CHECKING:
     from sfumato.inference.estimate import Estimate, Estimates
@@ -154,6 +158,33 @@ class Estimating:
         from sfumato.inference.replicates import replicate_codes
 
         return [self._as_fitted(codes) for codes in replicate_codes(self, m, n, seed, target)]  # type: ignore[arg-type]
+
+    def replicate_batches(
+        self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
+    ) -> Iterator[pa.Table]:
+        """Draw the tables of `replicates` one at a time, with a first column `replicate`, 1 to m; arguments as there.
+
+        Raises:
+            ConfigError: also where the release has a column of that name.
+        """
+        from sfumato.inference.replicates import INDEX, replicate_codes
+
+        drawn = replicate_codes(self, m, n, seed, target)  # type: ignore[arg-type]
+        if INDEX in self._written:
+            raise ConfigError(f"Expected no column called {INDEX!r} beside the index of replicates, got one.")
+        return (self._indexed(INDEX, place, codes) for place, codes in enumerate(drawn, 1))
+
+    def _indexed(self, name: str, place: int, codes: Mapping[str, Any]) -> pa.Table:
+        rows = self._as_table(codes)
+        return rows.add_column(0, name, pa.array([place] * rows.num_rows, pa.int64()))
+
+    @property
+    def _written(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _as_table(self, codes: Mapping[str, Any]) -> pa.Table:
+        """Return coded rows as a table."""
+        raise NotImplementedError
 
     def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
         """Return coded rows as the container that was fitted."""

@@ -230,7 +230,14 @@ class Release(Estimating):
         return pa.table(columns)
 
     def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        return self._contained(as_written(self._decode(codes), self.schema, self.form.storage, 0))
+        return self._contained(self._as_table(codes))
+
+    def _as_table(self, codes: Mapping[str, Any]) -> pa.Table:
+        return as_written(self._decode(codes), self.schema, self.form.storage, 0)
+
+    @property
+    def _written(self) -> tuple[str, ...]:
+        return self.schema.written
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release; it is there whole or not at all.
