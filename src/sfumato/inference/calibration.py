@@ -28,6 +28,7 @@ _FITTED = 0.15  # standard deviations by which a mean under the model may be off
 _UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors
 _JITTER = 1e-9
 _CONSTANT = 1e-12
+_LEAST_LEFT = 0.3
 _NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
 
 
@@ -97,15 +98,23 @@ class Calibration:
         off = self._rows_variance * np.outer(missed, missed)
         unmeasured = (1 + _UNMEASURED**2 * self._n) * self._n * spare * _covariance(left) + off
         said = functions - left
-        spread = (said - (self.weights @ said) / self.size) * np.sqrt(np.maximum(self.weights, 0.0))[:, None]
+        spread = said - (self.weights @ said) / self.size
         whole = (centred**2).mean(axis=0)
         varies = whole > _CONSTANT * own**2
         return Variances(
             noise=(gains * self._noise) @ gains.T,
-            sampling=spread.T @ spread,
+            sampling=self._sampling(spread),
             unmeasured=unmeasured,
             known=np.where(varies, 1 - spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
         )
+
+    def _sampling(self, spread: np.ndarray) -> np.ndarray:
+        """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
+        positive = (spread * np.maximum(self.weights, 0.0)[:, None]).T @ spread
+        found = (spread * self.weights[:, None]).T @ spread
+        if (np.linalg.eigvalsh(found) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
+            return found
+        return positive
 
     def drawn(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
         """Return positive weights of the rows under another draw of what the records may have been, shape (N,).
