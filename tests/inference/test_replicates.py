@@ -87,7 +87,10 @@ def test_results_are_those_of_fitted_models(replicates):
     [
         ([(1.0, 0.1)], "at least 2"),
         ([1.0, 2.0], "params and bse"),
-        ([(pd.Series({"a": 1.0}), pd.Series({"a": 1.0})), (pd.Series({"b": 1.0}), pd.Series({"b": 1.0}))], "same terms"),
+        (
+            [(pd.Series({"a": 1.0}), pd.Series({"a": 1.0})), (pd.Series({"b": 1.0}), pd.Series({"b": 1.0}))],
+            "same terms",
+        ),
     ],
 )
 def test_other_results_are_refused(results, said):
