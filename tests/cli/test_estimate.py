@@ -100,3 +100,38 @@ def test_replicates_stand_alone(call, release, tmp_path, beside):
     assert result.code == 2
     assert "--replicates" in result.err
     assert not (tmp_path / "rows.csv").exists()
+
+
+class TestParity:
+    """`evaluate --inference`: real coefficients beside the release's, or beside those of rows."""
+
+    FORMULAS = ("--inference", "age ~ C(income)", "--inference", "income ~ C(sex)")
+
+    def test_a_release_beside_real_rows(self, call, release):
+        real = release.parent / "people.csv"
+        compared = call("evaluate", real, release, *self.FORMULAS, "--json").json["inference"]
+        assert [(found["kind"], found["from"]) for found in compared] == [
+            ("least squares", "release"), ("logistic", "release")
+        ]  # fmt: skip
+        estimate = {t["term"]: t for t in call("estimate", release, "age ~ C(income)", "--json").json["terms"]}
+        for term in compared[0]["terms"]:
+            assert term["synthetic"] == pytest.approx(estimate[term["term"]]["coef"])
+            assert term["same_sign"] == (term["real"] * term["synthetic"] > 0)
+            assert term["difference"] == pytest.approx((term["synthetic"] - term["real"]) / term["real_error"])
+
+    def test_real_rows_beside_themselves(self, call, release):
+        real = release.parent / "people.csv"
+        schema = release.parent / "schema.yaml"
+        shown = call("evaluate", real, real, "--schema", schema, *self.FORMULAS)
+        assert "NOT private" in shown.out
+        compared = call("evaluate", real, real, "--schema", schema, *self.FORMULAS, "--json").json["inference"]
+        frame = pd.read_csv(real)
+        means = frame.groupby("income")["age"].mean()
+        terms = compared[0]["terms"]
+        assert terms[1]["real"] == pytest.approx(means[">50K"] - means["<=50K"], rel=1e-6)
+        assert all(t["same_sign"] and t["same_significance"] and t["difference"] == 0 for t in terms)
+
+    def test_a_wrong_formula_is_2(self, call, release):
+        result = call("evaluate", release.parent / "people.csv", release, "--inference", "age ~ nothing")
+        assert result.code == 2
+        assert "nothing" in result.err

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.maths.arrays import require_array, require_well_formed
 from sfumato.maths.streams import public_stream
@@ -169,7 +170,7 @@ class Measured:
         for place, column in enumerate(self.layout.grid.columns):
             is_class = place == self.layout.target
             cells = self.classes if is_class else self.cells(self.names.index(column.name))
-            columns[column.name] = _values(column, cells, rng)
+            columns[column.name] = values(column.kind, column.codes(cells, rng))
         return pd.DataFrame(columns)
 
     def column(self, name: str) -> ColumnGrid:
@@ -209,13 +210,12 @@ def _moments(parameters: Mapping[str, np.ndarray], layout: TableLayout, chain: S
     return TableMoments(layout, tuple(vectors), clip_norm, by_class, bits=MomentBits(int(bits), int(clip_bits)))
 
 
-def _values(column: ColumnGrid, cells: np.ndarray, rng: np.random.Generator) -> pd.Series:
-    """Return the values of cells: numbers drawn evenly from theirs."""
-    codes = column.codes(cells, rng)
-    decoded = getattr(column.kind, "decoded", None)
-    if column.numeric and decoded is not None:
-        values, absent = decoded(codes)
-        return pd.Series(np.where(absent, np.nan, np.asarray(values, dtype=np.float64)))
-    labels = list(column.kind.labels)
+def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:
+    """Return the values of codes: numbers as float64, NaN where missing; labels as categories."""
+    decoded = getattr(kind, "decoded", None)
+    if kind.is_numeric and decoded is not None:
+        found, absent = decoded(np.asarray(codes, dtype=np.float64))
+        return pd.Series(np.where(absent, np.nan, np.asarray(found, dtype=np.float64)))
+    labels = list(kind.labels)
     known = np.where(codes < len(labels), codes, -1)
     return pd.Series(pd.Categorical.from_codes(known, dtype=pd.CategoricalDtype(labels)))

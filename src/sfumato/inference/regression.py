@@ -137,8 +137,8 @@ class Regressions(Mapping[str, Regression]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Design:
-    """Both sides of a formula on the model's rows; rows with a missing value are 0 and not there."""
+class Design:
+    """Both sides of a formula on rows; rows with a missing value are 0 and not there."""
 
     left: np.ndarray
     right: np.ndarray
@@ -160,7 +160,7 @@ def _fitted(
     questions: Questions, formula: str, by: str | None, target: str, *, logistic: bool
 ) -> Regression | Regressions:
     require_instance(str, "a formula such as 'y ~ x + C(z)'", formula=formula)
-    design, columns = _design(questions, formula, logistic)
+    design, columns = read_design(questions.measured.frame, formula, logistic)
     asked = questions.asked(columns if by is None else (*columns, by), target)
     if by is None:
         return _one(asked, design, design.there, formula, logistic)
@@ -170,14 +170,13 @@ def _fitted(
     )
 
 
-def _design(questions: Questions, text: str, logistic: bool) -> tuple[_Design, tuple[str, ...]]:
-    """Read a formula and evaluate it on the model's rows.
+def read_design(frame: pd.DataFrame, text: str, logistic: bool) -> tuple[Design, tuple[str, ...]]:
+    """Read a formula and evaluate it on rows; return both sides, and the columns that it names.
 
     Raises:
         ConfigError: it is no formula with a left side of one column, or names a column that is not there.
     """
     formula = _formula(text)
-    frame = questions.measured.frame
     columns = tuple(sorted(str(name) for name in formula.required_variables))
     for name in columns:
         if name not in frame.columns:
@@ -197,7 +196,7 @@ def _design(questions: Questions, text: str, logistic: bool) -> tuple[_Design, t
     right[np.asarray(X.index)] = np.asarray(X, dtype=np.float64)
     if logistic and not np.isin(left_side, (0.0, 1.0)).all():
         raise ConfigError(f"Expected a left side of two values, 0 and 1 or two labels, got others in {text!r}.")
-    return _Design(left_side, right, tuple(map(str, X.columns)), there), columns
+    return Design(left_side, right, tuple(map(str, X.columns)), there), columns
 
 
 def _sides(formula: Formula, frame: pd.DataFrame, text: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -240,11 +239,11 @@ def _second_level(labels: pd.Series, name: str) -> pd.Series:
     return pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)), index=labels.index)
 
 
-def _one(asked: Asked, design: _Design, there: np.ndarray, formula: str, logistic: bool) -> Regression:
+def _one(asked: Asked, design: Design, there: np.ndarray, formula: str, logistic: bool) -> Regression:
     what = f"the {'logistic ' if logistic else ''}regression {formula!r}"
     n = asked.positive(there, what)
     weights = asked.calibration.weights * there
-    solve = _logistic if logistic else _least_squares
+    solve = logistic_fit if logistic else least_squares
     params, influence = solve(design.left, design.right, weights, what)
     influence = influence * there[:, None]
     found = asked.calibration.variances(influence)
@@ -286,16 +285,14 @@ def _inverse(matrix: np.ndarray, what: str) -> np.ndarray:
     return np.linalg.inv(scaled) / np.outer(scale, scale)
 
 
-def _least_squares(
-    left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str
-) -> tuple[np.ndarray, np.ndarray]:
+def least_squares(left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients, and the influence of each row on them, shape (N, k)."""
     inverse = _inverse((right * weights[:, None]).T @ right, what)
     params = inverse @ (right.T @ (weights * left))
     return params, (right * (left - right @ params)[:, None]) @ inverse
 
 
-def _logistic(left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+def logistic_fit(left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients by Newton's method, and the influence of each row on them."""
     params = np.zeros(right.shape[1])
     for _ in range(_ROUNDS):
