@@ -1,6 +1,7 @@
 """How often intervals of estimates cover what they are of: fits of drawn tables, counted.
 
     python benchmarks/coverage.py law --rows 5000 --epsilon 1 --fits 200
+    python benchmarks/coverage.py law --rows 5000 --epsilon 1 --fits 50 --replicates 10
 
 `law` is a Gaussian law with labels, whose population is known; `adult` and `california_housing` draw rows with
 replacement from the real table, which then is the population (SFUMATO_DATA is the folder of both). Writes
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sfumato import ConditionalGaussian, Schema
+from sfumato import ConditionalGaussian, Schema, combine
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import EstimateError
 
@@ -56,16 +57,36 @@ def regression(name, fitted, terms):
 def real_regression(name, formula, terms, *, logit=False):
     import statsmodels.formula.api as smf
 
-    def truth(frame):
+    def truth(frame, errors=False):
         if logit:
             left, right = formula.split("~")
             own = frame.assign(left=(frame[left.strip()] == frame[left.strip()].cat.categories[1]).astype(float))
-            found = smf.logit(f"left ~ {right}", own).fit(disp=0).params
+            found = smf.logit(f"left ~ {right}", own).fit(disp=0)
         else:
-            found = smf.ols(formula, frame).fit().params
-        return {f"{name} {term}": float(found[term]) for term in terms}
+            found = smf.ols(formula, frame).fit()
+        if errors:
+            return {f"{name} {term}": (float(found.params[term]), float(found.bse[term])) for term in terms}
+        return {f"{name} {term}": float(found.params[term]) for term in terms}
 
     return truth
+
+
+def with_errors(name, truth):
+    """The analysis of one replicate: values and the standard errors of rows taken for records."""
+
+    def analysis(frame):
+        if name in ("ols", "interaction", "logit"):
+            return truth(frame, errors=True)
+        ((key, value),) = truth(frame).items()
+        if name == "mean":
+            error = frame[truth.column].std()
+        elif name == "correlation":
+            error = 1 - value**2
+        else:
+            error = np.sqrt(value * (1 - value))
+        return {key: (value, error / len(frame) ** 0.5)}
+
+    return analysis
 
 
 # --- the laws
@@ -101,8 +122,13 @@ def questions_of(number, other, third, label, binary, group, binary_by):
     second = {"number": number, "other": other}
     slopes, interaction = f"{other} ~ {number} + {third} + C({label[0]})", f"{other} ~ {number} * C({group[0]})"
     product = f"{number}:C({group[0]})[T.{group[1]}]"
+
+    def mean(frame):
+        return {"mean": frame[number].mean()}
+
+    mean.column = number
     return [
-        ("mean", lambda r, t: one("mean", r.mean(number, target=t)), lambda f: {"mean": f[number].mean()}),
+        ("mean", lambda r, t: one("mean", r.mean(number, target=t)), mean),
         ("share", lambda r, t: one("share", r.share({label[0]: label[1]}, target=t)),
          lambda f: {"share": (f[label[0]] == label[1]).mean()}),
         ("cell", lambda r, t: one("cell", r.share({label[0]: label[1], binary[0]: binary[1]}, target=t)),
@@ -228,6 +254,39 @@ def run(case, n, epsilon, fits, seed=0):
     }  # fmt: skip
 
 
+def run_replicates(case, n, epsilon, fits, m, seed=0):
+    """As `run`, of combined results of replicates, for the population; quantiles have no standard error of rows."""
+    found = CASES[case]()
+    draw, schema, target, questions, table = found if len(found) == 5 else (*found, None)
+    population = law(LAW_ROWS, np.random.default_rng(99)) if table is None else table
+    questions = [(name, truth) for name, _, truth in questions if name != "quantile"]
+    truths = {key: value for _, truth in questions for key, value in truth(population).items()}
+    counted, started = {}, time.time()
+    for fit in range(fits):
+        frame = draw(n, np.random.default_rng([seed, fit, n]))
+        release = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema(n), target=target)
+        tables = [as_drawn(one, population) for one in release.replicates(m, n=4 * n, seed=fit)]
+        for name, truth in questions:
+            results = [with_errors(name, truth)(one) for one in tables]
+            for key in results[0]:
+                combined = combine([result[key] for result in results])
+                low, high = combined.conf_int(LEVEL).iloc[0]
+                value = combined.params.iloc[0]
+                entry = (low <= truths[key] <= high, value - truths[key], high - low, 2 * 1.96 * combined.bse.iloc[0])
+                counted.setdefault(f"{key} / population", []).append(entry)
+    return {
+        "case": case, "rows": n, "epsilon": epsilon, "fits": fits, "replicates": m,
+        "seconds": round(time.time() - started), "refused": {},
+        "answers": {key: summary(np.array(entry, dtype=float)) for key, entry in counted.items()},
+    }  # fmt: skip
+
+
+def as_drawn(frame, like):
+    """A replicate with labels as categories of the same levels."""
+    labels_of = {name: kind.categories for name, kind in like.dtypes.items() if isinstance(kind, pd.CategoricalDtype)}
+    return frame.assign(**{name: pd.Categorical(frame[name].astype(str), levels) for name, levels in labels_of.items()})
+
+
 def summary(entry):
     covered, errors, wide, allowed = entry.T
     share = covered.mean()
@@ -249,10 +308,12 @@ def main():
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--fits", type=int, default=200)
+    parser.add_argument("--replicates", type=int, default=0, metavar="M", help="combine M replicates, do not estimate")
     args = parser.parse_args()
-    found = run(args.case, args.rows, args.epsilon, args.fits)
+    setting = (args.case, args.rows, args.epsilon, args.fits)
+    found = run_replicates(*setting, args.replicates) if args.replicates else run(*setting)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{args.case}_{args.rows}_{args.epsilon:g}.json"
+    path = RESULTS / f"{args.case}_{args.rows}_{args.epsilon:g}{'_replicates' * bool(args.replicates)}.json"
     path.write_text(json.dumps(found, indent=2) + "\n")
     for key, entry in found["answers"].items():
         widths_over = f"{entry['width_over_noise_and_sampling']:.2f}, ÷ realised {entry['width_over_realised']:.2f}"

@@ -147,6 +147,8 @@ def _show(found: Any, level: float) -> None:  # noqa: ANN401
     frame = _frame(found, level)
     rows = [[cell if isinstance(cell, str) else number(float(cell)) for cell in row] for row in frame.to_numpy()]
     print_table(f"With intervals of level {level:g}", map(str, frame.columns), rows, whole=True)
+    for group in getattr(found, "left_out", {}):
+        say(f"No answer for {group}: the release does not tell it from its noise.")
     first = found if hasattr(found, "rests_on") else next(iter(found.values()), None)
     if first is not None:
         say(f"Of the {first.target}. {first.rests_on}")

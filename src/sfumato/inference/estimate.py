@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pandas as pd
 from scipy import special
 
-from sfumato.errors import require_open_unit
+from sfumato.errors import EstimateError, require_open_unit
 from sfumato.inference.calibration import Target
 
+T = TypeVar("T")
 Ends = Callable[[float], tuple[float, float]]
 """From a number of standard deviations to the ends of an interval."""
 
@@ -84,13 +85,19 @@ class Estimate:
 class Estimates(Mapping[Any, Estimate]):
     """Estimates by group, or by pair of labels: a mapping that shows itself as a frame.
 
+    Attributes:
+        left_out: groups that the release does not answer for, and why.
+
     Example:
         >>> release.mean("age", by="sex")["f"].std_error  # doctest: +SKIP
         0.21
     """
 
-    def __init__(self, found: Mapping[Any, Estimate], names: tuple[str, ...]) -> None:
+    def __init__(
+        self, found: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str] | None = None
+    ) -> None:
         self._found, self._names = dict(found), names
+        self.left_out: Mapping[Any, str] = dict(left_out or {})
 
     def __getitem__(self, key: object) -> Estimate:
         return self._found[key]
@@ -122,7 +129,26 @@ class Estimates(Mapping[Any, Estimate]):
         return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
 
     def __repr__(self) -> str:
-        return repr(self.to_frame())
+        said = f"\nLeft out: {', '.join(map(str, self.left_out))}" if self.left_out else ""
+        return repr(self.to_frame()) + said
 
     def _repr_html_(self) -> str:
         return self.to_frame().to_html()
+
+
+def answered(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:
+    """Return the answers for groups, and why there is none for others.
+
+    Raises:
+        EstimateError: there is an answer for none.
+    """
+    found: dict[Any, T] = {}
+    left_out: dict[Any, str] = {}
+    for group, ask in groups.items():
+        try:
+            found[group] = ask()
+        except EstimateError as error:
+            left_out[group] = str(error)
+    if not found:
+        raise EstimateError(next(iter(left_out.values()), "Expected groups to answer for, got none."))
+    return found, left_out

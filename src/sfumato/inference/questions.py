@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_open_unit
 from sfumato.inference.calibration import Calibration, Target
-from sfumato.inference.estimate import Ends, Estimate, Estimates
+from sfumato.inference.estimate import Ends, Estimate, Estimates, answered
 from sfumato.inference.functions import measured_functions
 from sfumato.inference.measured import Measured
 
@@ -221,20 +222,21 @@ class Questions:
         if first == second:
             raise ConfigError(f"Expected two columns, got {first!r} twice.")
         asked = self.asked((first, second), target)
-        found = {}
-        everyone = np.ones(self.measured.classes.size)
-        for one, these in self.levels(first).items():
-            for other, those in self.levels(second).items():
-                rows = these * those
-                if not rows.any():
-                    continue  # the model has no such rows, and nothing above noise was measured of them
-                what = f"the pairs of {first!r} and {second!r}"
-                if normalize:
-                    found[one, other] = _bounded(asked.ratio(rows, everyone, what), 0.0, 1.0)
-                else:
-                    value = float(asked.calibration.total(rows[:, None])[0])
-                    found[one, other] = _bounded(asked.estimate(value, rows, what), 0.0, np.inf)
-        return Estimates(found, (first, second))
+        whole = np.ones(self.measured.classes.size) if normalize else None
+        groups = {
+            (one, other): partial(self._cell, asked, these * those, whole, f"the pairs of {first!r} and {second!r}")
+            for one, these in self.levels(first).items()
+            for other, those in self.levels(second).items()
+            if (these * those).any()  # else the model has no such rows: nothing above noise was measured of them
+        }
+        found, left_out = answered(groups)
+        return Estimates(found, (first, second), left_out)
+
+    def _cell(self, asked: Asked, rows: np.ndarray, whole: np.ndarray | None, what: str) -> Estimate:
+        if whole is not None:
+            return _bounded(asked.ratio(rows, whole, what), 0.0, 1.0)
+        value = float(asked.calibration.total(rows[:, None])[0])
+        return _bounded(asked.estimate(value, rows, what), 0.0, np.inf)
 
     def quantile(self, name: str, q: float, target: str) -> Estimate:
         """Return a quantile: the least value that so large a share of the rows does not exceed (Woodruff 1952)."""
@@ -296,8 +298,9 @@ class Questions:
     def _grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
         if by is None:
             return one(np.ones(self.measured.classes.size), "")
-        found = {label: one(rows, f" by {by!r}") for label, rows in self.levels(by).items()}
-        return Estimates(found, (by,))
+        groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}
+        found, left_out = answered(groups)
+        return Estimates(found, (by,), left_out)
 
 
 def _named(condition: object) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from scipy import special
 
 from sfumato.errors import ConfigError, EstimateError, require_instance
 from sfumato.inference.calibration import Target
-from sfumato.inference.estimate import deviations
+from sfumato.inference.estimate import answered, deviations
 from sfumato.inference.questions import Asked, Questions, require_known, rests_on
 
 if TYPE_CHECKING:
@@ -118,10 +119,14 @@ class Regression:
 
 
 class Regressions(Mapping[str, Regression]):
-    """Regressions by group."""
+    """Regressions by group.
 
-    def __init__(self, found: Mapping[str, Regression]) -> None:
-        self._found = dict(found)
+    Attributes:
+        left_out: groups that the release does not answer for, and why.
+    """
+
+    def __init__(self, found: Mapping[str, Regression], left_out: Mapping[str, str]) -> None:
+        self._found, self.left_out = dict(found), dict(left_out)
 
     def __getitem__(self, key: str) -> Regression:
         return self._found[key]
@@ -164,10 +169,11 @@ def _fitted(
     asked = questions.asked(columns if by is None else (*columns, by), target)
     if by is None:
         return _one(asked, design, design.there, formula, logistic)
-    groups = questions.levels(by)
-    return Regressions(
-        {label: _one(asked, design, design.there * rows, formula, logistic) for label, rows in groups.items()}
-    )
+    groups = {
+        label: partial(_one, asked, design, design.there * rows, formula, logistic)
+        for label, rows in questions.levels(by).items()
+    }
+    return Regressions(*answered(groups))
 
 
 def read_design(frame: pd.DataFrame, text: str, logistic: bool) -> tuple[Design, tuple[str, ...]]:
