@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from sfumato._version import __version__
     from sfumato.fitting.data_ledger import LedgerState, create_ledger, read_ledger
     from sfumato.fitting.tuning import tune
+    from sfumato.inference.combining import Combined, combine
+    from sfumato.inference.estimate import Estimate, Estimates
+    from sfumato.inference.regression import Regression, Regressions
     from sfumato.methods.dpgm.recipe import DPGM
     from sfumato.methods.dpmix import AutoDegree, DPMix
     from sfumato.methods.dpvae import DPVAE
@@ -50,8 +53,11 @@ else:  # a type checker should not take every name for one of ours
         "AutoDegree": "sfumato.methods.dpmix",
         "BuyCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
+        "Combined": "sfumato.inference.combining",
         "ConditionalGaussian": "sfumato.methods.gaussian",
         "DPMix": "sfumato.methods.dpmix",
+        "Estimate": "sfumato.inference.estimate",
+        "Estimates": "sfumato.inference.estimate",
         "Fidelity": "sfumato.methods.images.recipe",
         "IndependentItems": "sfumato.methods.items",
         "LedgerState": "sfumato.fitting.data_ledger",
@@ -61,12 +67,15 @@ else:  # a type checker should not take every name for one of ours
         "NonPrivate": "sfumato.privacy.budget",
         "OpenSchema": "sfumato.schema.open_schema",
         "PrivacyBudget": "sfumato.privacy.budget",
+        "Regression": "sfumato.inference.regression",
+        "Regressions": "sfumato.inference.regression",
         "Release": "sfumato.release",
         "Schema": "sfumato.schema.schema",
         "SourceForm": "sfumato.release",
         "Training": "sfumato.methods.images.recipe",
         "Unit": "sfumato.schema.schema",
         "__version__": "sfumato._version",
+        "combine": "sfumato.inference.combining",
         "create_ledger": "sfumato.fitting.data_ledger",
         "load": "sfumato.release",
         "new_key": "sfumato.release.signature",
@@ -106,8 +115,11 @@ __all__ = [
     "AutoDegree",
     "BuyCount",
     "Certificate",
+    "Combined",
     "ConditionalGaussian",
     "DPMix",
+    "Estimate",
+    "Estimates",
     "Fidelity",
     "IndependentItems",
     "LedgerState",
@@ -117,12 +129,15 @@ __all__ = [
     "NonPrivate",
     "OpenSchema",
     "PrivacyBudget",
+    "Regression",
+    "Regressions",
     "Release",
     "Schema",
     "SourceForm",
     "Training",
     "Unit",
     "__version__",
+    "combine",
     "create_ledger",
     "load",
     "new_key",

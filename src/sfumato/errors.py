@@ -13,6 +13,7 @@
     ├── MethodError (RuntimeError) a method of another package failed
     ├── NotAcceptedError (RuntimeError) no fit of a search met its criteria; the budget is spent
     ├── OutputError (OSError)     an output exists already, or cannot be written
+    ├── EstimateError (ValueError) a release does not hold what an estimate would rest on
     └── ReleaseError (ValueError) a release is damaged, hostile, or of an unknown format
 
 Messages read "Expected <rule>, got <name>=<value>. <What to do.>". A message may name a column, a file or a
@@ -30,6 +31,7 @@ __all__ = [  # what a caller catches; the validators below are for this package
     "ConfigError",
     "DataError",
     "EngineError",
+    "EstimateError",
     "LedgerError",
     "NotAcceptedError",
     "OutputError",
@@ -106,6 +108,10 @@ class NotAcceptedError(SfumatoError, RuntimeError):
 
 class OutputError(SfumatoError, OSError):
     """An output exists already, or cannot be written."""
+
+
+class EstimateError(SfumatoError, ValueError):
+    """A release does not hold what an estimate would rest on; no number is given in its place."""
 
 
 class ReleaseError(SfumatoError, ValueError):

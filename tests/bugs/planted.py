@@ -385,8 +385,16 @@ BUGS = [
     PlantedBug(
         "the label ratio leaked",
         "methods/tables/recipe.py",
-        "        parameters=chain.to_arrays(),\n",
-        "        parameters={**chain.to_arrays()} | _leaked(reduce(counting, fit.data), counting),\n",
+        "        parameters=chain.to_arrays() | _vector",
+        "        parameters=chain.to_arrays() | _leaked(reduce(counting, fit.data), counting) | _vector",
+        f"{RECIPES} -k gaussian",
+    ),
+    PlantedBug(
+        "what vectors are made of, moved by the records",
+        "methods/tables/recipe.py",
+        "_vector_arrays(moments, columns, released.offsets, class_weight),",
+        "_vector_arrays(moments, columns, released.offsets, class_weight\n"
+        "        + 1e-6 * float(reduce(counting, fit.data).open_in_mechanism().sum())),",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(

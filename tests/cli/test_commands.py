@@ -40,7 +40,7 @@ COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "review"), ("schema", "import"),
     ("validate",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
-    ("ledger", "verify"), ("sign",), ("verify",),
+    ("ledger", "verify"), ("sign",), ("verify",), ("estimate",),
 ]  # fmt: skip
 
 
@@ -433,7 +433,7 @@ class TestEvaluate:
         assert scores["private"] is False
         assert scores["rows"] == {"real": 240, "synthetic": 240, "test": 120}
         distances = {"tvd_1way", "tvd_2way", "tvd_3way", "k_marginal", "correlations", "log_likelihood"}
-        assert set(scores["fidelity"]) == distances
+        assert set(scores["fidelity"]) == {*distances, "rules"}
         assert "prove nothing" in scores["neighbours"]["caveat"]
         utility = scores["utility"]
         # `scored_on` says which rows, beside the keys of the agreed form

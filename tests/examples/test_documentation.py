@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -62,6 +63,18 @@ def test_the_example_of_the_estimators_runs(tmp_path: Path, monkeypatch: pytest.
     exec(block, namespace)
     synthetic = namespace["synthetic"]
     assert len(synthetic) == 1000
+
+
+def test_the_chapter_on_inference_runs_and_is_true() -> None:
+    (block,) = _blocks(ROOT / "docs" / "inference.md", "python")
+    scope: dict[str, Any] = {}
+    exec(block, scope)
+    real, naive, estimate, combined = (scope[name] for name in ("of_records", "naive", "estimate", "combined"))
+    # "the naive standard error is about that of the real rows", "those of the others are larger"
+    assert 0.7 < naive.bse["x"] / real.bse["x"] < 1.4
+    assert estimate.bse["x"] > 1.2 * real.bse["x"]
+    assert combined.bse["x"] > 0.8 * real.bse["x"]
+    assert abs(estimate.params["x"] - 0.5) < 5 * estimate.bse["x"]
 
 
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

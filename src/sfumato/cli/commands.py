@@ -41,6 +41,11 @@ COMMANDS: Mapping[str, Entry] = {
     "sample": Entry(
         "release_commands", "sample_command", "Draw synthetic rows from a release, any number, in constant memory."
     ),
+    "estimate": Entry(
+        "estimate_commands",
+        "estimate_command",
+        "Answer a question from a release's measurements, with an interval. Costs nothing, reads no record.",
+    ),
     "certificate": Entry(
         "release_commands",
         "certificate_command",

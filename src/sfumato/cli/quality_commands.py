@@ -55,6 +55,15 @@ def evaluate_command(
     runs: Annotated[
         int, typer.Option("--runs", metavar="N", help="Score with N seeds, and give means with intervals.")
     ] = 1,
+    inference: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--inference",
+            metavar="FORMULA",
+            help="Beside the scores: coefficients of 'y ~ x' on REAL and by the release's own estimates, or on "
+            "synthetic rows. May be repeated.",
+        ),
+    ] = None,
     input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
@@ -73,13 +82,42 @@ def evaluate_command(
         rows = records["SYNTHETIC"] if release is None else release.sample(n_rows, seed=seed)
         return evaluate(records["REAL"], rows, schema=known, test=records.get("REAL_TEST"), target=target, seed=seed)
 
+    compared = [
+        _parity(formula, records["REAL"], release or records["SYNTHETIC"], known) for formula in inference or ()
+    ]
     scores = score(0) if runs == 1 else over_runs(score, runs=runs)
+    if compared:
+        scores = {**scores, "inference": compared}
     if json_output:
         print_json(scores)
         return
     if target is not None and test is None:
         say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
     print_scores(scores)
+    for found in compared:
+        _print_parity(found)
+
+
+def _parity(formula: str, real: Source, synthetic: Release | Source, schema: Schema) -> dict[str, Any]:
+    from sfumato.evaluate.tables import read_codes
+    from sfumato.inference.parity import parity
+
+    rows = synthetic if isinstance(synthetic, Release) else read_codes(synthetic, schema)
+    return parity(formula, read_codes(real, schema), rows, schema)
+
+
+def _print_parity(found: dict[str, Any]) -> None:
+    header = ["term", "real", "±", f"of the {found['from']}", "±", "difference ÷ ±", "sign", "significance"]
+    rows = [
+        [
+            term["term"],
+            *(number(term[key]) for key in ("real", "real_error", "synthetic", "synthetic_error", "difference")),
+            "same" if term["same_sign"] else "other",
+            "same" if term["same_significance"] else "other",
+        ]
+        for term in found["terms"]
+    ]
+    print_table(f"{found['formula']}: {found['kind']}. NOT private", header, rows, whole=True)
 
 
 def _opened(input_format: str | None, known: Schema | None, **texts: str | None) -> dict[str, Source]:

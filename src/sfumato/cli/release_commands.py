@@ -300,11 +300,28 @@ def sample_command(
     ] = 1,
     unique_rows: UniqueRowsOption = UniqueRowsChoice.keep,
     unique_on: UniqueOnOption = None,
+    replicates: Annotated[
+        int | None,
+        typer.Option(
+            "--replicates",
+            metavar="M",
+            help="M tables that differ as much as noise and sampling leave open, of -n rows each, one after the other, "
+            "told apart by a first column `replicate`.",
+        ),
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Draw synthetic rows from a release, any number, in constant memory."""
+    if replicates is not None and (given or class_count or workers != 1):
+        raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     found = load(release)
+    if replicates is not None:
+        n = found.certificate.n_public if n is None else n
+        tables = found.replicate_batches(replicates, n=n, seed=seed)
+        write(_counted(tables, n * replicates, found), found.form.keys, found.schema.csv_output)
+        tell_sampled(name, release)
+        return
     batches = found.batches(
         n,
         seed=seed,

@@ -28,6 +28,7 @@ from sfumato.privacy.certificate_form import Protected
 from sfumato.records.long_tables import as_written, written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, what_was_checked
 from sfumato.release.conditions import Conditions
+from sfumato.release.estimates import Estimating
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.ruled import RuledSampler
@@ -48,7 +49,7 @@ _NO_VALUES: Mapping[str, pa.Array] = {}
 
 @final
 @dataclass(frozen=True)
-class Release:
+class Release(Estimating):
     """A generative model that holds no record, with the certificate of what it cost.
 
     Attributes:
@@ -252,6 +253,16 @@ class Release:
             else:
                 columns[name] = self.schema.columns[name].decode(rows[name], self.form.storage[name])
         return pa.table(columns)
+
+    def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        return self._contained(self._as_table(codes))
+
+    def _as_table(self, codes: Mapping[str, Any]) -> pa.Table:
+        return as_written(self._decode(codes), self.schema, self.form.storage, 0)
+
+    @property
+    def _written(self) -> tuple[str, ...]:
+        return self.schema.written
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release; it is there whole or not at all.

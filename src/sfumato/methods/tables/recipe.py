@@ -25,7 +25,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
-from sfumato.methods.tables.chain import Effort, fit_table_chain
+from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
 from sfumato.methods.tables.cross_moments import Entries, cross_moments
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.histograms import STANDS_OUT
@@ -286,9 +286,25 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED))
     return Fitted(
         sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, **cuts, "target": target},
-        parameters=chain.to_arrays(),
+        parameters=chain.to_arrays() | _vector_arrays(moments, columns, released.offsets, class_weight),
         measurements=(*_count_measurements(counts, counting), *_moment_measurements(noisy, moments)),
     )
+
+
+VECTOR_WEIGHTS, VECTOR_OFFSETS, VECTOR_CLIP = "vector.weights", "vector.offsets", "vector.clip"
+
+
+def _vector_arrays(
+    moments: TableMoments, columns: Sequence[ColumnShares], offsets: np.ndarray, class_weight: float
+) -> dict[str, np.ndarray]:
+    """Return what tells how the second release's vectors follow from cells: estimates rest on it.
+
+    The entries of a cell are (values of its run + offsets)·√weights, with the chain's own values.
+    """
+    weights = np.concatenate([column.features.weights for column in columns])
+    bits = moments.bits
+    clip = np.array([moments.clip_norm, moments.by_class, class_weight, bits.entries, bits.weights], dtype=np.float64)
+    return {VECTOR_WEIGHTS: weights, VECTOR_OFFSETS: offsets, VECTOR_CLIP: clip}
 
 
 def _unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice) -> Noisy:

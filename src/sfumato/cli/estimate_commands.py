@@ -1,0 +1,154 @@
+"""Commands about what a release says of its records: estimate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from sfumato.cli.data_commands import JsonOption
+from sfumato.cli.options import ReleaseArgument
+from sfumato.cli.output import number, print_json, print_table, say
+from sfumato.errors import ConfigError, require_open_unit
+from sfumato.release import Release, load
+
+_FORMS = (
+    "'y ~ x + C(z)', mean COL, variance COL, quantile COL Q, correlation COL COL, share COL=LABEL, count [COL=LABEL], "
+    "or crosstab COL COL"
+)
+
+
+class Of(StrEnum):
+    """What an estimate is of."""
+
+    population = "population"
+    table = "table"
+
+
+def estimate_command(
+    release: ReleaseArgument,
+    question: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUESTION...",
+            help="A formula, as 'y ~ x + C(z)'; or mean COL, variance COL, quantile COL Q, correlation COL COL, "
+            "share COL=LABEL ..., count [COL=LABEL ...], crosstab COL COL.",
+        ),
+    ],
+    by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
+    logit: Annotated[
+        bool, typer.Option("--logit", help="Of a formula: logistic regression of a left side of two labels.")
+    ] = False,
+    of: Annotated[
+        Of | None,
+        typer.Option(
+            "--of",
+            help="The population that the records are a sample of, or the table of the records themselves; default: "
+            "population, for counts and cross-tables table.",
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option("--level", metavar="L", help="Of intervals.")] = 0.95,
+    json_output: JsonOption = False,
+    csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV: a row for each number.")] = False,
+) -> None:
+    """Answer a question from a release's measurements, with an interval. Costs nothing, reads no record."""
+    require_open_unit(level=level)
+    if json_output and csv_output:
+        raise ConfigError("Expected --json or --csv, got both.")
+    found = _ask(load(release), question, by, logit, of)
+    if json_output:
+        print_json(_plain(found, level))
+    elif csv_output:
+        sys.stdout.write(_frame(found, level).to_csv(index=False, lineterminator="\n"))
+    else:
+        _show(found, level)
+
+
+def _ask(release: Release, question: Sequence[str], by: str | None, logit: bool, of: Of | None) -> Any:  # noqa: ANN401
+    options: dict[str, Any] = {} if of is None else {"target": of.value}
+    if len(question) == 1 and "~" in question[0]:
+        return (release.logit if logit else release.ols)(question[0], by=by, **options)
+    if logit:
+        raise ConfigError("Expected a formula beside --logit, such as 'y ~ x', got none.")
+    name, *rest = question
+    grouped: dict[str, tuple[int, Callable[..., Any]]] = {"mean": (1, release.mean), "variance": (1, release.variance)}
+    alone: dict[str, tuple[int, Callable[..., Any]]] = {
+        "crosstab": (2, release.crosstab),
+        "correlation": (2, release.correlation),
+    }
+    if name == "share":
+        return release.share(_labels(rest), by=by, **options)
+    if name in grouped:
+        return grouped[name][1](*_exactly(rest, name, grouped[name][0]), by=by, **options)
+    if by is not None:
+        raise ConfigError(f"Expected --by beside a formula, mean, variance or share, got it beside {name}.")
+    if name == "count":
+        return release.count(_labels(rest), **options)
+    if name == "quantile":
+        column, share = _exactly(rest, name, 2)
+        return release.quantile(column, _share(share), **options)
+    if name in alone:
+        return alone[name][1](*_exactly(rest, name, alone[name][0]), **options)
+    raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.")
+
+
+def _exactly(rest: Sequence[str], name: str, n: int) -> Sequence[str]:
+    if len(rest) != n:
+        raise ConfigError(f"Expected {n} after {name}, got {len(rest)}. Questions are {_FORMS}.")
+    return rest
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    raise ConfigError(f"Expected a number between 0 and 1 after the column of a quantile, got {text!r}.")
+
+
+def _labels(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise ConfigError(f"Expected COL=LABEL, got {text!r}.")
+        found[name] = value
+    return found
+
+
+def _plain(found: Any, level: float) -> Any:  # noqa: ANN401
+    """Return an answer as plain values."""
+    if hasattr(found, "to_dict"):
+        return found.to_dict(level)
+    groups = [{"group": list(key) if isinstance(key, tuple) else key, **e.to_dict(level)} for key, e in found.items()]
+    return {"groups": groups}
+
+
+def _frame(found: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
+    """Return an answer as rows."""
+    if hasattr(found, "to_frame"):
+        frame = found.to_frame(level)
+        return (frame.rename_axis("term") if frame.index.names == [None] else frame).reset_index()
+    if hasattr(found, "to_dict"):
+        low, high = found.interval(level)
+        return pd.DataFrame([{"value": found.value, "std_error": found.std_error, "low": low, "high": high}])
+    parts = [fitted.to_frame(level).rename_axis("term").reset_index() for fitted in found.values()]
+    for group, part in zip(found, parts, strict=True):
+        part.insert(0, "group", group)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _show(found: Any, level: float) -> None:  # noqa: ANN401
+    """Print an answer as a table, and what it rests on."""
+    frame = _frame(found, level)
+    rows = [[cell if isinstance(cell, str) else number(float(cell)) for cell in row] for row in frame.to_numpy()]
+    print_table(f"With intervals of level {level:g}", map(str, frame.columns), rows, whole=True)
+    for group in getattr(found, "left_out", {}):
+        say(f"No answer for {group}: the release does not tell it from its noise.")
+    first = found if hasattr(found, "rests_on") else next(iter(found.values()), None)
+    if first is not None:
+        say(f"Of the {first.target}. {first.rests_on}")

@@ -1,0 +1,190 @@
+"""Rows of a model, weighted so that they have the totals that were measured: what every estimate is computed on.
+
+The model's rows have totals t(g) = n·E g of the measured functions g; the records had m = t(g) + noise. The weights are
+those of the best linear prediction of every total from m, under a law in which the records' totals differ from the
+model's with covariance τ·n·Cov(g): they bring the rows to what was measured wherever its noise is below that, and leave
+them as the model drew them where nothing was measured. Clipped products are compared with the rows' own clipped
+products: clipping, cells and runs need no correction of their own.
+
+Proof of the variances: docs/proofs/inference.md.
+Free: uses released values only.
+Reference: Deville and Särndal 1992 (calibration); the covariance is that of Goldberger 1962's best linear prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy import linalg
+
+from sfumato.inference.measured import Totals
+
+Target = Literal["population", "table"]
+
+_FITTED = 0.15  # standard deviations by which a mean under the model may be off, where it is measured
+_UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors
+_JITTER = 1e-9
+_CONSTANT = 1e-12
+_LEAST_LEFT = 0.3
+_NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Variances:
+    """Of an estimated total.
+
+    Attributes:
+        noise: of the mechanisms' noise, shape (k, k).
+        sampling: of drawing the records from their population, shape (k, k).
+        unmeasured: allowed for what the measured functions do not say, shape (k, k).
+        known: part of each total's variation that the measured functions say, shape (k,).
+    """
+
+    noise: np.ndarray
+    sampling: np.ndarray
+    unmeasured: np.ndarray
+    known: np.ndarray
+
+    def of(self, target: Target) -> np.ndarray:
+        """Return the covariance of the errors, shape (k, k)."""
+        inside = self.noise + self.unmeasured
+        return inside + self.sampling if target == "population" else inside
+
+
+class Calibration:
+    """Weights of a model's rows, and the variances of totals under them.
+
+    Args:
+        measured: noisy totals of functions of the rows.
+        n_public: the public number of records.
+        rows_variance: of the true number about it.
+    """
+
+    def __init__(self, measured: Totals, n_public: float, rows_variance: float) -> None:
+        self._prior = 1 + _FITTED**2 * n_public
+        self._functions = measured.functions
+        self._noise = measured.variances
+        self._n, self._rows_variance = float(n_public), float(rows_variance)
+        self._means = self._functions.mean(axis=0)
+        self._centred = self._functions - self._means
+        self._covariance = self._centred.T @ self._centred / len(self._centred)
+        self._factor = self._factored(self._noise)
+        self._totals = measured.totals
+        surprise = measured.totals - self._n * self._means
+        self.weights = (self._n + self._joint(linalg.cho_solve(self._factor, surprise))) / len(self._functions)
+
+    @cached_property
+    def size(self) -> float:
+        """The number of records, estimated."""
+        return float(self.weights.sum())
+
+    def total(self, functions: np.ndarray) -> np.ndarray:
+        """Return the totals of functions of the rows, shape (k,), of shape (N, k)."""
+        return self.weights @ functions
+
+    def variances(self, functions: np.ndarray) -> Variances:
+        """Return the variances of the errors of totals of functions of the rows, shape (N, k)."""
+        own = functions.mean(axis=0)
+        centred = functions - own
+        gains = self._gains(centred, own, self._factor)
+        left = self._left(centred, gains)
+        exact = self._left(centred, self._gains(centred, own, self._factored(np.zeros_like(self._noise))))
+        n = len(functions)
+        spare = n / max(n - len(self._noise), 1)  # coefficients were fitted to these rows
+        missed = own - gains @ self._means
+        off = self._rows_variance * np.outer(missed, missed)
+        unmeasured = (1 + _UNMEASURED**2 * self._n) * self._n * spare * _covariance(left) + off
+        said = functions - left
+        spread = said - (self.weights @ said) / self.size
+        whole = (centred**2).mean(axis=0)
+        varies = whole > _CONSTANT * own**2
+        return Variances(
+            noise=(gains * self._noise) @ gains.T,
+            sampling=self._sampling(spread),
+            unmeasured=unmeasured,
+            known=np.where(varies, 1 - spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
+        )
+
+    def _sampling(self, spread: np.ndarray) -> np.ndarray:
+        """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
+        positive = (spread * np.maximum(self.weights, 0.0)[:, None]).T @ spread
+        found = (spread * self.weights[:, None]).T @ spread
+        if (np.linalg.eigvalsh(found) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
+            return found
+        return positive
+
+    def drawn(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
+        """Return positive weights of the rows under another draw of what the records may have been, shape (N,).
+
+        The measurements get noise of their law once more and, if `sampled`, what another sample of as many records
+        would have moved them by. The weights are n/N·exp(κ) where the best linear prediction is n/N·(1 + κ): to first
+        order the same, and none below 0.
+
+        Args:
+            rng: source of (public) randomness.
+            sampled: whether the records are a sample of what is drawn.
+        """
+        wanted = self._totals + np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
+        if sampled:
+            moved = self._centred.T @ rng.standard_normal(len(self._centred))
+            wanted = wanted + np.sqrt(self._n / len(self._centred)) * moved
+        solved = np.zeros_like(wanted)
+        weights, missed = self._tilted(solved, wanted)
+        for _ in range(_NEWTON):
+            direction = linalg.solve(self._slope(weights), missed)
+            step = 1.0
+            while True:
+                trial, left = self._tilted(solved + step * direction, wanted)
+                if self._size_of(left) < self._size_of(missed) or step < _LEAST_STEP:
+                    break
+                step /= 2
+            if step < _LEAST_STEP:
+                break
+            solved, weights, missed = solved + step * direction, trial, left
+            if self._size_of(missed) < _MISSED * self._noise.size:
+                break
+        return weights
+
+    def _slope(self, weights: np.ndarray) -> np.ndarray:
+        """Return by how much tilted weights' totals, and the noise's part, move with the solution, shape (p, p)."""
+        weighed = self._functions * weights[:, None]
+        moved = self._prior * (weighed.T @ self._centred)
+        moved += self._rows_variance / self._n * np.outer(weighed.sum(axis=0), self._means)
+        return moved + np.diag(self._noise + self._floor)
+
+    def _tilted(self, solved: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of a solution, and what they still miss."""
+        powers = np.clip(self._joint(solved) / self._n, -_LARGEST_POWER, _LARGEST_POWER)
+        weights = np.exp(powers) * self._n / len(powers)
+        return weights, wanted - weights @ self._functions - self._noise * solved
+
+    def _size_of(self, missed: np.ndarray) -> float:
+        return float(missed @ linalg.cho_solve(self._factor, missed))
+
+    def _factored(self, noise: np.ndarray) -> tuple[np.ndarray, bool]:
+        matrix = self._prior * self._n * self._covariance
+        matrix = matrix + self._rows_variance * np.outer(self._means, self._means)
+        self._floor = _JITTER * max(float(np.trace(matrix)) / max(len(matrix), 1), 1e-12)
+        return linalg.cho_factor(matrix + np.diag(noise + self._floor), lower=True)
+
+    def _joint(self, solved: np.ndarray) -> np.ndarray:
+        """Return the covariance of each row's part in totals with the measured ones, applied to a vector."""
+        scale = self._prior * self._n
+        return scale * (self._centred @ solved) + self._rows_variance * float(self._means @ solved)
+
+    def _gains(self, centred: np.ndarray, own: np.ndarray, factor: tuple[np.ndarray, bool]) -> np.ndarray:
+        """Return what each measured total adds to the estimated ones, shape (k, p)."""
+        joint = self._prior * self._n * (centred.T @ self._centred) / len(centred)
+        joint = joint + self._rows_variance * np.outer(own, self._means)
+        return linalg.cho_solve(factor, joint.T).T
+
+    def _left(self, centred: np.ndarray, gains: np.ndarray) -> np.ndarray:
+        return centred - self._centred @ gains.T
+
+
+def _covariance(values: np.ndarray) -> np.ndarray:
+    centred = values - values.mean(axis=0)
+    return centred.T @ centred / len(centred)

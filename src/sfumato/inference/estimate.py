@@ -1,0 +1,154 @@
+"""One estimated number, or several, with what is known of their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+from scipy import special
+
+from sfumato.errors import EstimateError, require_open_unit
+from sfumato.inference.calibration import Target
+
+T = TypeVar("T")
+Ends = Callable[[float], tuple[float, float]]
+"""From a number of standard deviations to the ends of an interval."""
+
+
+def deviations(level: float) -> float:
+    """Return how many standard deviations of a normal law hold this share about their middle.
+
+    Raises:
+        ConfigError: the level is not between 0 and 1.
+    """
+    return float(special.ndtri((1 + require_open_unit(level=level)) / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number that a release says of its records, or of the population that they were drawn from.
+
+    Attributes:
+        value: in the column's unit; a share of 1; a number of records.
+        std_error: standard deviation of its error, same unit: privacy noise, sampling if the target is the population,
+            and an allowance for what was not measured.
+        target: "population", of which the records are independent draws, or "table", the records themselves.
+        rests_on: a sentence on what was measured, and what makes up the error.
+        parts: standard errors by cause, "noise", "sampling" and "unmeasured", whose squares add up.
+
+    Example:
+        >>> release.mean("age").interval(0.9)  # doctest: +SKIP
+        (38.1, 39.0)
+    """
+
+    value: float
+    std_error: float
+    target: Target
+    rests_on: str
+    parts: Mapping[str, float] = field(default_factory=dict)
+    ends: Ends | None = field(default=None, repr=False, compare=False)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval that covers the target so often over releases, and draws of the records.
+
+        Args:
+            level: in (0, 1).
+        """
+        z = deviations(level)
+        if self.ends is not None:
+            return self.ends(z)
+        return self.value - z * self.std_error, self.value + z * self.std_error
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return the estimate as plain values: the entries of `estimate --json`."""
+        low, high = self.interval(level)
+        return {
+            "value": self.value,
+            "std_error": self.std_error,
+            "low": low,
+            "high": high,
+            "level": level,
+            "target": self.target,
+            "parts": dict(self.parts),
+            "rests_on": self.rests_on,
+        }
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return (
+            f"Estimate({self.value:.5g}, std_error={self.std_error:.2g}, 95 %: {low:.5g} to {high:.5g}, {self.target})"
+        )
+
+
+class Estimates(Mapping[Any, Estimate]):
+    """Estimates by group, or by pair of labels: a mapping that shows itself as a frame.
+
+    Attributes:
+        left_out: groups that the release does not answer for, and why.
+
+    Example:
+        >>> release.mean("age", by="sex")["f"].std_error  # doctest: +SKIP
+        0.21
+    """
+
+    def __init__(
+        self, found: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str] | None = None
+    ) -> None:
+        self._found, self._names = dict(found), names
+        self.left_out: Mapping[Any, str] = dict(left_out or {})
+
+    def __getitem__(self, key: object) -> Estimate:
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return a row for each estimate: value, std_error, low, high."""
+        keys = [key if isinstance(key, tuple) else (key,) for key in self._found]
+        rows = [
+            {
+                **dict(zip(self._names, key, strict=True)),
+                "value": e.value,
+                "std_error": e.std_error,
+                "low": low,
+                "high": high,
+            }
+            for key, e in zip(keys, self._found.values(), strict=True)
+            for low, high in [e.interval(level)]
+        ]
+        return pd.DataFrame(rows).set_index(list(self._names))
+
+    def table(self, entry: Literal["value", "std_error", "low", "high"] = "value", level: float = 0.95) -> pd.DataFrame:
+        """Return one entry of the estimates of pairs, the first column's labels down, the second's across."""
+        return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        said = f"\nLeft out: {', '.join(map(str, self.left_out))}" if self.left_out else ""
+        return repr(self.to_frame()) + said
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html()
+
+
+def answered(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:
+    """Return the answers for groups, and why there is none for others.
+
+    Raises:
+        EstimateError: there is an answer for none.
+    """
+    found: dict[Any, T] = {}
+    left_out: dict[Any, str] = {}
+    for group, ask in groups.items():
+        try:
+            found[group] = ask()
+        except EstimateError as error:
+            left_out[group] = str(error)
+    if not found:
+        raise EstimateError(next(iter(left_out.values()), "Expected groups to answer for, got none."))
+    return found, left_out

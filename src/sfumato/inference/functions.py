@@ -1,0 +1,205 @@
+"""Which measured functions of a record an estimate about some columns rests on.
+
+Counts of runs and cells of these columns, and products of two features of theirs. Features are turned first: the
+symmetric noise of a second moment has the same law in every orthonormal basis, so that a column of many features is
+kept to the few directions that say what is asked of it, each with the same noise as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sfumato.inference.measured import Measured, Totals
+
+_FEWEST_ROWS = 3
+_DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
+_FEWEST_DIRECTIONS = 3
+_MOST_LEVELS = 24  # of labels whose features are all kept
+_TINY = 1e-6
+_FEW_CLASSES = 6
+_MOST_PRODUCTS = 400
+
+CellFunctions = Sequence[np.ndarray]
+"""Functions of a column's cells, each of shape (cells,)."""
+
+
+def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
+    """Return the noisy totals that say something of some columns together.
+
+    Args:
+        measured: what a release holds.
+        asked: the columns, and of each what is asked of it first: such as its values, or a level's indicator.
+    """
+    places = [measured.names.index(name) for name in asked if name != measured.class_column]
+    by_class = measured.class_column in asked
+    parts = [_size(measured, places, by_class)]
+    parts += [_runs(measured, j, by_class) for j in places]
+    if len(asked) == 1:
+        parts += [_cells(measured, j) for j in places]
+    if places:
+        most = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
+        parts += _products(measured, places, [asked[measured.names[j]] for j in places], most, by_class)
+    return Totals.joined(parts).seen(_FEWEST_ROWS)
+
+
+def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
+    """Return the noisy totals that say most of all columns together, as many as can be solved for.
+
+    Args:
+        measured: what a release holds.
+        asked: of the columns, what is asked of each first.
+    """
+    places = list(range(len(measured.names)))
+    k = measured.layout.n_classes
+    by_class = measured.class_column is not None and k <= _FEW_CLASSES
+    parts = [_runs(measured, j, by_class) for j in places]
+    widths = [measured.moments.vectors[j].shape[1] for j in places]
+    matrices = 1 + k if by_class and measured.by_class is not None else 1
+    for most in range(_DIRECTIONS[2], 0, -1):
+        d = sum(min(width, most) for width in widths) + k
+        if matrices * d * (d + 1) // 2 <= _MOST_PRODUCTS:
+            functions = [list(asked[measured.names[j]])[:most] for j in places]
+            parts += _products(measured, places, functions, most, by_class)
+            break
+    return Totals.joined(parts).seen(_FEWEST_ROWS)
+
+
+def _indicators(codes: np.ndarray, n: int) -> np.ndarray:
+    found = np.zeros((codes.size, n))
+    found[np.arange(codes.size), codes] = 1.0
+    return found
+
+
+def _size(measured: Measured, places: list[int], by_class: bool) -> Totals:
+    """Return the number of records, or of each class, as all other columns' counts say it."""
+    k = measured.layout.n_classes
+    rows = measured.classes.size
+    precision, total = 0.0, np.zeros(k)
+    for j, table in enumerate(measured.run_counts):
+        if j not in places:
+            precision += 1 / table.shape[1]
+            total += table.sum(axis=1) / table.shape[1]
+    if not precision:
+        empty = np.zeros(0)
+        return Totals(np.zeros((rows, 0)), empty, empty)
+    variance = measured.run_variance / precision
+    if by_class:
+        return Totals(_indicators(measured.classes, k), total / precision, np.full(k, variance))
+    return Totals(np.ones((rows, 1)), total.sum(keepdims=True) / precision, np.full(1, k * variance))
+
+
+def _runs(measured: Measured, j: int, by_class: bool) -> Totals:
+    """Return the counts of a column's runs, by class if the class is asked of."""
+    table, runs = measured.run_counts[j], measured.runs[j][measured.cells(j)]
+    k, r = table.shape
+    if by_class:
+        found = _indicators(measured.classes * r + runs, k * r)
+        return Totals(found, table.reshape(-1), np.full(k * r, measured.run_variance))
+    return Totals(_indicators(runs, r), table.sum(axis=0), np.full(r, k * measured.run_variance))
+
+
+def _cells(measured: Measured, j: int) -> Totals:
+    """Return the counts of a column's cells."""
+    counts = measured.cell_counts[j]
+    found = _indicators(measured.cells(j), counts.size)
+    return Totals(found, counts, np.full(counts.size, measured.cell_variance))
+
+
+def _products(
+    measured: Measured, places: list[int], asked: Sequence[CellFunctions], most: int, by_class: bool
+) -> list[Totals]:
+    """Return the second moments of the columns' features, turned, clipped as they were measured."""
+    d = measured.moments.dimension
+    ends = np.cumsum([0, *(v.shape[1] for v in measured.moments.vectors)])
+    turned, values = [], []
+    for j, functions in zip(places, asked, strict=True):
+        own = directions(measured.moments.vectors[j], functions, measured.chain.columns[j].shares, most)
+        block = np.zeros((d, own.shape[1]))
+        block[ends[j] : ends[j + 1]] = own
+        turned.append(block)
+        values.append((measured.moments.vectors[j] @ own)[measured.cells(j)])
+    turned, values = _with_classes(measured, turned, values, int(ends[len(measured.names)]), by_class)
+    turn, vectors = np.concatenate(turned, axis=1), np.concatenate(values, axis=1)
+    rows, columns = _pairs([own.shape[1] for own in values], [_counted(measured, j) for j in places])
+    products = vectors[:, rows] * vectors[:, columns] * measured.clipping[:, None]
+    part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
+    if measured.by_class is None:
+        return [Totals(products, _entries(measured.pooled, turn, rows, columns), part * measured.pooled_variance)]
+    if not by_class:
+        k = len(measured.by_class)
+        summed_variance = k * measured.class_variance
+        share = measured.pooled_variance / max(measured.pooled_variance + summed_variance, 1e-300)
+        value = (1 - share) * measured.pooled + share * measured.by_class.sum(axis=0)
+        variance = (1 - share) ** 2 * measured.pooled_variance + share**2 * summed_variance
+        return [Totals(products, _entries(value, turn, rows, columns), part * variance)]
+    found = [Totals(products, _entries(measured.pooled, turn, rows, columns), part * measured.pooled_variance)]
+    for c, matrix in enumerate(measured.by_class):
+        own = products * (measured.classes == c)[:, None]
+        found.append(Totals(own, _entries(matrix, turn, rows, columns), part * measured.class_variance))
+    return found
+
+
+def _with_classes(
+    measured: Measured, turned: list[np.ndarray], values: list[np.ndarray], start: int, by_class: bool
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Add the class's indicators, where moments have them; or their sum, which is the same for all rows."""
+    k = measured.layout.n_classes
+    if len(measured.moments.vectors) == len(measured.names):
+        return turned, values
+    own = np.eye(k) if by_class else np.full((k, 1), 1 / np.sqrt(k))
+    block = np.zeros((measured.moments.dimension, own.shape[1]))
+    block[start : start + k] = own
+    return [*turned, block], [*values, (measured.moments.vectors[-1] @ own)[measured.classes]]
+
+
+def _counted(measured: Measured, j: int) -> bool:
+    """Whether counts say what products of a column with itself would."""
+    return not measured.layout.features[j].numeric
+
+
+def _pairs(sizes: list[int], counted: list[bool]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of entries i ≤ j, without those inside columns of labels; classes come last, with no flag."""
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    alone = np.append(counted, np.ones(len(sizes) - len(counted), dtype=bool))[owner].astype(bool)
+    rows, columns = np.triu_indices(owner.size)
+    kept = (owner[rows] != owner[columns]) | ~alone[rows]
+    return rows[kept], columns[kept]
+
+
+def _entries(matrix: np.ndarray, turn: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return (turn.T @ matrix @ turn)[rows, columns]
+
+
+def directions(vectors: np.ndarray, asked: CellFunctions, shares: np.ndarray, most: int) -> np.ndarray:
+    """Return orthonormal directions of a column's entries, shape (q, r): first those nearest to what is asked.
+
+    Args:
+        vectors: entries of each cell, shape (c, q).
+        asked: functions of the cells.
+        shares: P(cell), shape (c,).
+        most: of directions, beside those that are asked for; labels of few levels keep all.
+    """
+    q = vectors.shape[1]
+    root = np.sqrt(np.maximum(shares, 0.0))[:, None]
+    design = np.concatenate([np.ones((len(vectors), 1)), vectors], axis=1)
+    wanted = []
+    for function in asked:
+        function = np.nan_to_num(function)
+        found = np.linalg.lstsq(design * root, function * root[:, 0], rcond=1e-9)[0]
+        wanted.append(found[1:])
+    spread = np.maximum(shares, 0.0) @ vectors**2
+    wanted += list(np.eye(q)[np.argsort(-spread, kind="stable")])
+    basis: list[np.ndarray] = []
+    for vector in wanted:
+        if len(basis) >= min(q, max(most, len(asked))):
+            break
+        size = np.linalg.norm(vector)
+        for _ in range(2):
+            for other in basis:
+                vector = vector - (vector @ other) * other
+        norm = np.linalg.norm(vector)
+        if norm > _TINY * max(size, 1e-300) and norm > 1e-12:
+            basis.append(vector / norm)
+    return np.array(basis).reshape(-1, q).T

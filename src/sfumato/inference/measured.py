@@ -1,0 +1,224 @@
+"""What a release of a table measured: noisy totals of known functions of the records, and rows of its model.
+
+Every measurement is a sum over records of a function of the record's cells, plus Gaussian noise of known size. This
+reads them off a release, which may be a stranger's, and evaluates the same functions on rows that the model draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from sfumato.columns.kind import TabularKind
+from sfumato.errors import EstimateError
+from sfumato.maths.arrays import require_array, require_well_formed
+from sfumato.maths.streams import public_stream
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.cell_counts import public_runs
+from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
+from sfumato.methods.tables.recipe import (
+    CELL_COUNTS,
+    MOMENTS,
+    POOLED,
+    RUN_COUNTS,
+    VECTOR_CLIP,
+    VECTOR_OFFSETS,
+    VECTOR_WEIGHTS,
+)
+from sfumato.models.tables.softmax_chain import SoftmaxChain
+from sfumato.privacy.plan import Neighbours
+from sfumato.schema.grid import ColumnGrid, Grid
+
+if TYPE_CHECKING:
+    from sfumato.release.model import Release
+
+MODEL_ROWS = 1 << 14
+"""Rows of the model that estimates are made on; a fixed stream draws them, so that an estimate is a function of the
+release."""
+_SPREAD_OF_ROWS = 0.05  # standard deviation of the number of records about a public one that may be rounded
+_STREAM = 20_260
+_MOST_BITS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Noisy totals of functions of a record.
+
+    Attributes:
+        functions: of the model's rows, shape (N, p).
+        totals: noisy, over all records, shape (p,).
+        variances: of their independent noise, shape (p,).
+    """
+
+    functions: np.ndarray
+    totals: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: list[Totals]) -> Totals:
+        """Return several together."""
+        return cls(
+            np.concatenate([part.functions for part in parts], axis=1),
+            np.concatenate([part.totals for part in parts]),
+            np.concatenate([part.variances for part in parts]),
+        )
+
+    def seen(self, fewest: int) -> Totals:
+        """Return those whose functions are not 0 in so many rows: of the others the model says that there are none."""
+        kept = np.count_nonzero(self.functions, axis=0) >= fewest
+        return Totals(self.functions[:, kept], self.totals[kept], self.variances[kept])
+
+
+class Measured:
+    """The measurements of a release of the method gaussian, and rows of its model.
+
+    Args:
+        release: of a table.
+        stream: seed and key of the model's rows.
+
+    Raises:
+        EstimateError: the release is of another method, or of before it said how its moments were made.
+        ReleaseError: its arrays do not fit each other.
+    """
+
+    def __init__(self, release: Release, stream: tuple[int, ...] = (_STREAM,)) -> None:
+        held = {m.name: m for m in release.measurements}
+        if release.sampler.get("name") != "table_softmax" or not {RUN_COUNTS, CELL_COUNTS, POOLED} <= held.keys():
+            raise EstimateError(
+                "Expected a release of a table by the method gaussian, which holds measurements that estimates can "
+                "rest on, got another. Fit the table with ConditionalGaussian."
+            )
+        if VECTOR_CLIP not in release.parameters:
+            raise EstimateError(
+                "Expected a release that says how its second moments were made, got one of an earlier version. "
+                "Fit the table again with this version."
+            )
+        self.release, self._stream = release, stream
+        self.layout = _layout(release)
+        self.names = tuple(column.name for column in self.layout.features)
+        target = self.layout.target
+        self.class_column = None if target is None else self.layout.grid.columns[target].name
+        self.chain = SoftmaxChain.from_arrays(release.parameters, tuple(c.n_cells for c in self.layout.features))
+        self.moments = _moments(release.parameters, self.layout, self.chain)
+        self.runs = [public_runs(column) for column in self.layout.features]
+        self._read_counts(held[RUN_COUNTS], held[CELL_COUNTS])
+        self._read_moments(held[POOLED], held.get(MOMENTS))
+
+    def _read_counts(self, runs: object, cells: object) -> None:
+        widths = [int(r[-1]) + 1 for r in self.runs]
+        sizes = [column.n_cells for column in self.layout.features]
+        table, counts = np.asarray(runs.value), np.asarray(cells.value)  # type: ignore[attr-defined]
+        require_well_formed(table.shape == (self.layout.n_classes, sum(widths)), RUN_COUNTS)
+        require_well_formed(counts.shape == (sum(sizes),), CELL_COUNTS)
+        self.run_counts = np.split(table, np.cumsum(widths)[:-1], axis=1)
+        self.cell_counts = np.split(counts, np.cumsum(sizes)[:-1])
+        self.run_variance = float(runs.noise_std) ** 2  # type: ignore[attr-defined]
+        self.cell_variance = float(cells.noise_std) ** 2  # type: ignore[attr-defined]
+
+    def _read_moments(self, pooled: object, by_class: object | None) -> None:
+        d, k = self.moments.dimension, self.layout.n_classes
+        self.pooled = np.asarray(pooled.value)  # type: ignore[attr-defined]
+        self.pooled_variance = float(pooled.noise_std) ** 2  # type: ignore[attr-defined]
+        require_well_formed(self.pooled.shape == (d, d), POOLED)
+        self.by_class = None if by_class is None else np.asarray(by_class.value)  # type: ignore[attr-defined]
+        self.class_variance = 0.0 if by_class is None else float(by_class.noise_std) ** 2  # type: ignore[attr-defined]
+        require_well_formed(self.by_class is None or self.by_class.shape == (k, d, d), MOMENTS)
+
+    @property
+    def n_public(self) -> int:
+        """The public number of rows."""
+        return self.release.certificate.n_public
+
+    @property
+    def rows_variance(self) -> float:
+        """Of the true number of rows about the public one: 0 where neighbours have one size."""
+        if self.release.certificate.neighbours is Neighbours.REPLACE_ONE:
+            return 0.0
+        return (_SPREAD_OF_ROWS * self.n_public) ** 2
+
+    @cached_property
+    def _drawn(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.chain.sample(MODEL_ROWS, public_stream(*self._stream))
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The class of each of the model's rows, shape (N,)."""
+        return self._drawn[0]
+
+    def cells(self, j: int) -> np.ndarray:
+        """The cell of each of the model's rows in feature column j, shape (N,)."""
+        return self._drawn[1][:, j]
+
+    @cached_property
+    def clipping(self) -> np.ndarray:
+        """By how much clipping weighs each of the model's rows down, shape (N,)."""
+        cells = [self.cells(j) for j in range(len(self.names))]
+        if len(self.moments.vectors) > len(cells):
+            cells.append(self.classes)
+        return self.moments.clipping(cells) * 2.0**-self.moments.bits.weights
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The model's rows: numbers as float64, NaN where missing; labels as categories. Distances are left out."""
+        rng, plan = public_stream(*self._stream, 1), self.release.schema.rule_plan
+        columns = {}
+        for place, column in enumerate(self.layout.grid.columns):
+            if plan is not None and column.name in plan.gaps:
+                continue
+            is_class = place == self.layout.target
+            cells = self.classes if is_class else self.cells(self.names.index(column.name))
+            columns[column.name] = values(column.kind, column.codes(cells, rng))
+        return pd.DataFrame(columns)
+
+    def column(self, name: str) -> ColumnGrid:
+        """The cells of a column."""
+        return next(column for column in self.layout.grid.columns if column.name == name)
+
+
+def _layout(release: Release) -> TableLayout:
+    settings, schema = release.sampler, release.schema.modelled
+    target = settings.get("target")
+    grid = Grid.of(
+        schema,
+        numeric_cells=int(settings["numeric_cells"]),
+        widening=True,
+        from_zero=True,
+        ends=bool(settings.get("ends", False)),
+        narrow=bool(settings.get("narrow", False)),
+    )
+    return TableLayout(grid, None if target is None else schema.released.index(target))
+
+
+def _moments(parameters: Mapping[str, np.ndarray], layout: TableLayout, chain: SoftmaxChain) -> TableMoments:
+    """Return the statistic that was measured, from how its vectors were made."""
+    d = chain.weights.shape[1]
+    weights = require_array(parameters, VECTOR_WEIGHTS, np.float64, (d,))
+    offsets = require_array(parameters, VECTOR_OFFSETS, np.float64, (d,))
+    clip = require_array(parameters, VECTOR_CLIP, np.float64, (5,))
+    clip_norm, by_class, class_weight, bits, clip_bits = map(float, clip)
+    fine = bool((weights >= 0).all()) and clip_norm > 0 and 0 <= by_class < 1 and class_weight >= 0
+    fine = fine and min(bits, clip_bits) >= 1 and 2 * bits + clip_bits <= _MOST_BITS
+    require_well_formed(fine, VECTOR_CLIP)
+    vectors = [
+        ((column.values + offsets[block]) * np.sqrt(weights[block]))[column.runs]
+        for column, block in zip(chain.columns, chain.blocks(), strict=True)
+    ]
+    if class_weight:
+        vectors.append(np.sqrt(class_weight) * np.eye(layout.n_classes))
+    return TableMoments(layout, tuple(vectors), clip_norm, by_class, bits=MomentBits(int(bits), int(clip_bits)))
+
+
+def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:
+    """Return the values of codes: numbers as float64, NaN where missing; labels as categories."""
+    decoded = getattr(kind, "decoded", None)
+    if kind.is_numeric and decoded is not None:
+        found, absent = decoded(np.asarray(codes, dtype=np.float64))
+        return pd.Series(np.where(absent, np.nan, np.asarray(found, dtype=np.float64)))
+    labels = list(kind.labels)
+    known = np.where(codes < len(labels), codes, -1)
+    return pd.Series(pd.Categorical.from_codes(known, dtype=pd.CategoricalDtype(labels)))

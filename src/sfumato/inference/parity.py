@@ -1,0 +1,90 @@
+"""Whether a release leads to the conclusions of the real rows: coefficients side by side. NOT private.
+
+Reference: Rosenblatt and others 2023, *Epistemic parity*: whether findings of papers hold on synthetic rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from sfumato.evaluate.tables import CodedTable, table_kinds
+from sfumato.inference.measured import values
+from sfumato.inference.regression import Design, Regression, least_squares, logistic_fit, read_design
+from sfumato.release.model import Release
+from sfumato.schema.schema import Schema
+
+_SIGNIFICANT = 0.05
+
+
+def parity(formula: str, real: CodedTable, synthetic: CodedTable | Release, schema: Schema) -> dict[str, Any]:
+    """Return a formula's coefficients on real rows and from a release, or from synthetic rows taken for records.
+
+    NOT private: it reads real records without noise.
+
+    Args:
+        formula: logistic where its left side is a column of two labels, else least squares.
+        real: the real rows.
+        synthetic: a release, whose own estimates are compared; or rows.
+        schema: of both.
+
+    Returns:
+        `formula`, `kind`, `from` ("release" or "rows"), `terms`: each with `term`, `real`, `real_error`, `synthetic`,
+        `synthetic_error`, `difference` in the real standard error, `same_sign`, `same_significance` at 5 %.
+
+    Raises:
+        ConfigError: it is no formula of these columns.
+        EstimateError: the release does not answer it.
+    """
+    frame = _frame(real, schema)
+    left = formula.partition("~")[0].strip().strip("`")
+    logistic = left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype)
+    design, _ = read_design(frame, formula, logistic)
+    own, own_error = _of_rows(design, logistic, formula)
+    if isinstance(synthetic, Release):
+        fitted = (synthetic.logit if logistic else synthetic.ols)(formula)
+        assert isinstance(fitted, Regression)
+        found, error = fitted.params, fitted.bse
+    else:
+        found, error = _of_rows(read_design(_frame(synthetic, schema), formula, logistic)[0], logistic, formula)
+    terms = [
+        _compared(str(term), own[term], own_error[term], found.get(term, np.nan), error.get(term, np.nan))
+        for term in own.index
+    ]
+    kind = "logistic" if logistic else "least squares"
+    return {"formula": formula, "kind": kind, "from": _source(synthetic), "terms": terms}
+
+
+def _source(synthetic: CodedTable | Release) -> str:
+    return "release" if isinstance(synthetic, Release) else "rows"
+
+
+def _frame(table: CodedTable, schema: Schema) -> pd.DataFrame:
+    return pd.DataFrame({name: values(kind, table.columns[name]) for name, kind in table_kinds(schema).items()})
+
+
+def _of_rows(design: Design, logistic: bool, formula: str) -> tuple[pd.Series, pd.Series]:
+    """Return coefficients and robust standard errors of rows taken for records."""
+    solve = logistic_fit if logistic else least_squares
+    params, influence = solve(design.left, design.right, design.there, f"the regression {formula!r}")
+    errors = np.sqrt(((influence * design.there[:, None]) ** 2).sum(axis=0))
+    return pd.Series(params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
+
+
+def _compared(term: str, real: float, real_error: float, synthetic: float, synthetic_error: float) -> dict[str, Any]:
+    pairs = ((real, real_error), (synthetic, synthetic_error))
+    low, high = (2 * special.ndtr(-abs(value) / max(error, 1e-300)) < _SIGNIFICANT for value, error in pairs)
+    there = bool(np.isfinite(synthetic))
+    return {
+        "term": term,
+        "real": float(real),
+        "real_error": float(real_error),
+        "synthetic": float(synthetic) if there else None,
+        "synthetic_error": float(synthetic_error) if there else None,
+        "difference": float((synthetic - real) / max(real_error, 1e-300)) if there else None,
+        "same_sign": there and bool(np.sign(real) == np.sign(synthetic)),
+        "same_significance": there and bool(low == high),
+    }

@@ -1,0 +1,315 @@
+"""Least squares and logistic regression on calibrated rows: noisy sufficient statistics, with the noise in the errors.
+
+The rows have the products that were measured, so that least squares of columns within the measured functions is that of
+the noisy second moments; what noise those have, and what of a column they do not say, are in the standard errors.
+Logistic regression solves its score equations on the same rows: products with the left side as measured, the law of the
+right side from the model, calibrated. Standard errors are robust to heteroscedasticity, by the rows' influence values.
+
+Free: uses released values only.
+Reference: Huber 1967 (the sandwich); Ferrando, Wang and Sheldon 2022 (noise-aware intervals from noisy statistics).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from sfumato.errors import ConfigError, EstimateError, require_instance
+from sfumato.inference.calibration import Target
+from sfumato.inference.estimate import answered, deviations
+from sfumato.inference.questions import Asked, Questions, require_known, rests_on
+
+if TYPE_CHECKING:
+    from formulaic import Formula
+
+_ROUNDS = 50
+_CONVERGED = 1e-10
+_LEAST_EIGENVALUE = 1e-6  # of the scaled design: below it, a term is a sum of others
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A fitted regression, by term, with the names that statsmodels gives.
+
+    Attributes:
+        formula: as it was asked.
+        kind: "least squares" or "logistic".
+        params: coefficients.
+        bse: their standard errors: privacy noise, sampling if the target is the population, and what was not measured.
+        covariance: of the errors, a frame of terms by terms.
+        parts: standard errors by cause, a frame of terms by "noise", "sampling" and "unmeasured".
+        target: "population" or "table".
+        rests_on: a sentence on what was measured.
+        nobs: number of rows without a missing value, estimated.
+
+    Example:
+        >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
+    """
+
+    formula: str
+    kind: str
+    params: pd.Series
+    bse: pd.Series
+    covariance: pd.DataFrame
+    parts: pd.DataFrame
+    target: Target
+    rests_on: str
+    nobs: float
+
+    @property
+    def tvalues(self) -> pd.Series:
+        """Coefficients ÷ standard errors, standard normal where a coefficient is 0."""
+        return self.params / self.bse
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided, under the normal law."""
+        return pd.Series(2 * special.ndtr(-np.abs(self.tvalues.to_numpy())), index=self.params.index)
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance of the errors."""
+        return self.covariance
+
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return intervals by term: columns low and high.
+
+        Args:
+            level: in (0, 1).
+        """
+        z = deviations(level)
+        return pd.DataFrame({"low": self.params - z * self.bse, "high": self.params + z * self.bse})
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return coefficients, standard errors, z, p and intervals by term."""
+        columns = {"coef": self.params, "std_error": self.bse, "z": self.tvalues, "p": self.pvalues}
+        return pd.DataFrame(columns).join(self.conf_int(level))
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return the table as text, with what it rests on."""
+        return f"{self._title()}\n{self.to_frame(level).to_string(float_format='{:.4g}'.format)}\n{self.rests_on}"
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return the regression as plain values: what `estimate --json` prints."""
+        terms = self.to_frame(level).rename_axis("term").reset_index().to_dict(orient="records")
+        return {
+            "formula": self.formula,
+            "kind": self.kind,
+            "target": self.target,
+            "level": level,
+            "nobs": self.nobs,
+            "terms": terms,
+            "rests_on": self.rests_on,
+        }
+
+    def _title(self) -> str:
+        return f"{self.formula}: {self.kind}, of the {self.target}, about {self.nobs:,.0f} rows"
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self._title())}</p>{self.to_frame().to_html()}<p>{escape(self.rests_on)}</p>"
+
+
+class Regressions(Mapping[str, Regression]):
+    """Regressions by group.
+
+    Attributes:
+        left_out: groups that the release does not answer for, and why.
+    """
+
+    def __init__(self, found: Mapping[str, Regression], left_out: Mapping[str, str]) -> None:
+        self._found, self.left_out = dict(found), dict(left_out)
+
+    def __getitem__(self, key: str) -> Regression:
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"{group}: {fitted.summary()}" for group, fitted in self._found.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Both sides of a formula on rows; rows with a missing value are 0 and not there."""
+
+    left: np.ndarray
+    right: np.ndarray
+    terms: tuple[str, ...]
+    there: np.ndarray
+
+
+def ols(questions: Questions, formula: str, by: str | None, target: str) -> Regression | Regressions:
+    """Return least squares of a formula. See the module."""
+    return _fitted(questions, formula, by, target, logistic=False)
+
+
+def logit(questions: Questions, formula: str, by: str | None, target: str) -> Regression | Regressions:
+    """Return logistic regression of a formula whose left side has two values. See the module."""
+    return _fitted(questions, formula, by, target, logistic=True)
+
+
+def _fitted(
+    questions: Questions, formula: str, by: str | None, target: str, *, logistic: bool
+) -> Regression | Regressions:
+    require_instance(str, "a formula such as 'y ~ x + C(z)'", formula=formula)
+    design, columns = read_design(questions.measured.frame, formula, logistic)
+    asked = questions.asked(columns if by is None else (*columns, by), target)
+    if by is None:
+        return _one(asked, design, design.there, formula, logistic)
+    groups = {
+        label: partial(_one, asked, design, design.there * rows, formula, logistic)
+        for label, rows in questions.levels(by).items()
+    }
+    return Regressions(*answered(groups))
+
+
+def read_design(frame: pd.DataFrame, text: str, logistic: bool) -> tuple[Design, tuple[str, ...]]:
+    """Read a formula and evaluate it on rows; return both sides, and the columns that it names.
+
+    Raises:
+        ConfigError: it is no formula with a left side of one column, or names a column that is not there.
+    """
+    formula = _formula(text)
+    columns = tuple(sorted(str(name) for name in formula.required_variables))
+    for name in columns:
+        if name not in frame.columns:
+            known = ", ".join(map(repr, frame.columns))
+            raise ConfigError(f"Expected a formula of the columns {known}, got {name!r} in {text!r}.")
+    frame = frame[list(columns)].copy()
+    left = text.partition("~")[0].strip().strip("`")
+    if left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype):
+        frame[left] = _second_level(frame[left], left)
+    y, X = _sides(formula, frame, text)
+    if y.shape[1] != 1:
+        raise ConfigError(f"Expected one column of numbers on the left of {text!r}, got {y.shape[1]}.")
+    there = np.zeros(len(frame))
+    there[np.asarray(X.index)] = 1.0
+    left_side, right = np.zeros(len(frame)), np.zeros((len(frame), X.shape[1]))
+    left_side[np.asarray(X.index)] = np.asarray(y, dtype=np.float64)[:, 0]
+    right[np.asarray(X.index)] = np.asarray(X, dtype=np.float64)
+    if logistic and not np.isin(left_side, (0.0, 1.0)).all():
+        raise ConfigError(f"Expected a left side of two values, 0 and 1 or two labels, got others in {text!r}.")
+    return Design(left_side, right, tuple(map(str, X.columns)), there), columns
+
+
+def _sides(formula: Formula, frame: pd.DataFrame, text: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return both sides of a formula on rows without a missing value, whose places are their index."""
+    sides: Any = None
+    problem = ""
+    try:
+        sides = formula.get_model_matrix(frame, na_action="drop", context={"np": np})
+    except Exception as error:  # noqa: BLE001 - a formula is code of the caller
+        problem = f"{type(error).__name__}: {error}"
+    if sides is None:
+        raise ConfigError(f"Expected a formula that can be evaluated, got {text!r}: {problem}")
+    return sides.lhs, sides.rhs
+
+
+def _formula(text: str) -> Formula:
+    import formulaic
+
+    problem = ""
+    formula: Any = None
+    try:
+        formula = formulaic.Formula(text)  # pyright: ignore[reportAbstractUsage] - a metaclass chooses the class
+    except Exception as error:  # noqa: BLE001 - what its parser says of the caller's text
+        problem = str(error).split("\n")[0]
+    if formula is None:
+        raise ConfigError(f"Expected a formula such as 'y ~ x + C(z)', got {text!r}: {problem}")
+    if not (hasattr(formula, "lhs") and hasattr(formula, "rhs")):
+        raise ConfigError(f"Expected a formula with both sides, such as 'y ~ x + C(z)', got {text!r}.")
+    return formula
+
+
+def _second_level(labels: pd.Series, name: str) -> pd.Series:
+    known = labels.cat.categories
+    if len(known) != 2:
+        raise ConfigError(
+            f"Expected a left side of numbers or of two labels, got {name!r} with {len(known)} labels. "
+            f"Write a condition, such as I({name} == 'label')."
+        )
+    codes = labels.cat.codes.to_numpy()
+    return pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)), index=labels.index)
+
+
+def _one(asked: Asked, design: Design, there: np.ndarray, formula: str, logistic: bool) -> Regression:
+    what = f"the {'logistic ' if logistic else ''}regression {formula!r}"
+    n = asked.positive(there, what)
+    weights = asked.calibration.weights * there
+    solve = logistic_fit if logistic else least_squares
+    params, influence = solve(design.left, design.right, weights, what)
+    influence = influence * there[:, None]
+    found = asked.calibration.variances(influence)
+    require_known(found.known, asked.columns, what)
+    covariance = found.of(asked.target)
+    causes = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
+    if asked.target == "table":
+        causes.pop("sampling")
+    terms = list(design.terms)
+    sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in causes.items()}
+    # of all terms together, each in its own unit
+    shares = {cause: float(np.sqrt((size**2 / np.diagonal(covariance)).mean())) for cause, size in sizes.items()}
+    return Regression(
+        formula,
+        "logistic" if logistic else "least squares",
+        pd.Series(params, index=terms),
+        pd.Series(np.sqrt(np.diagonal(covariance)), index=terms),
+        pd.DataFrame(covariance, index=terms, columns=terms),
+        pd.DataFrame(sizes, index=terms),
+        asked.target,
+        rests_on(asked.columns, shares),
+        n,
+    )
+
+
+def _inverse(matrix: np.ndarray, what: str) -> np.ndarray:
+    """Return the inverse of a sum of products of terms.
+
+    Raises:
+        EstimateError: a term is a sum of others, or noise hides whether it is.
+    """
+    scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    scaled = matrix / np.outer(scale, scale)
+    if not (np.diagonal(matrix) > 0).all() or np.linalg.eigvalsh(scaled).min() < _LEAST_EIGENVALUE:
+        raise EstimateError(
+            f"Expected terms that tell rows apart for {what}, got one that is a sum of others, or that noise hides. "
+            "Leave a term out, or fit with a larger epsilon."
+        )
+    return np.linalg.inv(scaled) / np.outer(scale, scale)
+
+
+def least_squares(left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients, and the influence of each row on them, shape (N, k)."""
+    inverse = _inverse((right * weights[:, None]).T @ right, what)
+    params = inverse @ (right.T @ (weights * left))
+    return params, (right * (left - right @ params)[:, None]) @ inverse
+
+
+def logistic_fit(left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients by Newton's method, and the influence of each row on them."""
+    params = np.zeros(right.shape[1])
+    for _ in range(_ROUNDS):
+        chances = special.expit(right @ params)
+        inverse = _inverse((right * (weights * chances * (1 - chances))[:, None]).T @ right, what)
+        step = inverse @ (right.T @ (weights * (left - chances)))
+        # steps of more than 2 in the logit of a usual row overshoot
+        step *= min(1.0, 2.0 / max(float(np.sqrt(np.mean((right @ step) ** 2))), 1e-300))
+        params = params + step
+        if np.abs(step).max() <= _CONVERGED * (1 + np.abs(params).max()):
+            return params, (right * (left - chances)[:, None]) @ inverse
+    raise EstimateError(
+        f"Expected {what} to have a solution, got none: its two groups may not overlap. Use fewer terms."
+    )

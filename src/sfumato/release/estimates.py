@@ -1,0 +1,191 @@
+"""Questions to a release of a table, answered from its measurements: thin doors to `sfumato.inference`.
+
+The room of inference lies above this one, and is imported when a question is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sfumato.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sfumato.inference.estimate import Estimate, Estimates
+    from sfumato.inference.questions import Questions
+    from sfumato.inference.regression import Regression, Regressions
+
+
+class Estimating:
+    """What `Release` answers from the noisy measurements that it holds, with standard errors.
+
+    All are functions of the release: they cost no budget, and read no record.
+    """
+
+    @cached_property
+    def _questions(self) -> Questions:
+        from sfumato.inference.questions import Questions
+
+        return Questions(self)  # type: ignore[arg-type]
+
+    def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
+        """Return the mean of a column of numbers, of the rows where it is not missing.
+
+        Values beyond the schema's bounds count as the bounds.
+
+        Privacy: none (a function of the release).
+
+        Args:
+            column: of numbers.
+            by: a column of labels: the mean of each label's rows.
+            target: "population", of which the records are independent draws, or "table", the records themselves.
+
+        Raises:
+            ConfigError: a column is not there, or not of that kind.
+            EstimateError: the release holds no measurements, or noise hides what is asked.
+
+        Example:
+            >>> release.mean("age").interval()  # doctest: +SKIP
+            (38.4, 38.8)
+        """
+        return self._questions.mean(column, by, target)
+
+    def share(
+        self, condition: Mapping[str, object], *, by: str | None = None, target: str = "population"
+    ) -> Estimate | Estimates:
+        """Return the share of rows with these labels, such as `{"sex": "f"}`; arguments and errors as `mean`.
+
+        Example:
+            >>> release.share({"sex": "f"}, by="income")["high"].value  # doctest: +SKIP
+            0.15
+        """
+        return self._questions.share(condition, by, target)
+
+    def count(self, condition: Mapping[str, object] | None = None, *, target: str = "table") -> Estimate:
+        """Return the number of rows with these labels, or of all; arguments and errors as `mean`."""
+        return self._questions.count(condition or {}, target)
+
+    def crosstab(self, first: str, second: str, *, normalize: bool = False, target: str = "table") -> Estimates:
+        """Return the number of rows of each pair of labels, or their shares; arguments and errors as `mean`.
+
+        Pairs of which the model has no row are left out.
+
+        Args:
+            first: a column of labels.
+            second: another.
+            normalize: whether shares of all rows are wanted.
+            target: as `mean`.
+
+        Example:
+            >>> release.crosstab("sex", "income").table("std_error")  # doctest: +SKIP
+        """
+        return self._questions.crosstab(first, second, normalize, target)
+
+    def quantile(self, column: str, q: float = 0.5, *, target: str = "population") -> Estimate:
+        """Return the q-quantile of a column of numbers, by default the median; arguments and errors as `mean`.
+
+        Reference: Woodruff 1952, intervals by the distribution function turned round.
+        """
+        return self._questions.quantile(column, q, target)
+
+    def variance(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
+        """Return the variance of a column of numbers; arguments and errors as `mean`."""
+        return self._questions.variance(column, by, target)
+
+    def correlation(self, first: str, second: str, *, target: str = "population") -> Estimate:
+        """Return Pearson's correlation of two columns of numbers; arguments and errors as `mean`."""
+        return self._questions.correlation(first, second, target)
+
+    def ols(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
+        """Return least squares, from the noisy moments; of a left side of two labels, of its second.
+
+        Args:
+            formula: such as "wage ~ age + C(sex)", read by formulaic. What the measurements do not say is refused:
+                products of three columns, unless the target of the fit is one of them, and squares beside others.
+            by: a column of labels: a regression for each label's rows.
+            target: "population", of which the records are independent draws, or "table", the records themselves.
+
+        Raises:
+            ConfigError: it is no formula of the release's columns.
+            EstimateError: the release holds no measurements, or they do not answer it.
+
+        Example:
+            >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
+        """
+        from sfumato.inference.regression import ols
+
+        return ols(self._questions, formula, by, target)
+
+    def logit(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
+        """Return logistic regression of a column of two labels, of which the second is meant; arguments as `ols`.
+
+        Example:
+            >>> release.logit("member ~ age + C(sex)").params  # doctest: +SKIP
+        """
+        from sfumato.inference.regression import logit
+
+        return logit(self._questions, formula, by, target)
+
+    def replicates(
+        self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
+    ) -> list[Any]:
+        """Draw m synthetic tables that differ as much as noise, and sampling, leave open what the records were.
+
+        Make any analysis on each, and put the results together with `sfumato.combine`: its intervals hold the noise.
+
+        Privacy: none (a function of the release).
+
+        Args:
+            m: how many, at least 2.
+            n: rows of each; by default the public number.
+            seed: the same seed gives the same tables; random if not given.
+            target: "population", or "table" for what is asked of the records themselves.
+
+        Returns:
+            Frames (or arrays) of the kind that was fitted.
+
+        Raises:
+            ConfigError: an argument is outside its domain.
+            EstimateError: the release holds no measurements to draw from.
+
+        Example:
+            >>> fits = [smf.ols("wage ~ age", table).fit() for table in release.replicates(20)]  # doctest: +SKIP
+            >>> sfumato.combine(fits).conf_int()  # doctest: +SKIP
+        """
+        from sfumato.inference.replicates import replicate_codes
+
+        return [self._as_fitted(codes) for codes in replicate_codes(self, m, n, seed, target)]  # type: ignore[arg-type]
+
+    def replicate_batches(
+        self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
+    ) -> Iterator[pa.Table]:
+        """Draw the tables of `replicates` one at a time, with a first column `replicate`, 1 to m; arguments as there.
+
+        Raises:
+            ConfigError: also where the release has a column of that name.
+        """
+        from sfumato.inference.replicates import INDEX, replicate_codes
+
+        drawn = replicate_codes(self, m, n, seed, target)  # type: ignore[arg-type]
+        if INDEX in self._written:
+            raise ConfigError(f"Expected no column called {INDEX!r} beside the index of replicates, got one.")
+        return (self._indexed(INDEX, place, codes) for place, codes in enumerate(drawn, 1))
+
+    def _indexed(self, name: str, place: int, codes: Mapping[str, Any]) -> pa.Table:
+        rows = self._as_table(codes)
+        return rows.add_column(0, name, pa.array([place] * rows.num_rows, pa.int64()))
+
+    @property
+    def _written(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _as_table(self, codes: Mapping[str, Any]) -> pa.Table:
+        """Return coded rows as a table."""
+        raise NotImplementedError
+
+    def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """Return coded rows as the container that was fitted."""
+        raise NotImplementedError

@@ -1,0 +1,137 @@
+"""`estimate`: every question, the three forms of output, and calls that are wrong; `sample --replicates`."""
+
+import io
+
+import pandas as pd
+import pytest
+
+from fixtures import tables
+from sfumato.cli import app as cli_app
+from sfumato.release import load
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    home = tmp_path_factory.mktemp("fitted")
+    tables.write_csv(home / "people.csv")
+    (home / "schema.yaml").write_text(tables.SCHEMA_TEXT, encoding="utf-8")
+    fit = ("fit", home / "people.csv", "--schema", home / "schema.yaml", "--epsilon", 50, "--out", home / "r")
+    assert cli_app.run([str(part) for part in (*fit, "--target", "income", "--set", "calibration_rows=1000")]) == 0
+    return home / "r"
+
+
+QUESTIONS = [
+    ("mean", "age"), ("variance", "weight"), ("quantile", "age", 0.25), ("correlation", "age", "weight"),
+    ("share", "sex=f"), ("share", "sex=f", "income=>50K"), ("count",), ("count", "member=true"),
+    ("mean", "age", "--by", "income"), ("share", "sex=f", "--by", "income"), ("crosstab", "sex", "income"),
+    ("age ~ C(income)",), ("age ~ C(sex)", "--by", "income"), ("income ~ C(sex)", "--logit"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(map(str, question)))
+def test_every_question_in_every_form(call, release, question):
+    shown = call("estimate", release, *question, "--level", 0.9)
+    assert shown.code == 0, shown.err
+    assert "low" in shown.out
+    assert "Measured" in shown.out
+    plain = call("estimate", release, *question, "--json").json
+    table = pd.read_csv(io.StringIO(call("estimate", release, *question, "--csv").out))
+    assert {"low", "high", "std_error"} <= set(table.columns)
+    assert (table["low"] <= table["high"]).all()
+    if "groups" in plain:
+        assert len(plain["groups"]) == (len(table) if "value" in table else table["group"].nunique())
+    elif "terms" in plain:
+        assert [term["term"] for term in plain["terms"]] == table["term"].tolist()
+    else:
+        assert plain["value"] == pytest.approx(table["value"].item())
+        assert plain["level"] == 0.95
+        assert plain["rests_on"]
+
+
+def test_it_says_what_python_says(call, release):
+    found = load(release)
+    assert call("estimate", release, "mean", "age", "--json").json["value"] == found.mean("age").value
+    told = call("estimate", release, "mean", "age", "--of", "table", "--json").json
+    assert (told["target"], told["std_error"]) == ("table", found.mean("age", target="table").std_error)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (("median", "age"), "crosstab COL COL"),
+        (("mean",), "1 after mean"),
+        (("quantile", "age"), "2 after quantile"),
+        (("quantile", "age", "half"), "between 0 and 1"),
+        (("share", "sex"), "COL=LABEL"),
+        (("mean", "nothing"), "nothing"),
+        (("mean", "age", "--logit"), "--logit"),
+        (("quantile", "age", 0.5, "--by", "sex"), "--by"),
+        (("mean", "age", "--level", 2), "level"),
+        (("mean", "age", "--json", "--csv"), "both"),
+    ],
+)
+def test_wrong_questions_are_one_sentence_and_2(call, release, question, said):
+    result = call("estimate", release, *question)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+
+
+def test_what_was_not_measured_ends_with_1(call, release):
+    result = call("estimate", release, "age ~ C(sex) * weight")
+    assert (result.code, result.out) == (1, "")
+    assert "two columns go together" in " ".join(result.err.split())
+
+
+def test_replicates_have_an_index(call, release, tmp_path):
+    out = tmp_path / "rows.csv"
+    assert call("sample", release, "--out", out, "-n", 30, "--replicates", 3, "--seed", 1).code == 0
+    rows = pd.read_csv(out)
+    assert rows.columns[0] == "replicate"
+    assert rows["replicate"].value_counts().to_dict() == {1: 30, 2: 30, 3: 30}
+    assert set(rows["sex"]) <= {"f", "m"}
+    parquet = tmp_path / "rows.parquet"
+    assert call("sample", release, "--out", parquet, "-n", 30, "--replicates", 3, "--seed", 1).code == 0
+    assert pd.read_parquet(parquet)["replicate"].tolist() == rows["replicate"].tolist()
+
+
+@pytest.mark.parametrize("beside", [("--given", "sex=f"), ("--class-count", "<=50K=3"), ("--workers", 2)])
+def test_replicates_stand_alone(call, release, tmp_path, beside):
+    result = call("sample", release, "--out", tmp_path / "rows.csv", "--replicates", 3, *beside)
+    assert result.code == 2
+    assert "--replicates" in result.err
+    assert not (tmp_path / "rows.csv").exists()
+
+
+class TestParity:
+    """`evaluate --inference`: real coefficients beside the release's, or beside those of rows."""
+
+    FORMULAS = ("--inference", "age ~ C(income)", "--inference", "income ~ C(sex)")
+
+    def test_a_release_beside_real_rows(self, call, release):
+        real = release.parent / "people.csv"
+        compared = call("evaluate", real, release, *self.FORMULAS, "--json").json["inference"]
+        assert [(found["kind"], found["from"]) for found in compared] == [
+            ("least squares", "release"), ("logistic", "release")
+        ]  # fmt: skip
+        estimate = {t["term"]: t for t in call("estimate", release, "age ~ C(income)", "--json").json["terms"]}
+        for term in compared[0]["terms"]:
+            assert term["synthetic"] == pytest.approx(estimate[term["term"]]["coef"])
+            assert term["same_sign"] == (term["real"] * term["synthetic"] > 0)
+            assert term["difference"] == pytest.approx((term["synthetic"] - term["real"]) / term["real_error"])
+
+    def test_real_rows_beside_themselves(self, call, release):
+        real = release.parent / "people.csv"
+        schema = release.parent / "schema.yaml"
+        shown = call("evaluate", real, real, "--schema", schema, *self.FORMULAS)
+        assert "NOT private" in shown.out
+        compared = call("evaluate", real, real, "--schema", schema, *self.FORMULAS, "--json").json["inference"]
+        frame = pd.read_csv(real)
+        means = frame.groupby("income")["age"].mean()
+        terms = compared[0]["terms"]
+        assert terms[1]["real"] == pytest.approx(means[">50K"] - means["<=50K"], rel=1e-6)
+        assert all(t["same_sign"] and t["same_significance"] and t["difference"] == 0 for t in terms)
+
+    def test_a_wrong_formula_is_2(self, call, release):
+        result = call("evaluate", release.parent / "people.csv", release, "--inference", "age ~ nothing")
+        assert result.code == 2
+        assert "nothing" in result.err

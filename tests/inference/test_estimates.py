@@ -1,0 +1,193 @@
+"""Estimates: those of the table without noise, within their errors with it, and refused where nothing was measured."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fixtures.ruled import hospital, hospital_schema
+from sfumato import ConditionalGaussian, Schema
+from sfumato.columns import Categorical, Continuous
+from sfumato.errors import ConfigError, EstimateError, ReleaseError
+from sfumato.release import load
+
+FAR = 5.0  # standard errors
+
+
+def asked(release, target):
+    """Name, estimate and the table's own number, of every question."""
+    return {
+        "mean": (release.mean("x", target=target), lambda f: f.x.mean()),
+        "mean by": (release.mean("x", by="z", target=target)["b"], lambda f: f.x[f.z == "b"].mean()),
+        "share": (release.share({"w": "yes"}, target=target), lambda f: (f.w == "yes").mean()),
+        "pair": (
+            release.share({"w": "yes", "z": "b"}, target=target), lambda f: ((f.w == "yes") & (f.z == "b")).mean()
+        ),
+        "share by": (
+            release.share({"w": "yes"}, by="z", target=target)["a"], lambda f: (f.w == "yes")[f.z == "a"].mean()
+        ),
+        "count": (release.count({"z": "a"}, target=target), lambda f: (f.z == "a").sum()),
+        "rows": (release.count(target=target), len),
+        "cell": (release.crosstab("z", "w", target=target)["b", "no"], lambda f: ((f.z == "b") & (f.w == "no")).sum()),
+        "median": (release.quantile("x", target=target), lambda f: f.x.median()),
+        "quantile": (release.quantile("y", 0.9, target=target), lambda f: f.y.quantile(0.9)),
+        "variance": (release.variance("x", target=target), lambda f: f.x.var()),
+        "correlation": (release.correlation("x", "y", target=target), lambda f: f.x.corr(f.y)),
+    }  # fmt: skip
+
+
+def test_without_noise_estimates_are_the_tables_own(exact, table):
+    for name, (found, own) in asked(exact, "table").items():
+        wanted = float(own(table))
+        scale = table.x.std() if name in ("mean", "mean by", "median", "quantile") else max(abs(wanted), 0.2)
+        assert found.parts["noise"] == 0, name
+        assert abs(found.value - wanted) < 0.02 * scale, name
+
+
+@pytest.mark.parametrize("target", ["table", "population"])
+def test_estimates_are_within_their_errors(release, table, target):
+    for name, (found, own) in asked(release, target).items():
+        wanted = float(own(table))
+        assert found.std_error > 0, name
+        assert abs(found.value - wanted) < FAR * found.std_error, name
+        low, high = found.interval(0.9)
+        assert low < found.value < high or name == "rows", name
+        assert found.target == target
+        assert np.isclose(sum(part**2 for part in found.parts.values()), found.std_error**2, rtol=1e-6), name
+        assert ("sampling" in found.parts) == (target == "population")
+        json.dumps(found.to_dict())
+
+
+def test_the_population_is_less_sure_than_the_table(release):
+    for question in (release.mean, release.variance):
+        assert question("x").std_error > question("x", target="table").std_error
+    assert release.mean("x").parts["sampling"] == pytest.approx(1.05 / np.sqrt(5_000), rel=0.15)
+
+
+def test_noise_in_errors_is_the_spread_of_estimates_under_redrawn_noise(release):
+    """The second way: a parametric bootstrap of the mechanisms' noise, the model held."""
+    rng = np.random.default_rng(5)
+
+    def redrawn(measurement):
+        noise = rng.standard_normal(measurement.value.shape) * measurement.noise_std
+        if measurement.symmetric:
+            noise = (noise + np.swapaxes(noise, -1, -2)) / 2
+        return dataclasses.replace(measurement, value=measurement.value + noise, origin=None)
+
+    def questions(one):
+        line = one.ols("y ~ x + C(z)").params
+        return [one.mean("x").value, one.share({"w": "yes"}).value, one.correlation("x", "y").value, line["x"]]
+
+    found = [
+        questions(dataclasses.replace(release, measurements=tuple(map(redrawn, release.measurements))))
+        for _ in range(25)
+    ]
+    stated = [
+        release.mean("x").parts["noise"], release.share({"w": "yes"}).parts["noise"],
+        release.correlation("x", "y").parts["noise"], release.ols("y ~ x + C(z)").parts.loc["x", "noise"],
+    ]  # fmt: skip
+    ratios = np.std(found, axis=0, ddof=1) / stated
+    assert (ratios > 0.6).all(), ratios
+    assert (ratios < 1.55).all(), ratios
+
+
+def test_crosstabs_are_tables(release, table):
+    found = release.crosstab("z", "w")
+    assert found.table().shape == (2, 2)
+    assert found.table().to_numpy().sum() == pytest.approx(len(table), rel=0.03)
+    shares = release.crosstab("z", "w", normalize=True)
+    assert shares.table().to_numpy().sum() == pytest.approx(1, abs=0.01)
+    assert set(shares.to_frame().columns) == {"value", "std_error", "low", "high"}
+    assert "std_error" in repr(found)
+    assert "<table" in found._repr_html_()
+
+
+def test_intervals_stay_where_their_targets_are(release):
+    rare = release.share({"z": "b", "w": "yes"})
+    low, high = rare.interval(0.999999)
+    assert 0 <= low < high <= 1
+    low, high = release.correlation("x", "y").interval(0.999999)
+    assert -1 < low < high < 1
+    with pytest.raises(ConfigError, match="level"):
+        rare.interval(1.0)
+
+
+def test_a_saved_release_says_the_same(release, tmp_path):
+    release.save(tmp_path / "r.sfm")
+    found = load(tmp_path / "r.sfm")
+    assert found.mean("x") == release.mean("x")
+    assert found.ols("y ~ x").params.equals(release.ols("y ~ x").params)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda r: r.mean("nothing"), "nothing"),
+        (lambda r: r.mean("z"), "column of numbers"),
+        (lambda r: r.mean("x", by="y"), "column of labels"),
+        (lambda r: r.mean("x", target="all"), "target"),
+        (lambda r: r.share({}), "labels by column"),
+        (lambda r: r.share({"z": "c"}), "'a', 'b'"),
+        (lambda r: r.quantile("x", 1.0), "q"),
+        (lambda r: r.crosstab("z", "z"), "twice"),
+    ],
+)
+def test_wrong_questions_are_refused(release, ask, said):
+    with pytest.raises(ConfigError, match=said):
+        ask(release)
+
+
+def test_what_was_not_measured_is_refused(release):
+    # three columns, none of them the class: only what pairs and the model say of it
+    with pytest.raises(EstimateError, match="two columns go together"):
+        release.ols("y ~ x * C(w)")
+    with pytest.raises(EstimateError, match="two columns go together"):
+        release.ols("y ~ x * u")
+
+
+def test_groups_that_noise_hides_are_left_out():
+    frame = pd.DataFrame({"x": np.arange(200) % 10.0, "z": ["a"] * 197 + ["b"] * 3})
+    columns = {"x": Continuous(lower=0, upper=9), "z": Categorical(categories=("a", "b"))}
+    few = ConditionalGaussian(epsilon=0.5).fit(frame, schema=Schema(columns=columns, rows=200))
+    found = few.mean("x", by="z")
+    assert list(found) == ["a"]
+    assert list(found.left_out) == ["b"]
+    assert "Left out: b" in repr(found)
+
+
+def test_releases_without_measurements_are_refused(release):
+    old = {name: array for name, array in release.parameters.items() if not name.startswith("vector.")}
+    with pytest.raises(EstimateError, match="earlier version"):
+        dataclasses.replace(release, parameters=old).mean("x")
+    with pytest.raises(EstimateError, match="method gaussian"):
+        dataclasses.replace(release, measurements=()).mean("x")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vector.clip": np.array([1.0, 0.0, 0.5, 15.0])},
+        {"vector.clip": np.array([-1.0, 0.0, 0.5, 15.0, 6.0])},
+        {"vector.clip": np.array([1.0, 0.0, 0.5, 60.0, 60.0])},
+        {"vector.weights": np.zeros(1)},
+    ],
+)
+def test_a_strangers_arrays_are_read_with_suspicion(release, change):
+    with pytest.raises(ReleaseError, match="well-formed"):
+        dataclasses.replace(release, parameters={**release.parameters, **change}).mean("x")
+
+
+def test_columns_that_rules_compute():
+    """What was measured is answered; what follows from others is refused by name, as replicates are."""
+    release = ConditionalGaussian(epsilon=3.0, delta=1e-5).fit(
+        hospital(3_000), schema=hospital_schema(rows=3_000), target="back", seed=0
+    )
+    assert abs(release.share({"sex": "male"}).value - 0.5) < 0.1
+    assert release.mean("age").value > 30
+    for name in ("total", "stay", "discharged"):
+        with pytest.raises(EstimateError, match=f"'{name}', which follows from others by a rule"):
+            release.mean(name)
+    with pytest.raises(EstimateError, match="without rules for replicates"):
+        release.replicates(2)
