@@ -51,7 +51,8 @@ def columns_to_compare(
             "Expected no class_counts beside unique_rows='drop', got both: dropping rows changes the classes. Sample "
             "each class by itself with `given`."
         )
-    other = next((name for name in schema.released if name not in schema.of_kind(TabularKind)), None)
+    tabular = schema.of_kind(TabularKind)
+    other = next((name for name in schema.released if name not in tabular), None)
     if other is not None:
         what = schema.columns[other].holds
         raise ConfigError(f"Expected a table to drop unique rows of, got {what} in column {other!r}.")

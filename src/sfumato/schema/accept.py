@@ -146,7 +146,7 @@ def criteria_faults(criteria: Iterable[Criterion], schema: Schema) -> list[str]:
         return ["Expected accept to hold criteria, got something else. `read_criteria` makes them of plain values."]
     if len(set(criteria)) < len(criteria):
         faults.append("Expected each criterion of accept once, got one twice.")
-    released = [name for name in schema.released if name in schema.of_kind(TabularKind) or name in schema.open]
+    released = {*schema.of_kind(TabularKind), *schema.open} if criteria else set()
     for criterion in criteria:
         what = f"accept, {criterion.words}"
         unknown = next((name for name in criterion.columns if name not in released), None)
