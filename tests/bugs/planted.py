@@ -1125,6 +1125,15 @@ BUGS = [
         "tests/rules/test_reading.py -k breaks",
     ),
     PlantedBug(
+        "discovery: a number counts in every coarser number of decimals",
+        "fitting/discovery.py",
+        "total[i] += np.bincount(_parsed(rows[name], self.written.get(name)), minlength=_KIND_CELLS)\n",
+        "counts = np.bincount(_parsed(rows[name], self.written.get(name)), minlength=_KIND_CELLS)\n"
+        "            counts[_DECIMALS:_CODE] = np.cumsum(counts[_DECIMALS:_CODE][::-1])[::-1]\n"
+        "            total[i] += counts\n",
+        "tests/fitting/test_discovery.py -k cells_that_parse",
+    ),
+    PlantedBug(
         "one more name of a unit stops a fit",
         "columns/cells.py",
         "if not pa.types.is_dictionary(column.type) or not column.num_chunks:",

@@ -13,7 +13,16 @@ from harness.privacy import FakeRecords, join
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit, evaluate
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
-from sfumato.fitting.discovery import N_CELLS, KindCounts, _span, cell_span, cells_of, kinds_of, year_cells
+from sfumato.fitting.discovery import (
+    N_CELLS,
+    KindCounts,
+    _span,
+    cell_span,
+    cells_of,
+    kinds_of,
+    resolutions_of,
+    year_cells,
+)
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.dpvae import DPVAE
@@ -72,6 +81,7 @@ def test_a_csv_without_a_schema(people, call, tmp_path):
     assert sample.column_names == [name for name in release.schema.released]
 
 
+@pytest.mark.filterwarnings("ignore:Nearly all values")  # of dates, which are labels here
 def test_types_of_parquet_are_not_taken_as_public(people, call, tmp_path):
     arguments = ("fit", people / "people.parquet", "--epsilon", 1, "--delta", DELTA, "--rows", 20_000)
     done = call(*arguments, "--out", tmp_path / "r")
@@ -203,7 +213,10 @@ def test_kinds_by_cells_that_parse():
     rows = join([{n: np.array(t * 500, dtype=object) for n, t in texts.items()}])
     total = statistic.zero()
     statistic.add(total, rows)
-    assert total.tolist() == [[500, 1000, 0, 0], [0, 1000, 500, 0], [0, 500, 0, 1000]]
+    assert (total.sum(axis=1) == 1500).all()  # each record in one cell
+    assert total[:, [0, 1, 2, 8, 9, 10]].tolist() == [
+        [500, 1000, 0, 0, 0, 0], [0, 1000, 500, 0, 0, 0], [0, 500, 0, 0, 0, 1000],
+    ]  # fmt: skip
     assert kinds_of(Noisy(total, 5.0), tuple(texts)) == {
         "whole": "integer",
         "real": "continuous",
@@ -314,9 +327,58 @@ def test_numbers_that_no_cell_shows_alone_are_seen_together():
     assert _span(np.zeros(N_CELLS), 0.0, 8) is None, "of no number at all nothing is seen without noise either"
 
 
+@pytest.mark.filterwarnings("ignore:Nearly all values")
 def test_bounds_of_unseen_numbers_are_said_to_be_made_up():
     frame = pd.DataFrame({"age": np.arange(20, 60), "place": list("ab") * 20})
     method = ConditionalGaussian(epsilon=0.1, delta=1e-6)
     with pytest.warns(SchemaWarning, match=r"No cell of 'age' stood out .* bounds of about -1024 and 1024"):
         release = method.fit(frame, schema=OpenSchema.of(frame, {"age": "integer"}), n_public=40, seed=1)
     assert (release.schema.columns["age"].lower, release.schema.columns["age"].upper) == (-1023, 1023)
+
+
+def _people(n: int = 6_000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "id": [f"{a:05d}-X" for a in rng.permutation(n)],
+            "charge": rng.gamma(2, 30, n).round(2),
+            "half": rng.choice([0.5, 1.5, 2.0], n),
+            "share": rng.random(n),
+            "code": rng.choice(["788", "250", "401", "V57", "E909"], n, p=[0.4, 0.3, 0.2, 0.05, 0.05]),
+            "asked": np.where(rng.random(n) < 0.05, "?", rng.integers(18, 90, n).astype(str)),
+        }
+    )
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_cents_stay_cents_and_codes_are_labels(tmp_path):
+    """A CSV without a schema: resolutions are bought, codes are no numbers, and what is nearly all rare is left out."""
+    _people().to_csv(tmp_path / "people.csv", index=False)
+    schema = OpenSchema.of(tmp_path / "people.csv", rows=6_000)
+    with pytest.warns(SchemaWarning, match="Nearly all values of 'id' are too rare"):
+        release = ConditionalGaussian(epsilon=4.0, delta=1e-5).fit(tmp_path / "people.csv", schema=schema, seed=0)
+    found = release.schema.columns
+    assert found["id"].name == "identifier"
+    assert (found["charge"].resolution, found["half"].resolution, found["share"].resolution) == (0.01, 0.1, None)
+    assert {"V57", "E909", "788"} <= set(found["code"].labels)
+    assert found["asked"].name == "integer"  # a mark for missing is no code
+    rows = release.sample(300, seed=0).to_pandas()
+    assert "id" not in rows
+    cents = rows["charge"].astype(float) * 100
+    np.testing.assert_allclose(cents, cents.round(), atol=1e-6)
+
+
+def test_the_target_is_kept_whatever_its_labels():
+    frame = _people(3_000)[["id", "half"]]
+    schema = OpenSchema.of(frame, {"id": "categorical"}, rows=3_000)
+    found = ConditionalGaussian(epsilon=4.0, delta=1e-5).fit(frame, schema=schema, seed=0).schema
+    assert found.columns["id"].name == "categorical"  # declared
+
+
+def test_resolutions_by_noisy_counts():
+    counts = np.zeros((3, 11))
+    counts[0, [1, 2, 3]] = 900, 500, 4_000  # cents
+    counts[1, [1, 8]] = 100, 5_000  # very many decimals
+    counts[2, [1, 3, 7]] = 5_000, 4_000, 20  # six decimals below the noise
+    assert resolutions_of(Noisy(counts, 5.0), ("a", "b", "c")) == {"a": 0.01, "c": 0.01}
+    assert resolutions_of(Noisy(counts, 0.1), ("a", "b", "c")) == {"a": 0.01, "c": 0.01}  # one of a hundred may

@@ -8,6 +8,9 @@ threshold, and whether a column has a missing value at all. Proof: docs/proofs/d
 Buying what a schema leaves open: the stages it costs, and the schema that comes of it.
 """
 
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
 from __future__ import annotations
 
 import math
@@ -17,9 +20,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from scipy.special import ndtri
 
-from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Integer
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.written import Written
 from sfumato.errors import SchemaWarning
@@ -46,9 +51,13 @@ _LIKELY = 2.0  # standard deviations by which the octave beside the span has to 
 _PRESENT = 4.0  # standard deviations at which missing cells, or a rest, are taken to exist
 _MOST_WORDS = 900
 OTHER = "other"
-_KIND_CELLS = 4  # missing, whole number, other number, text
+_MOST_DECIMALS = 6
+_MISSING, _WHOLE, _DECIMALS, _CODE, _TEXT = 0, 1, 2, _MOST_DECIMALS + 3, _MOST_DECIMALS + 4
+_KIND_CELLS = _TEXT + 1
+"""Missing, whole number, number of 1 to 6 decimals and of more, text of digits and letters, other text."""
 _NUMERIC_SHARE = 0.9
-_FRACTION_SHARE = 0.01
+_FRACTION_SHARE = 0.01  # of numbers that may have more decimals than the rest, and of texts that look like codes
+_SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
 
 
 def cells_of(values: np.ndarray) -> np.ndarray:
@@ -88,9 +97,9 @@ def year_cells(years: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class KindCounts(Counts):
-    """Per column, how many cells are missing, whole numbers, other numbers, and texts that are no numbers.
+    """Per column, how many cells are missing, whole numbers, numbers of 1, 2, … decimals, codes, and other texts.
 
-    One record adds a single 1 to each of the c columns: norm √c. Value: shape (c, 4).
+    One record adds a single 1 to each of the c columns: norm √c. Value: shape (c, 11).
     """
 
     columns: tuple[str, ...]
@@ -113,25 +122,62 @@ class KindCounts(Counts):
             total[i] += np.bincount(_parsed(rows[name], self.written.get(name)), minlength=_KIND_CELLS)
 
 
+_SIGN_AND_WHOLE = r"^\s*[+-]?[0-9]*\.?"
+_PLAIN = r"^\s*[+-]?[0-9]*\.?[0-9]*\s*$"
+
+
 def _parsed(texts: np.ndarray, written: Written | None) -> np.ndarray:
+    """Return the cell of each text, int64 of shape (n,): a function of that text alone."""
     present = np.array([text is not None for text in texts], dtype=bool)
     numbers = numbers_of(texts, written)
     whole = np.isfinite(numbers) & (numbers == np.rint(numbers))
-    return np.where(~present, 0, np.where(np.isnan(numbers), 3, np.where(whole, 1, 2))).astype(np.int64)
+    cells = pa.array(texts, pa.string())
+    cells = cells if written is None else written.plain(cells)
+    decimals = pc.utf8_length(pc.utf8_trim_whitespace(pc.replace_substring_regex(cells, _SIGN_AND_WHOLE, "")))
+    plain = pc.match_substring_regex(cells, _PLAIN)
+    count = pc.if_else(plain, decimals, _MOST_DECIMALS + 1).fill_null(0).to_numpy(zero_copy_only=False)
+    count = np.clip(count.astype(np.int64), 1, _MOST_DECIMALS + 1)
+    coded = [pc.match_substring_regex(cells, part).fill_null(False) for part in (r"[0-9]", r"\p{L}")]
+    is_code = np.logical_and(*(mask.to_numpy(zero_copy_only=False) for mask in coded))
+    text = np.where(is_code, _CODE, _TEXT)
+    number = np.where(whole, _WHOLE, _DECIMALS + count - 1)
+    return np.where(~present, _MISSING, np.where(np.isnan(numbers), text, number)).astype(np.int64)
 
 
 def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, OpenKind]:
     """Return the kind of each column by its noisy counts. Free.
 
-    Numbers if nine in ten present cells are; whole if at most one of a hundred of these, or what noise may be, is not.
+    Numbers if nine in ten present cells are, unless texts of digits and letters stand out beside them, as `V57` beside
+    `788`: those are codes, and labels. Whole if at most one number of a hundred, or what noise may be, is not.
     """
     found: dict[str, OpenKind] = {}
-    for name, (_, whole, fraction, text) in zip(columns, noisy.value, strict=True):
+    for name, counts in zip(columns, noisy.value, strict=True):
+        whole, fraction, code, text = counts[_WHOLE], counts[_DECIMALS:_CODE].sum(), counts[_CODE], counts[_TEXT]
         numbers, noise = whole + fraction, _PRESENT * noisy.noise_std
-        if numbers < noise or numbers < _NUMERIC_SHARE * (numbers + max(text, 0.0)):
+        texts = max(code, 0.0) + max(text, 0.0)
+        codes = code > max(_FRACTION_SHARE * numbers, noise)
+        if numbers < noise or numbers < _NUMERIC_SHARE * (numbers + texts) or codes:
             found[name] = "categorical"
         else:
-            found[name] = "integer" if fraction <= max(_FRACTION_SHARE * numbers, noise) else "continuous"
+            few = max(_FRACTION_SHARE * numbers, noise * math.sqrt(_MOST_DECIMALS + 1))
+            found[name] = "integer" if fraction <= few else "continuous"
+    return found
+
+
+def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
+    """Return the resolution of columns whose numbers have at most so many decimals, by the noisy counts. Free.
+
+    That of cents is 0.01. A column of which numbers with more than six decimals stand out has none.
+    """
+    found: dict[str, float] = {}
+    for name, counts in zip(columns, noisy.value, strict=True):
+        by_decimals = counts[_DECIMALS:_CODE]
+        numbers = max(float(counts[_WHOLE] + by_decimals.sum()), 0.0)
+        for decimals in range(1, _MOST_DECIMALS + 1):
+            more = by_decimals[decimals:]
+            if more.sum() <= max(_FRACTION_SHARE * numbers, _PRESENT * noisy.noise_std * math.sqrt(more.size)):
+                found[name] = float(f"1e-{decimals}")
+                break
     return found
 
 
@@ -245,6 +291,37 @@ def _as_declared(kind: ColumnKind, declared: Open) -> ColumnKind:
     return replace(kind, written=declared.written) if isinstance(kind, Integer | Continuous) else kind
 
 
+def _left_out(schema: Schema, sparse: list[str]) -> list[str]:
+    """Say which columns are left out; something has to be left."""
+    if len(sparse) == len(schema.released):
+        sparse = sparse[:-1]
+    if sparse:
+        warnings.warn(
+            f"Nearly all values of {', '.join(map(repr, sparse))} are too rare to tell from the noise, as names and record "
+            "numbers are: left out of the release. Declare them to keep them, or spend a larger epsilon.",
+            SchemaWarning,
+            7,
+        )
+    return sparse
+
+
+def _sparse(noisy: NoisyTally, counts: DomainCounts, n: int) -> list[str]:
+    """Return the columns of labels of which the published words make up next to nothing. Free."""
+    parts = dict(zip(counts.kinds, np.split(noisy.listed.value, counts.ends[:-1]), strict=True))
+    return [
+        name
+        for name in counts.worded
+        if sum(noisy.words[name].values()) < _SPARSE * max(n - float(parts[name][-1]), 1.0)
+    ]
+
+
+def _rounded(kind: ColumnKind, resolution: float | None) -> ColumnKind:
+    """Return a kind of numbers with the resolution that was bought, where its bounds have room for it."""
+    if not isinstance(kind, Continuous) or resolution is None or resolution > kind.upper - kind.lower:
+        return kind
+    return replace(kind, resolution=resolution)
+
+
 def _whole(lower: int, upper: int, nullable: bool) -> Integer:
     """Return bounds that 64 bits hold: an edge of the grid may lie beyond."""
     limits = np.iinfo(np.int64)
@@ -341,8 +418,9 @@ def discover(
     account: Account,
     measured: list[tuple[str, Noisy]],
     engine: Engine | None = None,
+    target: str | None = None,
 ) -> Schema:
-    """Buy what is open; return the schema.
+    """Buy what is open; return the schema. Columns of unknown kind whose labels are nearly all rare are left out.
 
     Args:
         source: where the records lie.
@@ -351,15 +429,18 @@ def discover(
         account: charged before noise is drawn.
         measured: takes in what was measured.
         engine: sums over the records; words that nobody listed are counted here.
+        target: is not left out.
     """
     records = OpenData(source, schema, engine)
     kinds: dict[str, OpenKind] = dict(schema.open)
     written = {name: kind.written for name, kind in schema.of_kind(Open).items()}
     unknown = tuple(name for name, kind in kinds.items() if kind == "unknown")
+    resolutions: dict[str, float] = {}
     if unknown:
         statistic = KindCounts(unknown, written=written)
         noisy = account.measure(KINDS, statistic, records)
         kinds |= kinds_of(noisy, unknown)
+        resolutions = resolutions_of(noisy, unknown)
         measured.append((statistic.name, noisy))
     counts = DomainCounts(kinds, 1 if schema.unit is None else schema.unit.max_rows, written=written)
     exact = tally(counts, records)
@@ -376,7 +457,10 @@ def discover(
             SchemaWarning,
             6,
         )
+    sparse = _left_out(schema, [name for name in _sparse(released, counts, n) if name in unknown and name != target])
+    made |= dict.fromkeys(sparse, Identifier())
     declared = schema.of_kind(Open)
     found = {name: _as_declared(kind, declared[name]) for name, kind in made.items()}
+    found = {name: _rounded(kind, resolutions.get(name)) for name, kind in found.items()}
     columns = {name: found.get(name, kind) for name, kind in schema.columns.items()}
     return replace(schema, columns=columns)

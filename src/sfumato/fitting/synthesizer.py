@@ -336,7 +336,7 @@ class Synthesizer(ABC):
         n = rows or _bought_rows(OpenData(source, schema, engine) if schema.open else records, account, measured)
         found = schema
         if schema.open:
-            found = discover(source, schema, n=n, account=account, measured=measured, engine=engine)
+            found = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
             found = bought(found, schema.open)
             records = PrivateData(source, found, bought=schema.open, engine=engine)
         fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
