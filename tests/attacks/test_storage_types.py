@@ -191,6 +191,7 @@ class TestHardening1StorageTypes:
             made += 1
         assert made > 10
 
+    @pytest.mark.filterwarnings("ignore:Nearly all values")
     def test_nor_of_a_release_whose_columns_were_bought(self, tmp_path):
         for case, pair in _readers(tmp_path):
             before, after = (

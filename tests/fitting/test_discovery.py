@@ -208,19 +208,25 @@ def test_the_grid_does_not_depend_on_data_and_holds_every_number():
 
 
 def test_kinds_by_cells_that_parse():
-    texts = {"whole": ["1", "20", None], "real": ["1.5", "2", "1e3"], "word": ["1", "a", "b"]}
+    texts = {
+        "whole": ["1", "20", None],
+        "real": ["1.5", "2", "1e3"],
+        "word": ["1", "a", "b"],
+        "cents": ["1.25", "0.5", "3"],
+    }
     statistic = KindCounts(tuple(texts))
     rows = join([{n: np.array(t * 500, dtype=object) for n, t in texts.items()}])
     total = statistic.zero()
     statistic.add(total, rows)
     assert (total.sum(axis=1) == 1500).all()  # each record in one cell
     assert total[:, [0, 1, 2, 8, 9, 10]].tolist() == [
-        [500, 1000, 0, 0, 0, 0], [0, 1000, 500, 0, 0, 0], [0, 500, 0, 0, 0, 1000],
+        [500, 1000, 0, 0, 0, 0], [0, 1000, 500, 0, 0, 0], [0, 500, 0, 0, 0, 1000], [0, 500, 500, 0, 0, 0],
     ]  # fmt: skip
     assert kinds_of(Noisy(total, 5.0), tuple(texts)) == {
         "whole": "integer",
         "real": "continuous",
         "word": "categorical",
+        "cents": "continuous",
     }
     assert kinds_of(Noisy(0 * total, 5.0), tuple(texts))["whole"] == "categorical"
     assert isinstance(FakeRecords([rows]).coded(), object)

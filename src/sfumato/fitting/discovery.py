@@ -297,8 +297,8 @@ def _left_out(schema: Schema, sparse: list[str]) -> list[str]:
         sparse = sparse[:-1]
     if sparse:
         warnings.warn(
-            f"Nearly all values of {', '.join(map(repr, sparse))} are too rare to tell from the noise, as names and record "
-            "numbers are: left out of the release. Declare them to keep them, or spend a larger epsilon.",
+            f"Nearly all values of {', '.join(map(repr, sparse))} are too rare to tell from the noise, as names and "
+            "record numbers are: left out of the release. Declare them to keep them, or spend a larger epsilon.",
             SchemaWarning,
             7,
         )
