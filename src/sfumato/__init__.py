@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from sfumato.release import Measurement, Release, SourceForm, load
     from sfumato.release.signature import new_key, sign_release, verify_release
     from sfumato.schema.open_schema import OpenSchema
-    from sfumato.schema.schema import Schema, Unit
+    from sfumato.schema.schema import Schema
+    from sfumato.schema.unit import Unit
 else:  # a type checker should not take every name for one of ours
     from sfumato import _moved
     from sfumato._lazy import lazy_names
@@ -73,7 +74,7 @@ else:  # a type checker should not take every name for one of ours
         "Schema": "sfumato.schema.schema",
         "SourceForm": "sfumato.release",
         "Training": "sfumato.methods.images.recipe",
-        "Unit": "sfumato.schema.schema",
+        "Unit": "sfumato.schema.unit",
         "__version__": "sfumato._version",
         "combine": "sfumato.inference.combining",
         "create_ledger": "sfumato.fitting.data_ledger",

@@ -7,7 +7,8 @@ import pytest
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Image, Integer, Ordinal
 from sfumato.columns.sets import ItemSet
 from sfumato.errors import SchemaError
-from sfumato.schema.schema import Schema, Unit
+from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 
 def test_labels_become_canonical_text():

@@ -18,7 +18,7 @@ from sfumato import BuyCount, NonPrivate, Schema, load
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.privacy.ledger import Ledger
-from sfumato.schema.schema import Unit
+from sfumato.schema.unit import Unit
 
 # variants of a method have tests of their own, and go through all of these with the slow ones
 VARIANTS = [pytest.param(name, marks=pytest.mark.slow if ", " in name else ()) for name in METHODS]

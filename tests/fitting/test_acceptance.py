@@ -24,7 +24,8 @@ from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.private import PrivateData
 from sfumato.schema.accept import read_criteria
-from sfumato.schema.schema import Schema, Unit
+from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 ROWS = 4_000
 DELTA = 1e-5

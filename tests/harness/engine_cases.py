@@ -15,7 +15,7 @@ from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
 from sfumato.records.engine import Engine, reduce
 from sfumato.records.private import PrivateData
-from sfumato.schema.schema import Unit
+from sfumato.schema.unit import Unit
 
 N = 3000
 SCHEMA = Schema(

@@ -20,7 +20,7 @@ from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMi
 from sfumato.methods import dpmix as recipe
 from sfumato.methods.dpmix import AutoDegree, DPMix
 from sfumato.privacy.plan import Neighbours
-from sfumato.schema.schema import Unit
+from sfumato.schema.unit import Unit
 
 MIXINGS = [PoissonMixing(), SubsetMixing(), FixedDegreeMixing()]
 ENTRIES = [

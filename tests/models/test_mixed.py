@@ -11,7 +11,8 @@ from hypothesis.extra import numpy as npst
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Image, Integer, Ordinal
 from sfumato.errors import ConfigError
 from sfumato.models.mixed import TableEncoder
-from sfumato.schema.schema import Schema, Unit
+from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 LEVELS = (
     Categorical(categories=("a", "b", "c"), other="rest", nullable=True),

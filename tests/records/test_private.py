@@ -18,7 +18,8 @@ from sfumato.records.engine import reduce
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Schema, Unit
+from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 
 def people(**columns):

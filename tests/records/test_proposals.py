@@ -12,7 +12,7 @@ from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema
 from sfumato.records.survey import MOST_DISTINCT
 from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Unit
+from sfumato.schema.unit import Unit
 
 N = 600
 RNG = np.random.default_rng(0)

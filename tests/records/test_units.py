@@ -19,7 +19,8 @@ from sfumato.records.engine import reduce
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.records.units import content_hashes
-from sfumato.schema.schema import Schema, Unit
+from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 KINDS = {"who": Identifier(), "what": Categorical(categories=("a", "b", "c", "d")), "yes": Boolean()}
 

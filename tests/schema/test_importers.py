@@ -7,7 +7,8 @@ import pytest
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer
 from sfumato.errors import SchemaError
 from sfumato.schema.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
-from sfumato.schema.schema import Schema, Unit
+from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 SMARTNOISE = """
 "":

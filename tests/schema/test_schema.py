@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Image, Integer
 from sfumato.errors import SchemaError
-from sfumato.schema.schema import MISSING_TOKENS, Schema, Unit
+from sfumato.schema.schema import MISSING_TOKENS, Schema
+from sfumato.schema.unit import Unit
 
 FULL = {
     "rows": 1000,

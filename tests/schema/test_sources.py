@@ -10,8 +10,9 @@ from sfumato.columns.kinds import Categorical, Identifier, Integer
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
 from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Schema, Unit
+from sfumato.schema.schema import Schema
 from sfumato.schema.sources import accepted, bought, read_off, told, without_rows
+from sfumato.schema.unit import Unit
 
 DOCUMENT = {
     "rows": 500,

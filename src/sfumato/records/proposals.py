@@ -28,7 +28,7 @@ from sfumato.columns.kinds import (
 )
 from sfumato.columns.open import Open, OpenKind
 from sfumato.records.survey import ColumnSurvey
-from sfumato.schema.schema import Unit
+from sfumato.schema.unit import Unit
 
 _RARE = 10  # a value that occurs fewer times may show a person
 _FEW_LABELS, _TIMES = 12, 3  # labels of a code book: so few, each so often on average

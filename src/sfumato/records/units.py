@@ -23,7 +23,7 @@ from sfumato.columns.sets import CodedSets
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.records.engine import Rows
 from sfumato.records.long_tables import unit_names
-from sfumato.schema.schema import Unit
+from sfumato.schema.unit import Unit
 
 _NOBODY = -1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

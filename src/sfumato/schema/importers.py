@@ -24,7 +24,8 @@ from sfumato.columns.kinds import (
 )
 from sfumato.errors import SchemaError, SchemaWarning
 from sfumato.schema.documents import read_document
-from sfumato.schema.schema import MISSING_TOKENS, Schema, Unit
+from sfumato.schema.schema import MISSING_TOKENS, Schema
+from sfumato.schema.unit import Unit
 
 _MOST_CODES = 10**6
 

@@ -19,22 +19,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar
 
 from sfumato.columns.facts import label_text, plain_value, shown
-from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet, is_kind, kind_class, kind_names
+from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet
 from sfumato.columns.open import Open, OpenKind
-from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.csv_form import CsvOutput
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion, criteria_faults, criteria_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
+from sfumato.schema.entries import read_kind
+from sfumato.schema.faults import column_faults, draft_faults, refuse, rows_faults, table_faults, tokens, unknown_keys
 from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.ruled import modelled, plain_rules, rule_plan
-from sfumato.schema.sources import FactSource, frozen, pop_source, sources_faults, thawed
+from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
+from sfumato.schema.unit import Unit, read_unit
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Text that stands for no value, unless a schema says otherwise."""
@@ -42,30 +44,6 @@ MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 K = TypeVar("K", bound=ColumnKind)
 
 _KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns", "rules", "accept")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """Whom the guarantee protects, where that is not the row.
-
-    Attributes:
-        column: the column that says whose a row is; it is never released.
-        max_rows: the most rows of one unit that are used.
-
-    Example:
-        >>> from sfumato.columns import Identifier, Integer
-        >>> columns = {"patient": Identifier(), "days": Integer(lower=0, upper=365)}
-        >>> Schema(columns=columns, unit=Unit(column="patient", max_rows=3)).protects
-        {'name': 'patient', 'max_rows': 3}
-    """
-
-    column: str
-    max_rows: int
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.column, str) or not self.column:
-            raise SchemaError(f"Expected unit to name a column, got column={shown(self.column)}.")
-        object.__setattr__(self, "max_rows", _count(self.max_rows, "max_rows of unit"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,16 +85,16 @@ class Schema:
     accept: tuple[Criterion, ...] = ()
 
     def __post_init__(self) -> None:
-        faults = _column_faults(self.columns)
-        missing = _tokens(self.missing, faults)
-        faults += _draft_faults(self.draft)
-        faults += _table_faults(self)
+        faults = column_faults(self.columns)
+        missing = tokens(self.missing, faults)
+        faults += draft_faults(self.draft)
+        faults += table_faults(self)
         faults += [] if faults else sources_faults(self)
         if not isinstance(self.reader, Reader):
             faults.append(f"Expected reader to be a Reader, got {shown(self.reader)}.")
         accept = criteria_of(self.accept, faults)
         faults += [] if faults else criteria_faults(accept, self)
-        _refuse(faults)
+        refuse(faults)
         object.__setattr__(self, "accept", accept)
         columns = {name: self.reader.resolved(kind, name) for name, kind in self.columns.items()}
         object.__setattr__(self, "sources", frozen(self.sources))
@@ -269,18 +247,18 @@ def read_open(document: Mapping[str, Any]) -> Schema:
             "Expected a schema: a mapping with `columns`, from column names to their kinds. "
             "`sfumato schema draft` writes a first one."
         )
-    faults = _unknown_keys(document, _KEYS, "the schema")
+    faults = unknown_keys(document, _KEYS, "the schema")
     reader, document = read_reader(document, faults)
     columns: dict[str, ColumnKind] = {}
     sources: dict[str, Any] = {}
     for key, entry in document["columns"].items():
         name = label_text("a column name", key, faults) if not isinstance(key, str) else key
-        kind = _read_kind(name, entry, faults, sources)
+        kind = read_kind(name, entry, faults, sources)
         if name in columns:
             faults.append(f"Expected each column once, got {name!r} twice.")
         if kind is not None:
             columns[name] = kind
-    unit = _read_unit(document.get("unit"), faults)
+    unit = read_unit(document.get("unit"), faults)
     if unit is not None and getattr(columns.get(unit.column), "name", None) == Open.name:
         columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is bought
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
@@ -288,9 +266,9 @@ def read_open(document: Mapping[str, Any]) -> Schema:
     rest |= {"rules": document.get("rules", ())}
     rest["accept"] = criteria_of(document.get("accept", ()), faults)
     if faults:  # faults of the table as a whole are worth telling in the same breath
-        rest["missing"] = _tokens(rest["missing"], faults)
-        faults += [*_rows_faults(rest["rows"]), *_draft_faults(rest["draft"])]
-    _refuse(faults)
+        rest["missing"] = tokens(rest["missing"], faults)
+        faults += [*rows_faults(rest["rows"]), *draft_faults(rest["draft"])]
+    refuse(faults)
     return Schema(columns=columns, unit=unit, sources=sources, reader=reader, **rest)
 
 
@@ -365,176 +343,3 @@ def _rebuilt(
     rest = {"draft": draft, "sources": sources, "table_source": table_source, "reader": reader or Reader()}
     rest |= {"rules": rules, "accept": accept}
     return Schema(columns=columns, rows=rows, unit=unit, missing=missing, **rest)  # type: ignore[arg-type]
-
-
-def _read_kind(name: str, entry: object, faults: list[str], sources: dict[str, Any]) -> ColumnKind | None:
-    """Return the kind of one entry under `columns`, or note every fault in it; its `source` joins `sources`."""
-    if isinstance(entry, str):
-        entry = {"kind": entry}
-    if isinstance(entry, Mapping) and "discover" in entry:
-        return _read_open_kind(name, pop_source(entry, sources, name), faults)
-    label = entry.get("kind") if isinstance(entry, Mapping) else None
-    try:
-        kind: Any = kind_class(label, entry.get("package")) if isinstance(entry, Mapping) else None
-    except (ConfigError, SchemaError) as error:  # of a package that is not ours
-        faults.append(f"Column {name!r}: {error}")
-        return None
-    if kind is None or not isinstance(entry, Mapping):
-        if isinstance(entry, Mapping) and is_package(entry.get("package")):
-            package = entry["package"]
-            faults.append(
-                f"Column {name!r}: expected the kind {shown(label)} of the package {package}, got no such kind. If you "
-                f"trust it, install it (pip install {package}): it can run any code."
-            )
-            return None
-        got = f"kind={shown(label)}" if isinstance(entry, Mapping) else shown(entry)
-        faults.append(f"Column {name!r}: expected kind to be one of {', '.join(kind_names())}, got {got}.")
-        return None
-    known = dataclasses.fields(kind)
-    entry = pop_source(entry, sources, name, [fact.name for fact in known])
-    package = () if label in KINDS else ("package",)
-    found = _unknown_keys(entry, ("kind", *package, *(fact.name for fact in known)), f"kind {label}")
-    found += [
-        f"Expected {fact.name} for kind {label}, got none. Add it."
-        for fact in known
-        if fact.default is dataclasses.MISSING and fact.name not in entry
-    ]
-    if not found:
-        try:
-            return kind(**{key: value for key, value in entry.items() if key not in ("kind", *package)})
-        except SchemaError as error:
-            found = [str(error)]
-    faults += [f"Column {name!r}: {fault}" for fault in found]
-    return None
-
-
-def _read_open_kind(name: str, entry: Mapping[Any, Any], faults: list[str]) -> Open | None:
-    kinds = get_args(OpenKind)
-    also = {"written", "format", "resolution"}
-    if entry["discover"] is True and set(entry) - also == {"kind", "discover"} and entry["kind"] in kinds:
-        try:
-            return Open(**{key: value for key, value in entry.items() if key != "discover"})
-        except SchemaError as error:
-            faults.append(f"Column {name!r}: {error}")
-            return None
-    faults.append(
-        f"Column {name!r}: expected `discover: true` beside a kind of {', '.join(kinds)}, and nothing else but, of "
-        "numbers, written, and of dates, format and resolution. What is known of the column is declared without "
-        "discovery."
-    )
-    return None
-
-
-def _read_unit(entry: object, faults: list[str]) -> Unit | None:
-    if entry is None:
-        return None
-    if not isinstance(entry, Mapping) or set(entry) != {"column", "max_rows"}:
-        faults.append("Expected unit to hold column and max_rows, such as {column: person, max_rows: 5}.")
-        return None
-    try:
-        return Unit(column=entry["column"], max_rows=entry["max_rows"])
-    except SchemaError as error:
-        faults.append(str(error))
-    return None
-
-
-def _column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
-    if not isinstance(columns, Mapping):
-        return [f"Expected columns to map names to kinds, got {shown(columns)}."]
-    faults: list[str] = []
-    for name, kind in columns.items():
-        if not isinstance(name, str) or not name or not _is_unicode(name):
-            faults.append(f"Expected column names to be text, got {shown(name)}.")
-        if not is_kind(kind):
-            faults.append(f"Column {name!r}: expected a column kind, got {shown(kind)}.")
-    return faults
-
-
-def _table_faults(schema: Schema) -> list[str]:
-    faults = _rows_faults(schema.rows)
-    if not isinstance(schema.columns, Mapping):
-        return faults
-    if schema.unit is not None and not isinstance(schema.unit, Unit):
-        return [*faults, f"Expected unit to be a Unit, got {shown(schema.unit)}."]
-    if schema.unit is not None and schema.unit.column not in schema.columns:
-        faults.append(
-            f"Expected the unit's column among the columns, got {schema.unit.column!r}. Add it with kind: identifier."
-        )
-    elif schema.unit is not None and isinstance(schema.columns[schema.unit.column], Open):
-        faults.append(
-            f"Expected the unit's column declared, got {schema.unit.column!r} open. Declare kind: identifier."
-        )
-    faults += _long_faults(schema)
-    if not faults and not schema.released:
-        faults.append("Expected at least one column to release, got none. Declare one.")
-    return faults
-
-
-def _long_faults(schema: Schema) -> list[str]:
-    """Return what is wrong with sets that lie in a table of one row per item."""
-    faults = []
-    for name, kind in schema.of_kind(ItemSet).items():
-        if kind.id is None:
-            continue
-        if kind.id not in schema.columns or schema.columns[kind.id].is_released:
-            faults.append(f"Column {name!r}: expected id to name a column of kind identifier, got id={kind.id!r}.")
-        if schema.unit is not None:
-            faults.append(
-                f"Column {name!r}: expected no unit beside id, got both. All rows of one id are one record; declare as "
-                "id what is to be protected."
-            )
-        elif schema.released != (name,):
-            faults.append(
-                f"Column {name!r}: expected no other column to release in a table of one row per item. Leave the "
-                "others out, or store the sets as a list column."
-            )
-    return faults
-
-
-def _rows_faults(rows: object) -> list[str]:
-    try:
-        if rows is not None:
-            _count(rows, "rows")
-    except SchemaError as error:
-        return [str(error)]
-    return []
-
-
-def _draft_faults(draft: object) -> list[str]:
-    if draft is True or draft is False:
-        return []
-    return [f"Expected draft to be true or false, got {shown(draft)}. Take it out where the facts are public."]
-
-
-def _tokens(missing: object, faults: list[str]) -> tuple[str, ...]:
-    if isinstance(missing, str) or not isinstance(missing, (list, tuple)):
-        faults.append(f"Expected missing to be a list of texts, got {shown(missing)}.")
-        return ()
-    return tuple(dict.fromkeys(label_text("missing", token, faults) for token in missing))
-
-
-def _unknown_keys(entry: Mapping[Any, Any], known: tuple[str, ...], where: str) -> list[str]:
-    return [
-        f"Expected the keys {', '.join(known)} in {where}, got {shown(key)}. Remove or correct it."
-        for key in entry
-        if key not in known
-    ]
-
-
-def _count(value: object, name: str) -> int:
-    value = plain_value(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SchemaError(f"Expected {name} to be a whole number of at least 1, got {shown(value)}.")
-    return value
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or text == text.encode("utf-8", "replace").decode()
-
-
-def _refuse(faults: list[str]) -> None:
-    if len(faults) == 1:
-        raise SchemaError(faults[0])
-    if faults:
-        lines = "\n".join(f"  - {fault}" for fault in faults)
-        raise SchemaError(f"Expected a schema without faults, got {len(faults)}:\n{lines}")
