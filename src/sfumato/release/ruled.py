@@ -128,9 +128,13 @@ class RuledSampler:
                 )
         return found
 
-    @cached_property
+    @property
     def possible(self) -> np.ndarray:
-        """Which classes rows can have: those of the model, where the rules leave rows of them: found when asked."""
+        """Which classes rows can have: those of the model, where the rules leave rows of them."""
+        return self._possible
+
+    @cached_property
+    def _possible(self) -> np.ndarray:
         possible, name = self._inner.possible, self.class_column
         if name is None or name in self._given:
             return possible
