@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,6 @@ class RuledSampler:
         self._examples: dict[int, Table] = {}
         self.width = inner.width * (_CANDIDATES if self._asked else 1) + 2 * len(plan.kinds)
         self.class_column = inner.class_column
-        self.possible = self._possible_classes()
 
     @property
     def plan(self) -> RulePlan:
@@ -133,18 +133,25 @@ class RuledSampler:
                 )
         return found
 
-    def _possible_classes(self) -> np.ndarray:
-        """Return which classes rows can have: those of the model, where the rules leave rows of them."""
+    @property
+    def possible(self) -> np.ndarray:
+        """Which classes rows can have: those of the model, where the rules leave rows of them."""
+        return self._possible
+
+    @cached_property
+    def _possible(self) -> np.ndarray:
         possible, name = self._inner.possible, self.class_column
         if name is None or name in self._given:
             return possible
         number = next((i for i, (_, columns) in enumerate(self._plan.components) if name in columns), None)
         if number is None:
             return possible
-        of_class = [
-            bool(size(examples(self._plan, number, {**self._given, name: np.array([k])}))) for k in range(possible.size)
-        ]
-        return possible & np.array(of_class)
+        seen = self._example(number, None)[name]
+        assert isinstance(seen, np.ndarray)
+        of_class = np.isin(np.arange(possible.size), seen)
+        for k in np.flatnonzero(possible & ~of_class):
+            of_class[k] = size(examples(self._plan, number, {**self._given, name: np.array([k])})) > 0
+        return possible & of_class
 
     def _example(self, component: int, classes: np.ndarray | None) -> Table:
         """Return rows made of public facts that keep a component's rules; of each class, where classes are asked."""

@@ -35,12 +35,15 @@ class Sampler(Protocol):
     Attributes:
         width: numbers that drawing one row takes, which bounds the rows of a block.
         class_column: name of the column whose classes are modelled apart; None for one class.
-        possible: which classes rows can have, given what is given, shape (k,).
     """
 
     width: int
     class_column: str | None
-    possible: np.ndarray
+
+    @property
+    def possible(self) -> np.ndarray:
+        """Which classes rows can have, given what is given, shape (k,)."""
+        ...
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return n coded rows: codes per column, images as stored, or `CodedSets`. Classes are drawn if not given."""

@@ -30,6 +30,7 @@ def examples(plan: RulePlan, component: int, given: Mapping[str, Column] = _NOTH
         given: values that all rows have, shape (1,) each.
     """
     rules, columns = plan.components[component]
+    plan, given = plan.parts[component], {name: value for name, value in given.items() if name in columns}
     keeper, rng = Keeper(plan, frozen=tuple(given)), public_stream(component)
     points: dict[str, list[float]] = {}
     for rule in rules:

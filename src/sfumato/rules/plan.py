@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -65,41 +66,30 @@ class RulePlan:
     @cached_property
     def order(self) -> list[str]:
         """The columns that follow from others, each after what it follows from."""
-        done: list[str] = []
-        path: list[str] = []
-
-        def visit(name: str) -> None:
-            if name in done or name not in self.follows:
-                return
-            if name in path:
-                places = ", ".join(self.follows[column].place for column in path[path.index(name) :])
-                raise SchemaError(f"Expected rules without a cycle, got one of {places}. Take one out.")
-            path.append(name)
-            for source in self.follows[name].sources:
-                visit(source)
-            path.pop()
-            done.append(name)
-
-        for name in self.follows:
-            visit(name)
-        return done
+        sources = {name: [s for s in rule.sources if s in self.follows] for name, rule in self.follows.items()}
+        try:
+            return list(TopologicalSorter(sources).static_order())
+        except CycleError as error:
+            cycle = [rule.place for name, rule in self.follows.items() if name in error.args[1]]
+        raise SchemaError(f"Expected rules without a cycle, got one of {', '.join(cycle)}. Take one out.")
 
     @cached_property
     def gaps(self) -> dict[str, str]:
         """Per column that is modelled by its distance from an earlier one, that column; each after its own."""
         found: dict[str, str] = {}
+        roots: dict[str, str] = {}
         for rule in self.rules:
             for earlier, later in zip(rule.names, rule.names[1:], strict=False) if isinstance(rule, Order) else ():
                 low, high = self._numeric(earlier), self._numeric(later)
                 if high.bounds[1] * step_of(high) < low.bounds[0] * step_of(low):
                     raise SchemaError(
-                        f"{rule.place}: all values of {later!r} are below all of {earlier!r}.".capitalize()
+                        f"Expected {rule.place} to order columns whose bounds allow it, got {earlier!r} and {later!r}: "
+                        f"all values of {later!r} are below all of {earlier!r}."
                     )
-                root = earlier
-                while root in found:
-                    root = found[root]
-                if later not in found and later not in self.follows and earlier not in self.follows and root != later:
-                    found[later] = earlier
+                if later in found or later in self.follows or earlier in self.follows:
+                    continue
+                if _root(roots, earlier) != later:
+                    found[later] = roots[later] = earlier
         return _parents_first(found)
 
     def _numeric(self, name: str) -> NumericKind:
@@ -226,15 +216,20 @@ class RulePlan:
             groups = [*apart, mine]
         return [(tuple(rules), tuple(name for name in self.kinds if name in names)) for rules, names in groups]
 
+    @cached_property
+    def parts(self) -> list[RulePlan]:
+        """Per component a plan of its own rules and columns."""
+        return [RulePlan({name: self.kinds[name] for name in columns}, (rules,)) for rules, columns in self.components]
+
+
+def _root(roots: dict[str, str], name: str) -> str:
+    """Return where a chain of columns in order starts; the chains are made shorter on the way."""
+    while name in roots:
+        roots[name] = roots.get(roots[name], roots[name])
+        name = roots[name]
+    return name
+
 
 def _parents_first(gaps: dict[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        if name in gaps and name not in found:
-            add(gaps[name])
-            found[name] = gaps[name]
-
-    for name in gaps:
-        add(name)
-    return found
+    order = TopologicalSorter({later: [earlier] for later, earlier in gaps.items()}).static_order()
+    return {name: gaps[name] for name in order if name in gaps}

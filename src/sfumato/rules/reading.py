@@ -18,11 +18,12 @@ from sfumato.rules.cells import Kinds
 from sfumato.rules.computed import Computed, Derived, Operation, tolerance
 from sfumato.rules.ordered import Bound, Order
 from sfumato.rules.rule import Implication, Never, NullIf, Rule
-from sfumato.rules.terms import kind_of, level_of, numeric_kind, read_terms, span_of, value_of
+from sfumato.rules.terms import kind_of, levels_of, numeric_kind, read_terms, span_of, value_of
 
 _PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
 _FORMS = "if/then, never, order, sum, product, difference, derived, range, null_if"
 MOST_RULES = 1_000
+_MOST_SPANS = 5_000
 _LARGEST = 2.0**53
 
 
@@ -201,7 +202,8 @@ def _derived(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
     if not isinstance(mapping, Mapping) or not mapping:
         raise SchemaError(f"Expected {place} to have a map from values of {shown(source)} to labels.")
     others = {key: value for key, value in mapping.items() if key in (None, "missing", "other")}
-    label = {key: level_of(str(column), kind, value, place) for key, value in mapping.items()}
+    levels = levels_of(str(column), kind, list(mapping.values()), place)
+    label = dict(zip(mapping, levels.tolist(), strict=True))
     gone = next((label[key] for key in (None, "missing") if key in others), None)
     if gone is None:
         gone = kind.n_levels - 1 if kind.nullable else None
@@ -223,8 +225,7 @@ def _by_level(
     found = np.full(of.n_levels, -1 if rest is None else rest, dtype=np.int64)
     if of.nullable:
         found[-1] = -1 if gone is None else gone
-    for value, level in said.items():
-        found[level_of(source, of, value, place)] = level
+    found[levels_of(source, of, list(said), place)] = list(said.values())
     if (found < 0).any():
         label = of.labels[int(np.flatnonzero(found < 0)[0])]
         raise SchemaError(f"Expected {place} to map every label of {shown(source)}, got none for {shown(label)}.")
@@ -236,6 +237,8 @@ def _by_span(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return where spans start, and the level of each; what lies between two spans is of the first, if not whole."""
     kind = numeric_kind(source, kinds, place)
+    if len(said) > _MOST_SPANS:
+        raise SchemaError(f"Expected {place} to have at most {_MOST_SPANS} spans of {shown(source)}, got {len(said)}.")
     spans = sorted((*span_of(source, kind, value, place), level) for value, level in said.items())
     lower, upper = kind.bounds
     whole = isinstance(lower, int)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.columns.facts import shown
+from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.rules.cells import Column, Kinds, Table, absent
 
 _NUMBER = r"-?(?:[0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})"
-_ONE = re.compile(rf"\s*{_NUMBER}\s*")
-_SPAN = re.compile(rf"\s*({_NUMBER})?\s*(?:-|–|\bto\b|\.\.)\s*({_NUMBER})?\s*")
-_DOTS = re.compile(r"\s*(.*?)\s*\.\.\s*(.*?)\s*")
+_ONE = re.compile(_NUMBER)
+_SPAN = re.compile(rf"({_NUMBER})?\s*(?:-|–|\bto\b|\.\.)\s*({_NUMBER})?")
+_LONGEST_SPAN = 200  # characters: longer text is no span, and no pattern is tried on it
+_MOST_SPANS = 1_000
 
 
 @final
@@ -108,11 +111,13 @@ def read_term(name: str, value: object, kinds: Kinds, place: str) -> Term:
         raise SchemaError(f"Expected {place} to name values that {name!r} has, got none: it is not nullable.")
     if isinstance(kind, LevelKind):
         levels = np.zeros(kind.n_levels, dtype=bool)
-        levels[[level_of(name, kind, v, place) for v in values if v is not None]] = True
+        levels[levels_of(name, kind, [v for v in values if v is not None], place)] = True
         if missing:
             levels[kind.n_levels - 1] = True
         return Term(name, kind, levels, (), missing)
     assert isinstance(kind, NumericKind)
+    if len(values) > _MOST_SPANS:
+        raise SchemaError(f"Expected {place} to name at most {_MOST_SPANS} values of {name!r}, got {len(values)}.")
     spans = tuple(span_of(name, kind, v, place) for v in values if v is not None)
     return Term(name, kind, None, spans, missing)
 
@@ -143,9 +148,24 @@ def numeric_kind(name: object, kinds: Kinds, place: str) -> NumericKind:
     return kind
 
 
-def level_of(name: str, kind: LevelKind, value: Any, place: str) -> int:  # noqa: ANN401
-    """Return the level of a label that a rule names."""
-    return int(_read(name, kind, value, place)[0])
+def levels_of(name: str, kind: LevelKind, values: Sequence[Any], place: str) -> np.ndarray:
+    """Return the levels of labels that a rule names, None for missing; all are looked up at once.
+
+    Raises:
+        SchemaError: one is no label of the column.
+    """
+    faults: list[str] = []
+    texts = [None if value is None else label_text(name, value, faults) for value in values]
+    if faults:
+        for value in values:
+            _read(name, kind, value, place)  # says which one is wrong
+    found = kind.find(pa.array(texts, pa.string()), ()).astype(np.int64)
+    for i in np.flatnonzero(found < 0).tolist():
+        if texts[i] is not None:
+            _read(name, kind, values[i], place)
+    if None in texts:
+        found[[text is None for text in texts]] = int(_read(name, kind, None, place)[0])
+    return found
 
 
 def value_of(name: str, kind: NumericKind, value: Any, place: str) -> Any:  # noqa: ANN401
@@ -155,30 +175,49 @@ def value_of(name: str, kind: NumericKind, value: Any, place: str) -> Any:  # no
 
 def span_of(name: str, kind: NumericKind, value: Any, place: str) -> tuple[Any, Any]:  # noqa: ANN401
     """Read `17`, `0-17`, `65-`, `..17`, `2020-01-01..2020-12-31`; what is left open is a bound of the column."""
-    found = None
-    if isinstance(value, str) and not _ONE.fullmatch(value):  # `-5` is a number; up to 5 is `..5`
-        found = _SPAN.fullmatch(value) or _DOTS.fullmatch(value)
-    if found is None:
+    ends = _ends(value) if isinstance(value, str) else None
+    if ends is None or (kind.name == "datetime" and ".." not in value and _is_date(name, kind, value)):
         one = value_of(name, kind, value, place)
         return one, one
-    low, high = (end or None for end in found.groups())
-    first = kind.bounds[0] if low is None else _end(name, kind, low, place)
-    last = kind.bounds[1] if high is None else _end(name, kind, high, place)
+    low, high = ends
+    first = kind.bounds[0] if not low else _end(name, kind, low, place, math.ceil)
+    last = kind.bounds[1] if not high else _end(name, kind, high, place, math.floor)
     if first > last:
         raise SchemaError(f"Expected {place} to have spans that go up, got {shown(value)} for {name!r}.")
     return first, last
 
 
-def _end(name: str, kind: NumericKind, text: str, place: str) -> Any:  # noqa: ANN401
-    """Return an end of a span; one beyond the column's bounds is the bound."""
+def _ends(text: str) -> tuple[str, str] | None:
+    """Return what stands before and after the middle of a span, if text is one: `-5` is a number, up to 5 is `..5`."""
+    text = text.strip()
+    if len(text) > _LONGEST_SPAN or _ONE.fullmatch(text):
+        return None
+    found = _SPAN.fullmatch(text)
+    if found is not None:
+        return found[1] or "", found[2] or ""
+    low, dots, high = text.partition("..")
+    return (low.strip(), high.strip()) if dots else None
+
+
+def _is_date(name: str, kind: NumericKind, text: str) -> bool:
+    """Whether text such as `01-2024` is one date of a column's own format, and no span."""
     try:
-        number = float(text)
-    except ValueError:
-        return value_of(name, kind, text, place)
-    if kind.name == "datetime":
+        kind.given(name, text, kind.sample_type)
+    except ConfigError:
+        return False
+    return True
+
+
+def _end(name: str, kind: NumericKind, text: str, place: str, whole: Callable[[float], int]) -> Any:  # noqa: ANN401
+    """Return an end of a span; one beyond the column's bounds is the bound, one between whole numbers the next inside.
+
+    Only a plain number may be beyond: anything else is read as the column's cells are.
+    """
+    if kind.name == "datetime" or not _ONE.fullmatch(text):
         return value_of(name, kind, text, place)
     low, high = kind.bounds
-    return min(max(type(low)(number), low), high)
+    number = whole(float(text)) if isinstance(low, int) else float(text)
+    return min(max(number, low), high)
 
 
 def _read(name: str, kind: TabularKind, value: Any, place: str) -> tuple[float, Any]:  # noqa: ANN401

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,14 @@ from sfumato.columns.sets import ItemSet
 from sfumato.errors import SchemaError
 from sfumato.rules import RulePlan, read_rules
 from sfumato.rules.examples import require_rows
+from sfumato.rules.reading import MOST_RULES
 
 if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
 
 _DEEPEST = 8
+_MOST_PARTS = 250_000  # values, keys and lists in all rules: a document may name one list many times
+_LONGEST = 4_096  # characters of a text
 
 
 def plain_rules(rules: object) -> tuple[Any, ...]:
@@ -32,17 +36,24 @@ def plain_rules(rules: object) -> tuple[Any, ...]:
     """
     if not isinstance(rules, list | tuple):
         raise SchemaError(f"Expected rules to be a list, got {type(rules).__name__}.")
-    return tuple(_plain(rule, 0) for rule in rules)
+    if len(rules) > MOST_RULES:
+        raise SchemaError(f"Expected at most {MOST_RULES} rules, got {len(rules)}.")
+    left = itertools.count(_MOST_PARTS, -1)
+    return tuple(_plain(rule, 0, left) for rule in rules)
 
 
-def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401
+def _plain(value: Any, depth: int, left: Iterator[int]) -> Any:  # noqa: ANN401
     if depth > _DEEPEST:
         raise SchemaError("Expected rules of a few levels, got deeper ones.")
+    if not next(left):
+        raise SchemaError(f"Expected rules of at most {_MOST_PARTS} values together, got more.")
     if isinstance(value, Mapping):
-        return {"missing" if key is None else _text(key): _plain(part, depth + 1) for key, part in value.items()}
+        return _plain_mapping(value, depth, left)
     if isinstance(value, list | tuple):
-        return [_plain(part, depth + 1) for part in value]
+        return [_plain(part, depth + 1, left) for part in value]
     value = plain_value(value)
+    if isinstance(value, str) and len(value) > _LONGEST:
+        raise SchemaError(f"Expected rules of text of at most {_LONGEST} characters, got {shown(value)}.")
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, str):
@@ -50,6 +61,16 @@ def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise SchemaError(f"Expected rules of text, numbers, dates, true, false and none, got {shown(value)}.")
+
+
+def _plain_mapping(value: Mapping[Any, Any], depth: int, left: Iterator[int]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, part in value.items():
+        text = "missing" if key is None else _text(key)
+        if text in found:  # such as `1` and "1", which JSON could not tell apart
+            raise SchemaError(f"Expected rules that name each key once, got {shown(text)} twice.")
+        found[text] = _plain(part, depth + 1, left)
+    return found
 
 
 def _text(key: object) -> str:
