@@ -101,5 +101,7 @@ def fitted(kind: NumericKind, values: np.ndarray) -> np.ndarray:
     lower, upper = kind.bounds
     snapped = getattr(kind, "snapped", None)
     if snapped is not None:
-        return snapped(np.asarray(values, dtype=np.float64))
-    return np.clip(np.rint(values).astype(np.int64), lower, upper)
+        return snapped(np.nan_to_num(np.asarray(values, dtype=np.float64)))
+    if values.dtype.kind == "f":  # clamped before it is cast: an integer of 64 bits holds no more
+        values = np.rint(np.clip(np.nan_to_num(values), lower, upper)).astype(np.int64)
+    return np.clip(values, lower, upper)

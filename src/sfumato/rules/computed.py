@@ -13,6 +13,7 @@ from sfumato.rules.cells import Column, Kinds, Table, absent, fitted, in_steps, 
 from sfumato.rules.rule import Frozen, Rule
 
 Operation = Literal["sum", "product", "difference"]
+_LARGEST = 2**53
 _ROUNDING = 1e-9  # of the largest numbers at hand, where no resolution says more
 
 
@@ -84,12 +85,15 @@ class Computed(Follows):
             gone = gone | column.absent if gone.size else column.absent.copy()
             values = in_steps(self._kind(name), column.values, step)
             numbers.append(np.where(column.absent, self.neutral[self.operation], values))
+        if any((values > _LARGEST).any() or (values < -_LARGEST).any() for values in numbers):
+            numbers = [values.astype(np.float64) for values in numbers]  # of real rows: integers would wrap around
         found = numbers[0]
-        for values in numbers[1:]:
-            if self.operation == "product":
-                found = found.astype(np.float64) * values
-            else:
-                found = found + values if self.operation == "sum" else found - values
+        with np.errstate(all="ignore"):  # infinity stays what it is, and is no sum of anything
+            for values in numbers[1:]:
+                if self.operation == "product":
+                    found = found.astype(np.float64) * values
+                else:
+                    found = found + values if self.operation == "sum" else found - values
         return found, gone
 
     def value(self, table: Table) -> Values:
@@ -103,9 +107,10 @@ class Computed(Follows):
         column = table[self.column]
         assert isinstance(column, Values)
         found, gone = self.exact(table)
-        apart = np.abs(column.values - found)
-        allowed = np.maximum(self.within, self.share * np.abs(found))
-        return (apart > allowed) & ~column.absent & ~gone
+        with np.errstate(all="ignore"):
+            apart = np.abs(column.values - found.astype(np.float64))
+            allowed = np.maximum(self.within, self.share * np.abs(found)) if self.share else self.within
+        return ~((apart <= allowed) & np.isfinite(apart)) & ~column.absent & ~gone
 
     def project(self, table: Table, frozen: Frozen) -> None:
         """Let a part that is free take up the rest, where the result is given."""
