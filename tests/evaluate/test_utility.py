@@ -253,7 +253,7 @@ class TestEvaluate:
         assert result["private"] is False
         assert result["rows"] == {"real": 1200, "synthetic": 900, "test": 600}
         distances = {"tvd_1way", "tvd_2way", "tvd_3way", "k_marginal", "correlations", "log_likelihood"}
-        assert set(result["fidelity"]) == distances
+        assert set(result["fidelity"]) == {*distances, "rules"}
         assert 0 < result["fidelity"]["tvd_1way"] < result["fidelity"]["tvd_2way"] < 1
         scores = result["utility"]
         assert set(scores) == {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on", "clustering"}

@@ -29,6 +29,7 @@ _LINEAR_SHARE, _NARROW_SHARE = 100, 1000
 
 
 _FAR_APART = 20.0  # times the nearer bound that the farther one has to be
+_WIDEST, _EXTRA = 0.06, 8  # of a distance, of a cell; part of all cells that shrinking may add on a side
 _SHRINKING, _LEAST = 1.3, 1e-6  # factor of widths, and of the first width where they end
 
 
@@ -40,17 +41,22 @@ def _widening_edges(steps: Steps, zero: float, most: int, linear_share: float) -
     return np.unique(np.concatenate([[0], inner, [steps.last + 1]]))
 
 
-def _narrowed(edges: np.ndarray, steps: Steps, zero: float) -> np.ndarray:
-    """Return more edges between a place and those next to it, at distances that shrink by a constant factor."""
+def _narrow_share(zero: float, most: int) -> float:
+    """Return how small the scale of cells may be, that none is wider than 6 % of its distance from 0."""
+    of_side = most * max(zero, 1 - zero)
+    return float(np.clip(np.sinh(min(_WIDEST * of_side, 20.0)), _LINEAR_SHARE, _NARROW_SHARE))
+
+
+def _narrowed(edges: np.ndarray, steps: Steps, zero: float, most: int) -> np.ndarray:
+    """Return at most so many edges more on either side of a place, at distances that shrink by a constant factor."""
     place = int(steps.at(np.array(zero)))
     found = [edges]
     for side in (-1, 1):
         distances = (edges - place) * side
         if not (distances > 0).any():
             continue
-        inner = distances[distances > 0].min() / _SHRINKING ** np.arange(
-            1, 1 + int(np.log(1 / _LEAST) / np.log(_SHRINKING))
-        )
+        shrunk = _SHRINKING ** np.arange(1, 1 + int(np.log(1 / _LEAST) / np.log(_SHRINKING)))
+        inner = distances[distances > 0].min() / shrunk[:most]
         inner = np.unique(np.rint(inner[inner >= 1]).astype(np.int64))
         found.append(place + side * inner)
     return np.unique(np.clip(np.concatenate(found), 0, steps.last + 1))
@@ -110,9 +116,9 @@ class ColumnGrid:
         edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
         start = _place_of_zero(kind) if narrow else code
         if widening and width > 1 and start is not None and (0 < start < 1 or from_zero):
-            edges = _widening_edges(steps, start, most, _NARROW_SHARE if narrow else _LINEAR_SHARE)
+            edges = _widening_edges(steps, start, most, _narrow_share(start, most) if narrow else _LINEAR_SHARE)
             if narrow:
-                edges = _narrowed(edges, steps, start)
+                edges = _narrowed(edges, steps, start, most // _EXTRA)
         ends = ends and width > 1
         if ends:
             edges = np.union1d(edges, [1, steps.last])

@@ -24,6 +24,7 @@ _SEEN = 3.0  # noise deviations
 _FEWEST = 16  # cells of a column with tails
 _HEIGHT = 0.1  # of the highest cell: what is no lower at its end has no tail
 _MASS, _ABOVE_NOISE = 0.1, 6.0  # of all rows, and of its noise, what is fitted holds at least
+_FLATTEST, _STEEPEST = 0.5, 2.0  # logarithm of the fall in a twentieth of the cells
 _INNERMOST = 6  # cells that say how high the law begins
 _LARGEST_CHANGE = 2.0  # factor by which a law is brought to the curve where it takes over
 
@@ -101,8 +102,8 @@ def with_tails(
         tail = _Tail(curve, counts, cells, axis, side, median)
         start = tail.start(combined)
         anchor = tail.anchor(start, float(reached[-1]))
-        if start and anchor < cells.size:
-            made[cells[:start]] = tail.fitted(start, anchor)
+        if start:
+            made[cells[:start]] = tail.cut(start) if anchor is None else tail.fitted(start, anchor)
     return made
 
 
@@ -130,15 +131,25 @@ class _Tail:
         # the run that stands out is kept whole
         return min(int(ends[seen[0] - 1]) + 1 if seen.size and seen[0] else 0, high)
 
-    def anchor(self, start: int, total: float) -> int:
-        """Return the innermost cell of what is fitted."""
+    def cut(self, start: int) -> np.ndarray:
+        """Return counts that fall on as they fell before: where noise leaves no shape to be seen."""
+        reach = max(3, self.cells.size // 20)
+        inner = self.cells[min(start + reach, self.cells.size - 1)]
+        at = max(self.curve[self.cells[start]], 1e-12)
+        rate = float(np.clip(np.log(max(self.curve[inner], 1e-12) / at), _FLATTEST, _STEEPEST)) / reach
+        return np.minimum(self.curve[self.cells[:start]], at * np.exp(-rate * np.arange(start, 0, -1)))
+
+    def anchor(self, start: int, total: float) -> int | None:
+        """Return the innermost cell of what is fitted; None where noise leaves too little."""
         ends, noise = self._ends()
         held = np.cumsum(self.curve[self.cells])
         std = noise[np.searchsorted(ends, np.arange(self.cells.size))]
         enough = np.flatnonzero((held >= _MASS * total) & (held >= _ABOVE_NOISE * std))
         middles = (self.axis.lower + self.axis.upper)[self.cells] / 2
         past = int(np.argmax((middles - self.median) * self.side <= 0))
-        return max(min(int(enough[0]) if enough.size else past, past - 1), start + 3)
+        if not enough.size or enough[0] >= past or start + 3 >= self.cells.size:
+            return None
+        return max(int(enough[0]), start + 3)
 
     def fitted(self, start: int, anchor: int) -> np.ndarray:
         """Return the counts of the cells beyond `start`, by all laws, each as likely as it makes what was counted."""
