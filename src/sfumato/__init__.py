@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from sfumato import report as report
     from sfumato import settings as settings
     from sfumato._version import __version__
-    from sfumato.fitting.data_ledger import LedgerState, create_ledger, read_ledger
+    from sfumato.fitting.data_ledger import create_ledger, read_ledger
+    from sfumato.fitting.ledger_state import LedgerState
     from sfumato.fitting.tuning import tune
     from sfumato.inference.combining import Combined, combine
     from sfumato.inference.estimate import Estimate, Estimates
@@ -61,7 +62,7 @@ else:  # a type checker should not take every name for one of ours
         "Estimates": "sfumato.inference.estimate",
         "Fidelity": "sfumato.methods.images.recipe",
         "IndependentItems": "sfumato.methods.items",
-        "LedgerState": "sfumato.fitting.data_ledger",
+        "LedgerState": "sfumato.fitting.ledger_state",
         "Measurement": "sfumato.release",
         "MixtureTraining": "sfumato.models.mixed_training",
         "Neighbours": "sfumato.privacy.plan",

@@ -34,7 +34,7 @@ from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import Release, files, load, model
 from sfumato.fitting import synthesizer as base
-from sfumato.fitting import data_ledger
+from sfumato.fitting import data_ledger, ledger_state
 from sfumato import ConditionalGaussian, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember
@@ -47,7 +47,7 @@ ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 plan = ConditionalGaussian(epsilon=1, delta=1e-5).plan(tables.schema())
 Ledger(plan, PrivacyBudget(1, 1e-5))
 accounts = [None, account_of_fits([plan], 1e-5, plan.neighbours)]
-data_ledger.account_of_fits = lambda plans, *_: accounts[len(plans)]
+ledger_state.account_of_fits = lambda plans, *_: accounts[len(plans)]
 
 PLACES = {
     "charge": (data_ledger, "charge"), "statistic": (Ledger, "charge"), "end": (data_ledger.Charge, "end"),

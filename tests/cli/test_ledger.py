@@ -32,7 +32,7 @@ little_effort(setattr)
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 
 PLACES = {
-    "locked": (data_ledger, "_read"), "almost charged": (Path, "replace"), "charged": (Ledger, "charge"),
+    "locked": (data_ledger, "read_ledger_file"), "almost charged": (Path, "replace"), "charged": (Ledger, "charge"),
     "ended": (data_ledger.Charge, "end"), "writing": (files, "_write"),
 }
 

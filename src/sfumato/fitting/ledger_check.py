@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from sfumato.fitting.data_ledger import LedgerState, read_ledger
+from sfumato.fitting.data_ledger import read_ledger
+from sfumato.fitting.ledger_state import LedgerState
 from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import event_to_dict

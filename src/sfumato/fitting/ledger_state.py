@@ -1,0 +1,131 @@
+"""What a ledger of a data set says: its budget, the fits that charged it, and the chain of their hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, final
+
+from sfumato.fitting.process import ProcessMark
+from sfumato.privacy.accounting import account_of_fits
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.certificate_form import event_to_dict
+from sfumato.privacy.plan import Neighbours, Plan
+
+Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]
+LEDGER_FORMAT = "sfumato ledger 1"
+ENDED = ("finished", "failed")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ChargedFit:
+    """A fit that charged a ledger.
+
+    Attributes:
+        id: its name in the ledger.
+        method: its method.
+        unit: whom it protects: "row", or a column.
+        plan: what it was charged.
+        started: when it was charged, UTC, ISO 8601.
+        ended: when it finished or failed; None if it has not, or was killed.
+        entry: what the file says of its end: "running" until it ends.
+        process: the process that fits.
+    """
+
+    id: str
+    method: str
+    unit: str
+    plan: Plan
+    started: str
+    ended: str | None
+    entry: Literal["running", "finished", "failed"]
+    process: ProcessMark
+
+    @property
+    def status(self) -> Status:
+        """How it ended; "killed" if its process is gone, "unknown" if that is on another machine."""
+        if self.entry in ENDED:
+            return self.entry
+        alive = self.process.alive()
+        return "unknown" if alive is None else "running" if alive else "killed"
+
+    def charged(self) -> dict[str, Any]:
+        """Return what is charged, which no end of the fit changes."""
+        return {
+            "id": self.id, "method": self.method, "unit": self.unit,
+            "events": [event_to_dict(stage) for stage in self.plan.stages], "started": self.started,
+        }  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the file holds it, but for its place in the chain."""
+        return {**self.charged(), "ended": self.ended, "entry": self.entry, "process": self.process.to_dict()}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """What a ledger says at one moment.
+
+    Attributes:
+        budget: what all fits together may cost.
+        neighbours: the relation of the budget.
+        fits: every fit that charged it, oldest first.
+    """
+
+    budget: PrivacyBudget
+    neighbours: Neighbours
+    fits: tuple[ChargedFit, ...] = ()
+
+    def spent(self, *more: Plan) -> float:
+        """Return ε of all fits at the budget's δ, and of further plans; 0 of none.
+
+        Raises:
+            UnsupportedEventError: a plan has no account under the ledger's relation.
+        """
+        plans = [*(fit.plan for fit in self.fits), *more]
+        found = account_of_fits(plans, self.budget.delta, self.neighbours)
+        return 0.0 if found is None else found.epsilon
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """Of each charge the hash of what it says and of all before it, SHA-256 in hexadecimal digits."""
+        link = _hash([LEDGER_FORMAT, self.budget.epsilon, self.budget.delta, self.neighbours.value])
+        links = []
+        for number, fit in enumerate(self.fits, 1):
+            link = _hash([link, number, fit.charged()])
+            links.append(link)
+        return tuple(links)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `ledger show --json` prints."""
+        return {
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "neighbours": self.neighbours.value,
+            "spent": {"epsilon": _finite(self.spent()), "delta": self.budget.delta},
+            "fits": [
+                {
+                    "charge": number,
+                    "chain": link,
+                    "id": fit.id,
+                    "method": fit.method,
+                    "unit": fit.unit,
+                    "status": fit.status,
+                    "started": fit.started,
+                    "ended": fit.ended,
+                    "epsilon_alone": _finite(LedgerState(self.budget, self.neighbours).spent(fit.plan)),
+                    "events": [event_to_dict(stage) for stage in fit.plan.stages],
+                }
+                for number, (fit, link) in enumerate(zip(self.fits, self.chain, strict=True), 1)
+            ],
+        }
+
+
+def _hash(said: object) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
