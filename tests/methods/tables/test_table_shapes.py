@@ -162,10 +162,13 @@ def test_without_noise_weights_stay_bounded_where_rows_cannot_have_the_moments()
     frame = pd.DataFrame({f"c{j}": np.digitize(scores[:, j], [-1.5, 0, 1]).astype(str) for j in range(30)})
     schema = Schema(columns={name: Categorical(categories=("0", "1", "2", "3")) for name in frame}, rows=150)
     release = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=2_000).fit(frame, schema=schema, seed=0)
-    assert np.abs(release.parameters["weights"]).max() < 20
-    drawn = release.sample(20_000, seed=0)
+    assert (
+        np.abs(release.parameters["weights"]).max() < 50
+    )  # 2 to 18 of eight tables; 100 to 230 where nothing is let be
+    drawn = release.sample(20_000, seed=0).astype(str)
+    distances = []
     for name in frame:
-        shares, found = (
-            rows[name].astype(str).value_counts(normalize=True).reindex(list("0123")) for rows in (frame, drawn)
-        )
-        assert (shares.fillna(0) - found.fillna(0)).abs().sum() / 2 < 0.012, name
+        real, found = (rows[name].value_counts(normalize=True) for rows in (frame, drawn))
+        distances.append(real.sub(found, fill_value=0).abs().sum() / 2)
+    assert np.mean(distances) < 0.0047  # .0028 to .0037; .0051 to .0063
+    assert max(distances) < 0.03
