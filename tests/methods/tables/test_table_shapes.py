@@ -90,8 +90,14 @@ def constants():
     return frame, kinds, "t"
 
 
+def one_value_beside_a_target():
+    frame = pd.DataFrame({"z": np.zeros(N), "t": rng().random(N) < 0.3})
+    return frame, {"z": Continuous(lower=0, upper=0), "t": Boolean()}, "t"
+
+
 SHAPES = [
     one_label, one_number, two_columns, a_thousand_classes, missing_everywhere, amounts, dates, constants,
+    one_value_beside_a_target,
 ]  # fmt: skip
 
 

@@ -284,6 +284,8 @@ def _low_rank_classes(
         across: whether two entries are of two columns, shape (d, d).
     """
     kept = np.zeros_like(deviations)
+    if not across.size:  # every column has one value: nothing can deviate
+        return kept
     for k, variance in enumerate(variances):
         edge = noise_reach(float(np.sqrt(2 * variance[0, 0])), len(across))
         inside = np.where(across, deviations[k] * scale, 0.0)
