@@ -74,3 +74,14 @@ def test_a_mapping_is_a_schema_and_settings_are_keywords() -> None:
 def test_bad_calls_are_refused(arguments: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         sfumato.fit(FRAME, **arguments)
+
+
+def test_a_release_writes_its_page_and_scores_itself(tmp_path) -> None:
+    document = {"rows": 2_000, "columns": {**AGE, "member": {"kind": "categorical", "categories": ["yes", "no"]}}}
+    release = sfumato.fit(FRAME, document, epsilon=1.0, target="member")
+    release.report(tmp_path / "page.html")
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    scores = release.evaluate(FRAME)
+    assert scores["rows"] == {"real": 2_000, "synthetic": 2_000}
+    assert scores["utility"] is not None
+    assert scores["private"] is False
