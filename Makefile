@@ -10,7 +10,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/
 	mixtures/test_em.py mixtures/test_kmeans.py) \
 	$(addprefix tests/fitting/test_,data_ledger.py journal.py process.py tuning.py) tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page clean help
+.PHONY: demo test test-slow test-report audit lint bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -113,6 +113,13 @@ papers-page: .venv/.installed-papers  ## docs/papers.md from the expected.json f
 
 p3gm: .venv/.installed-papers  ## P3GM on the data sets of its paper: SFUMATO_DATA=folder; goes on where it stopped
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm.py $(SFUMATO_DATA) --validate --out p3gm.json
+
+.resolve/bin/python:
+	$(PYTHON) -m venv .resolve
+	.resolve/bin/pip install --quiet --disable-pip-version-check uv
+
+resolve: .resolve/bin/python  ## whether wheels of all requirements are there, for each system and each Python
+	.resolve/bin/python .ci/resolve.py
 
 docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build

@@ -1,7 +1,7 @@
 """Sfumato: publish data about people without publishing the people.
 
 >>> import sfumato
->>> release = sfumato.ConditionalGaussian(epsilon=1.0).fit(frame, schema="schema.yaml")  # doctest: +SKIP
+>>> release = sfumato.fit(frame, epsilon=1.0, delta=1e-6)  # doctest: +SKIP
 >>> synthetic = release.sample(10_000)  # doctest: +SKIP
 
 Public are the names below and those of `sfumato.settings`, `columns`, `engines`, `estimators`, `evaluate`, `report`,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sfumato.fitting.data_ledger import create_ledger, read_ledger
     from sfumato.fitting.ledger_state import LedgerState
     from sfumato.fitting.tuning import tune
+    from sfumato.front import describe, fit
     from sfumato.inference.combining import Combined, combine
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.regression import Regression, Regressions
@@ -79,6 +80,8 @@ else:  # a type checker should not take every name for one of ours
         "__version__": "sfumato._version",
         "combine": "sfumato.inference.combining",
         "create_ledger": "sfumato.fitting.data_ledger",
+        "describe": "sfumato.front",
+        "fit": "sfumato.front",
         "load": "sfumato.release",
         "new_key": "sfumato.release.signature",
         "read_ledger": "sfumato.fitting.data_ledger",
@@ -141,6 +144,8 @@ __all__ = [
     "__version__",
     "combine",
     "create_ledger",
+    "describe",
+    "fit",
     "load",
     "new_key",
     "read_ledger",

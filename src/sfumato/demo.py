@@ -15,6 +15,7 @@ from typing import Any
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import evaluate
+from sfumato.extras import require_extra
 from sfumato.io.atomic import refuse_existing
 from sfumato.maths.streams import public_stream
 from sfumato.methods.gaussian import ConditionalGaussian
@@ -57,9 +58,10 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
         show: called with a title and a text, a plan, a certificate or scores.
 
     Raises:
-        ConfigError: statsmodels is not installed.
+        ConfigError: statsmodels, scikit-learn or xgboost is not installed.
         OutputError: an output exists and may not be replaced.
     """
+    require_extra("evaluate", "score the demonstration")
     frame = _table()
     schema, synthesizer = demo_schema(), ConditionalGaussian(epsilon=epsilon, delta=DELTA)
     _make_directory(out)

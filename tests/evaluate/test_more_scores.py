@@ -72,8 +72,9 @@ SCORES = [
 def test_a_schema_may_be_a_path(score, tmp_path):
     SCHEMA.save(tmp_path / "schema.yaml")
     assert score(REAL, SYNTHETIC, schema=tmp_path / "schema.yaml") == score(REAL, SYNTHETIC, schema=SCHEMA)
-    with pytest.raises(ConfigError, match="Schema or the path of a schema file, got dict"):
-        score(REAL, SYNTHETIC, schema=SCHEMA.to_dict())
+    assert score(REAL, SYNTHETIC, schema=SCHEMA.to_dict()) == score(REAL, SYNTHETIC, schema=SCHEMA)
+    with pytest.raises(ConfigError, match="path of a schema file, got int"):
+        score(REAL, SYNTHETIC, schema=3)
 
 
 def test_correlations():

@@ -79,7 +79,7 @@ def test_the_chapter_on_inference_runs_and_is_true() -> None:
 
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = _blocks(README, "python")
+    short, example = _blocks(README, "python")
     scope: dict[str, object] = {}
     exec(example, scope)
     assert len(scope["synthetic"]) == 5_000
@@ -88,6 +88,10 @@ def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert shown is not None
     assert shown[1] == re.sub(r"epsilon=0\.9999\d*", "epsilon=1", repr(scope["release"].certificate))
     assert sfumato.load(tmp_path / "randhie.sfm").certificate.private
+    of_the_same = {"frame": scope["frame"]}
+    exec(short, of_the_same)
+    assert type(of_the_same["synthetic"]) is type(scope["frame"])
+    assert len(of_the_same["synthetic"]) == 1_000
 
 
 @pytest.mark.parametrize(("command", "options"), _commands().items())

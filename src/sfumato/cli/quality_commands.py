@@ -26,6 +26,7 @@ from sfumato.cli.output import notes, number, print_json, print_scores, print_ta
 from sfumato.cli.settings import flat_settings, make_method
 from sfumato.columns.kinds import ItemSet, LevelKind
 from sfumato.errors import ConfigError, PrivacyError, require_integer
+from sfumato.extras import require_extra
 from sfumato.io.atomic import refuse_existing
 from sfumato.io.chunks import Source
 from sfumato.methods.gaussian import ConditionalGaussian
@@ -70,6 +71,9 @@ def evaluate_command(
     """Score synthetic rows against real ones. Reads real records: the scores are NOT private."""
     from sfumato.evaluate import evaluate, over_runs
 
+    require_extra("evaluate", "score synthetic rows")
+    if inference:
+        require_extra("regression", "read formulas")
     require_integer(at_least=1, runs=runs)
     release = _release_of_rows(Path(synthetic)) if _is_release(synthetic) else None
     known = Schema.load(schema) if schema is not None else None if release is None else release.schema

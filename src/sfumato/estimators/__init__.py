@@ -1,8 +1,16 @@
-"""Private estimators with the interface of scikit-learn: mixtures, factor analysis, two kinds of k-means."""
+"""Private estimators with the interface of scikit-learn: mixtures, factor analysis, two kinds of k-means.
 
-from sfumato.estimators.factor_analysis import DPFactorAnalysis
-from sfumato.estimators.kernel_kmeans import DPKernelKMeans
-from sfumato.estimators.kmeans import DPKMeans
-from sfumato.estimators.mixture import DPGaussianMixture
+They need scikit-learn: `pip install 'sfumato[evaluate]'`.
+"""
+
+from sfumato.extras import require_extra
+
+# before the imports below, which need it
+require_extra("evaluate", "use estimators with the interface of scikit-learn")
+
+from sfumato.estimators.factor_analysis import DPFactorAnalysis  # noqa: E402
+from sfumato.estimators.kernel_kmeans import DPKernelKMeans  # noqa: E402
+from sfumato.estimators.kmeans import DPKMeans  # noqa: E402
+from sfumato.estimators.mixture import DPGaussianMixture  # noqa: E402
 
 __all__ = ["DPFactorAnalysis", "DPGaussianMixture", "DPKMeans", "DPKernelKMeans"]

@@ -12,6 +12,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError, require_instance, require_integer
 from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
+from sfumato.extras import require_extra
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.models.mixtures.samplers import MixturePoints
@@ -57,11 +58,12 @@ def log_likelihood(
         columns, or where no complete row is left.
 
     Raises:
-        ConfigError: components is no whole number of at least 1.
+        ConfigError: components is no whole number of at least 1; scikit-learn is not installed.
         SchemaError: a column is not in one of the tables.
         DataError: a table cannot be read, or has no rows.
     Reference: Park et al. 2017 (DP-EM), section 5; protocol 5.5 of the comparison in papers/.
     """
+    require_extra("evaluate", "fit mixtures to rows")
     schema = read_schema(schema)
     tables = {"test": test, "synthetic": synthetic} | ({} if real is None else {"real": real})
     read = {name: read_codes(open_source(table, csv=schema.reader.csv), schema) for name, table in tables.items()}

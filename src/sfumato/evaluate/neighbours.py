@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import require_integer
 from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
+from sfumato.extras import require_extra
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.records.outside import INSIDE
@@ -55,7 +56,7 @@ def nearest_rows(
         counting half; `caveat`. All figures are null with more than 5,000 features.
 
     Raises:
-        ConfigError: k is no whole number of at least 1.
+        ConfigError: k is no whole number of at least 1; scikit-learn is not installed.
     Reference: coverage: Naeem et al. 2020, https://arxiv.org/abs/2002.09797, equation 6.
 
     Example:
@@ -67,6 +68,7 @@ def nearest_rows(
         >>> nearest_rows(real, pd.DataFrame({"age": [30, 35]}), schema=schema)["identical"]
         0.5
     """
+    require_extra("evaluate", "find nearest rows")
     schema = read_schema(schema)
     first, second = (read_codes(open_source(source, csv=schema.reader.csv), schema) for source in (real, synthetic))
     held_out = None if test is None else read_codes(open_source(test, csv=schema.reader.csv), schema)

@@ -23,6 +23,7 @@ from sfumato.evaluate.pictures import evaluate_pictures, image_names
 from sfumato.evaluate.rules import rule_scores
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.utility import Task, train_and_score
+from sfumato.extras import require_extra
 from sfumato.io.sources import Source, open_source
 from sfumato.records.rule_breaks import count_breaks
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
@@ -73,7 +74,8 @@ def evaluate(
         labels, and `mean_image`, the root mean square difference of the mean images in [0, 1].
 
     Raises:
-        ConfigError: the target is no released level column, or `positive` is none of its labels.
+        ConfigError: the target is no released level column, or `positive` is none of its labels; scikit-learn or
+            xgboost is not installed.
         SchemaError: a column of the schema is not in one of the tables.
         DataError: a table cannot be read, or has no rows.
 
@@ -81,6 +83,7 @@ def evaluate(
         >>> evaluate(frame, synthetic, schema=schema)["fidelity"]["tvd_1way"]  # doctest: +SKIP
         0.021
     """
+    require_extra("evaluate", "score synthetic rows")
     schema = read_schema(schema)
     if image_names(schema) is not None:
         return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.tables import CodedTable, Features, random_state, read_codes, table_kinds
+from sfumato.extras import require_extra
 from sfumato.io.sources import open_source
 from sfumato.records.outside import INSIDE
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
@@ -61,7 +62,8 @@ def classifier_scores(
         `auroc`, `auprc`, `accuracy`: means of the classifiers; `per_classifier`: name to the same.
 
     Raises:
-        ConfigError: the target is no released level column, or `positive` is none of its labels.
+        ConfigError: the target is no released level column, or `positive` is none of its labels; scikit-learn or
+            xgboost is not installed.
         DataError: a table has no labelled rows, or cannot be read.
 
     Edge cases: one class in `train`, or no other columns → AUROC 0.5 and AUPRC the positive
@@ -69,6 +71,7 @@ def classifier_scores(
     Reference: P3GM (Takagi et al. 2021), section VI; their code fits XGBoost as a regressor on
         half of the rows and codes categories as integers.
     """
+    require_extra("evaluate", "train classifiers")
     schema = read_schema(schema)
     task = Task.of(schema, target, positive)
     tables = (

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError, NotAcceptedError
+from sfumato.extras import require_extra
 from sfumato.fitting.auroc import ScoreCounts, Task, auroc_of
 from sfumato.fitting.marginal_counts import MarginalCounts, MarginalLayout
 from sfumato.maths.streams import public_stream
@@ -168,7 +169,8 @@ def judges_of(criteria: Sequence[Criterion], schema: Schema, n_public: int) -> t
         n_public: the public number of rows.
 
     Raises:
-        ConfigError: a criterion has too many tables, or speaks of a column that follows from others by a rule.
+        ConfigError: a criterion has too many tables, or speaks of a column that follows from others by a rule;
+            scikit-learn is needed and not installed.
     """
     for criterion in criteria:
         named = [*criterion.columns, *([] if criterion.target is None else [criterion.target])]
@@ -199,6 +201,7 @@ def _judge(criterion: Criterion, number: int, schema: Schema, n_public: int) -> 
         layout = MarginalLayout.of(schema, criterion.columns, ways=ways)
         return ErrorJudge(criterion, stage, n_public, rows, layout)
     if criterion.kind == "auroc":
+        require_extra("evaluate", "judge a criterion by AUROC")
         return AurocJudge(criterion, stage, n_public, rows, Task.of(schema, criterion))
     raise ConfigError(f"Expected a criterion that this version judges, got {criterion.words}.")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,8 @@ def open_schema(schema: SchemaLike) -> Schema:
     """Return the public description of the data, which may leave columns open."""
     if isinstance(schema, str | os.PathLike):
         return OpenSchema.load(os.fspath(schema))
+    if isinstance(schema, Mapping):
+        return OpenSchema.from_dict(schema)
     return schema if isinstance(schema, Schema) else read_schema(schema)
 
 

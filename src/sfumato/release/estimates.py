@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sfumato.errors import ConfigError
+from sfumato.extras import require_extra
 
 if TYPE_CHECKING:
     from sfumato.inference.estimate import Estimate, Estimates
@@ -109,12 +110,13 @@ class Estimating:
             target: "population", of which the records are independent draws, or "table", the records themselves.
 
         Raises:
-            ConfigError: it is no formula of the release's columns.
+            ConfigError: it is no formula of the release's columns, or formulaic is not installed.
             EstimateError: the release holds no measurements, or they do not answer it.
 
         Example:
             >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
         """
+        require_extra("regression", "read formulas")
         from sfumato.inference.regression import ols
 
         return ols(self._questions, formula, by, target)
@@ -125,6 +127,7 @@ class Estimating:
         Example:
             >>> release.logit("member ~ age + C(sex)").params  # doctest: +SKIP
         """
+        require_extra("regression", "read formulas")
         from sfumato.inference.regression import logit
 
         return logit(self._questions, formula, by, target)

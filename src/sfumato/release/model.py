@@ -34,6 +34,7 @@ from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, re
 from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
+from sfumato.release.views import Viewing
 from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
@@ -49,7 +50,7 @@ _NO_VALUES: Mapping[str, pa.Array] = {}
 
 @final
 @dataclass(frozen=True)
-class Release(Estimating):
+class Release(Estimating, Viewing):
     """A generative model that holds no record, with the certificate of what it cost.
 
     Attributes:

@@ -16,6 +16,7 @@ from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.pictures import image_names, read_pictures
 from sfumato.evaluate.rules import rule_scores
 from sfumato.evaluate.scores import evaluate
+from sfumato.extras import require_extra
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
@@ -70,8 +71,8 @@ def write_report(
         public_key: PEM of the key that the release, a path, is signed with; the page then shows its fingerprint.
 
     Raises:
-        ConfigError: `public_key` is no such key, or the release is no path; jinja2 is not installed;
-            `test` or `target` without `real`; `test` or `target` beside sets.
+        ConfigError: `public_key` is no such key, or the release is no path; jinja2 is not installed,
+            or beside `real` scikit-learn or xgboost; `test` or `target` without `real`; `test` or `target` beside sets.
         OutputError: the page exists, or cannot be written.
         ReleaseError: the release cannot be read, its certificate does not hold, or the key's signature of it is not
             beside it.
@@ -80,6 +81,8 @@ def write_report(
     out = Path(out)
     refuse_existing(out, overwrite=overwrite)
     require_templates()
+    if real is not None:
+        require_extra("evaluate", "compare with real rows")
     if real is None and (test is not None or target is not None):
         raise ConfigError(
             f"Expected real rows beside {'test' if test is not None else 'target'}, got none. Pass real=."

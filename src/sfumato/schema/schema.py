@@ -226,6 +226,13 @@ class Schema:
         """
         return cls.from_dict(read_document(path), base=Path(path).parent)
 
+    def to_yaml(self) -> str:
+        """Return the schema as a schema file holds it; `print(schema)` shows the same."""
+        return yaml_text(self.to_dict())
+
+    def __str__(self) -> str:
+        return self.to_yaml()
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the schema to a file: JSON if its name ends in `.json`, else YAML.
 
@@ -306,24 +313,26 @@ def release_schema(document: Mapping[str, Any]) -> Schema:
     return schema
 
 
-SchemaLike: TypeAlias = Schema | str | os.PathLike[str]
-"""A schema, or the path of its file."""
+SchemaLike: TypeAlias = Schema | Mapping[str, Any] | str | os.PathLike[str]
+"""A schema, plain values as its file holds them, or the path of that file."""
 
 
 def read_schema(schema: SchemaLike) -> Schema:
-    """Return a schema itself, or read it from its file.
+    """Return a schema itself, or read it from plain values or from its file.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: it is none of these.
         SchemaError: the file cannot be read, or holds faults.
     """
     if isinstance(schema, Schema):
         require_closed(schema)
         return schema
+    if isinstance(schema, Mapping):
+        return Schema.from_dict(schema)
     if not isinstance(schema, str | os.PathLike):
         raise ConfigError(
-            f"Expected schema to be a Schema or the path of a schema file, got {type(schema).__name__}. "
-            "Schema.from_dict makes one of a mapping."
+            f"Expected schema to be a Schema, a mapping with `columns`, or the path of a schema file, got "
+            f"{type(schema).__name__}. sfumato.describe makes a first one of a table's column names."
         )
     return Schema.load(Path(schema))
 

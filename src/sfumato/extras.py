@@ -1,0 +1,43 @@
+"""Libraries that only part of Sfumato needs, in extras: `pip install 'sfumato[evaluate]'`.
+
+What needs one asks for it here first, before any work, and before any budget is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from sfumato.errors import ConfigError
+
+EXTRAS: Mapping[str, Mapping[str, str]] = {
+    "evaluate": {"sklearn": "scikit-learn", "xgboost": "xgboost"},
+    "ledger": {"filelock": "filelock", "psutil": "psutil"},
+    "regression": {"formulaic": "formulaic"},
+}
+"""Extra → the modules that it brings, with the names of their packages."""
+
+
+def require_extra(extra: str, purpose: str) -> None:
+    """Refuse to go on without the libraries of an extra; none of them is imported.
+
+    Args:
+        extra: its name, one of `EXTRAS`.
+        purpose: what it is needed for, after "to".
+
+    Raises:
+        ConfigError: a library is not installed; says what to run.
+    """
+    for module, package in EXTRAS[extra].items():
+        if not _installed(module):
+            raise ConfigError(
+                f"Expected {package} to be installed, to {purpose}, got no such package. "
+                f"Run pip install 'sfumato[{extra}]'."
+            )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # a module that is blocked, or has no specification
+        return False

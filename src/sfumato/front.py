@@ -1,0 +1,167 @@
+"""The front door: from a table to a release in four lines.
+
+>>> schema = sfumato.describe(frame)  # doctest: +SKIP
+>>> release = sfumato.fit(frame, schema, epsilon=1.0, delta=1e-6)  # doctest: +SKIP
+>>> release.certificate  # doctest: +SKIP
+>>> release.sample(1_000)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from sfumato.errors import ConfigError
+from sfumato.fitting.arguments import open_schema
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.io.sources import open_source
+from sfumato.methods.registry import find_method
+from sfumato.privacy.budget import BuyCount, NonPrivate
+from sfumato.records.engine import Engine
+from sfumato.release import Release
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema, SchemaLike
+
+
+def describe(
+    data: object,
+    columns: Mapping[str, Any] | None = None,
+    *,
+    rows: int | None = None,
+    unit: Mapping[str, Any] | None = None,
+    target: str | None = None,
+    names_are_public: bool = False,
+) -> Schema:
+    """Return a first schema of a table, which can be fitted as it is: what only the data know is bought by the fit.
+
+    Privacy: reads the names of the columns, and what `columns` says; no record, and no type of a column but that it
+        holds lists. `print(schema)` shows it as a schema file.
+
+    Args:
+        data: the table, as for `fit`. Its column names are taken as public.
+        columns: what is public of some columns, as a schema file has it: `{"age": {"kind": "integer", "lower": 0,
+            "upper": 120}}`; or a kind alone, to be completed by the fit: `{"age": "integer"}`.
+        rows: the public number of rows, if there is one.
+        unit: whose privacy: `{"column": "patient", "max_rows": 4}`; by default each row's.
+        target: a column whose classes are modelled apart is categorical unless `columns` says otherwise.
+        names_are_public: take the first line of a CSV as names even where one is a number or a date.
+
+    Raises:
+        DataError: the data cannot be opened, or the first line of a CSV may be a record.
+        SchemaError: `columns` or `unit` names a column that is not there, or is malformed.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"age": [31, 46], "town": ["Riga", "Oslo"]})
+        >>> print(describe(frame, {"age": {"kind": "integer", "lower": 0, "upper": 120}}, rows=1_000))
+        rows: 1000
+        columns:
+          age: {kind: integer, lower: 0, upper: 120}
+          town: {kind: unknown, discover: true}
+        <BLANKLINE>
+    """
+    said = dict(columns or {})
+    kinds = {name: entry for name, entry in said.items() if isinstance(entry, str)}
+    declared = {name: entry for name, entry in said.items() if name not in kinds}
+    source = open_source(data)
+    free = {**kinds, **{name: "identifier" for name in declared}}
+    found = OpenSchema.of(source, free, rows=rows, target=target, names_are_public=names_are_public)
+    document = found.to_dict()
+    document["columns"] |= declared
+    return OpenSchema.from_dict(document if unit is None else {**document, "unit": dict(unit)})
+
+
+def fit(
+    data: object,
+    schema: SchemaLike | None = None,
+    *,
+    epsilon: float | NonPrivate | None = None,
+    delta: float | None = None,
+    method: str | Synthesizer = "gaussian",
+    target: str | None = None,
+    n_public: int | BuyCount | None = None,
+    seed: int | None = None,
+    progress: Callable[[str], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    as_source: bool = False,
+    accept_draft: bool = False,
+    workers: int | None = None,
+    engine: Engine | None = None,
+    **settings: Any,  # noqa: ANN401 - of any method
+) -> Release:
+    """Fit a release; without a schema, bounds, categories and the number of rows are bought with part of the budget.
+
+    Privacy: (ε, δ) as the release's certificate says. All checks come before the first charge.
+
+    Args:
+        data: a data frame, a table, a path, anything that `Synthesizer.fit` takes.
+        schema: public description of the data: a `Schema`, a mapping, or a path; by default `describe(data)`.
+        epsilon: ε in nats. Left out where `method` is an object, which has its own.
+        delta: δ; by default min(1e-5, 0.1 / rows). It has to be given where the number of rows is bought.
+        method: a method's name, or a method with its settings, such as `ConditionalGaussian(epsilon=1.0)`.
+        target: column whose classes are modelled apart.
+        n_public: the public number of rows; by default the schema's `rows`, and where it says none, one is bought.
+        seed: for tests and papers only: reproducible noise, and a release that says it is not private.
+        progress: called with the name of each stage when it has been charged.
+        checkpoint: a file that keeps what has been released so far.
+        ledger: the account of these data, a file that `create_ledger` made.
+        as_source: whether samples have the storage types of the source, which the guarantee does not cover.
+        accept_draft: go on with facts that were read off the records, which the guarantee does not cover.
+        workers: processes of this machine that sum over the records.
+        engine: a cluster that sums over the records.
+        settings: of the method, by name.
+
+    Returns:
+        The release: `release.sample(n)` gives frames of the kind that was fitted.
+
+    Raises:
+        ConfigError: an argument is outside its domain, or no setting of the method.
+        SchemaError, DataError, BudgetExceededError: as `Synthesizer.fit`.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"age": [30, 40, 50, 60] * 250, "member": [True, False] * 500})
+        >>> release = fit(frame, epsilon=1.0, delta=1e-6)
+        >>> type(release.sample(3)).__name__, release.schema.sources["age"]
+        ('DataFrame', 'discovered')
+    """
+    synthesizer = _method(method, epsilon, delta, settings)
+    source = data if schema is None else None
+    if schema is None:
+        source = open_source(data)
+        if not source.names:
+            raise ConfigError(f"Expected a schema for {source.label}, which names no columns for all. Declare them.")
+    known = OpenSchema.of(source, target=target) if schema is None else open_schema(schema)
+    if n_public is None and known.rows is None:
+        n_public = BuyCount()
+    return synthesizer.fit(
+        data if source is None else source, schema=known, target=target, n_public=n_public, seed=seed,
+        progress=progress, checkpoint=checkpoint, ledger=ledger, as_source=as_source, accept_draft=accept_draft,
+        workers=workers, engine=engine,
+    )  # fmt: skip
+
+
+def _method(
+    method: str | Synthesizer, epsilon: float | NonPrivate | None, delta: float | None, settings: Mapping[str, Any]
+) -> Synthesizer:
+    if isinstance(method, Synthesizer):
+        given = [name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is not None]
+        if given or settings:
+            raise ConfigError(
+                f"Expected {[*given, *settings][0]} in the method itself, got it beside one. Leave it out, or name the "
+                f"method: method={method.method!r}."
+            )
+        return method
+    if not isinstance(method, str):
+        raise ConfigError(f"Expected method to be a name or a method with its settings, got {type(method).__name__}.")
+    if epsilon is None:
+        raise ConfigError("Expected epsilon, got none. It bounds what the release tells of one row: epsilon=1.0.")
+    make = find_method(method).make
+    known = [entry.name for entry in fields(make) if entry.init]  # type: ignore[arg-type] - a dataclass
+    for name in settings:
+        if name not in known:
+            raise ConfigError(f"Expected settings of the method {method}, {', '.join(known[2:])}, got {name!r}.")
+    return make(epsilon=epsilon, delta=delta, **settings)

@@ -1,0 +1,75 @@
+"""A release as a page, and beside real rows: thin doors to `sfumato.report` and `sfumato.evaluate`.
+
+These rooms lie above this one, and are imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from sfumato.release.model import Release
+
+
+class Viewing:
+    """What `Release` shows of itself to those who decide."""
+
+    def report(self, path: str | os.PathLike[str], *, real: object = None, overwrite: bool = False) -> None:
+        """Write one self-contained HTML page about the release: `sfumato.report.write_report`.
+
+        Privacy: none without `real` (a function of the release). With `real` the page is NOT private, and says so.
+
+        Args:
+            path: the page to write, `.html`.
+            real: the real rows that were released, to compare with.
+            overwrite: whether an existing page may be replaced.
+
+        Raises:
+            ConfigError: `real` is compared with, and scikit-learn or xgboost is not installed.
+            OutputError: the page exists, or cannot be written.
+            SchemaError, DataError: the real rows cannot be read under the release's schema.
+
+        Example:
+            >>> release.report("page.html")  # doctest: +SKIP
+        """
+        from sfumato.report.write import write_report
+
+        write_report(cast("Release", self), path, real=real, overwrite=overwrite)
+
+    def evaluate(
+        self,
+        real: object,
+        *,
+        test: object = None,
+        target: str | None = None,
+        n: int | None = None,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        """Score samples against the real rows: `sfumato.evaluate.evaluate`.
+
+        Privacy: none. It reads the real records without noise; no figure is private.
+
+        Args:
+            real: the real rows that were released.
+            test: real rows that were not released, to score classifiers on.
+            target: the column that classifiers predict; by default the release's own target.
+            n: rows to draw; by default the public number of rows.
+            seed: of the rows that are drawn and of the classifiers.
+
+        Raises:
+            ConfigError: an argument is outside its domain, or scikit-learn or xgboost is not installed.
+            SchemaError, DataError: the real rows cannot be read under the release's schema.
+
+        Example:
+            >>> release.evaluate(frame)["fidelity"]["tvd_1way"]  # doctest: +SKIP
+            0.021
+        """
+        from sfumato.evaluate.scores import evaluate
+        from sfumato.extras import require_extra
+
+        require_extra("evaluate", "score synthetic rows")
+        found = cast("Release", self)
+        target = found.sampler.get("target") if target is None else target
+        rows = found.sample(n, seed=seed)
+        return evaluate(real, rows, schema=found.schema, test=test, target=target, seed=seed)

@@ -1,0 +1,102 @@
+"""The core needs ten packages: without those of extras it fits, samples and saves, and says what to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import requires
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.extras import EXTRAS
+
+ROOT = Path(__file__).parents[2]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+_BLOCKED = """
+import sys
+for name in {blocked}:
+    sys.modules[name] = None  # as if it were not installed
+import pandas as pd
+import sfumato
+from sfumato.columns import Boolean, Integer
+from sfumato.errors import ConfigError
+frame = pd.DataFrame({{"age": [30, 40, 50, 60] * 250, "member": [True, False] * 500}})
+schema = sfumato.Schema(columns={{"age": Integer(lower=0, upper=120), "member": Boolean()}}, rows=1_000)
+method = sfumato.ConditionalGaussian(epsilon=1.0)
+"""
+_CORE = """
+release = method.fit(frame, schema=schema, target="member")
+release.save("people.sfm")
+print(len(sfumato.load("people.sfm").sample(5)), release.mean("age").std_error > 0)
+"""
+_CALLS = {
+    "evaluate": 'sfumato.evaluate.evaluate("nothing.csv", "nothing.csv", schema=schema)',
+    "estimators": "sfumato.estimators",
+    "report": 'sfumato.report.write_report("nothing.sfm", "page.html", real=frame)',
+    "create_ledger": 'sfumato.create_ledger("people.ledger", epsilon=1.0, delta=1e-6)',
+    "fit_ledger": 'method.fit(frame, schema=schema, ledger="people.ledger")',
+}
+
+
+def _run(code: str, folder: Path) -> str:
+    blocked = sorted({module for modules in EXTRAS.values() for module in modules})
+    text = _BLOCKED.format(blocked=blocked) + code
+    done = subprocess.run([sys.executable, "-c", text], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_core_fits_samples_and_saves_without_extras(tmp_path: Path) -> None:
+    assert _run(_CORE, tmp_path).split() == ["5", "True"]
+
+
+def test_what_needs_an_extra_says_so_before_any_work(tmp_path: Path) -> None:
+    calls = "\n".join(
+        f"try:\n    {call}\nexcept ConfigError as error:\n    print({name!r}, error)" for name, call in _CALLS.items()
+    )
+    lines = dict(line.split(" ", 1) for line in _run(calls, tmp_path).splitlines())
+    assert set(lines) == set(_CALLS)
+    assert all(line.endswith("Run pip install 'sfumato[evaluate]'.") for line in list(lines.values())[:3])
+    assert all(line.endswith("Run pip install 'sfumato[ledger]'.") for line in list(lines.values())[3:])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_formulas_need_their_extra(tmp_path: Path) -> None:
+    code = _CORE + "try:\n    release.ols('age ~ member')\nexcept ConfigError as error:\n    print(error)"
+    assert "Run pip install 'sfumato[regression]'." in _run(code, tmp_path)
+
+
+def test_the_command_line_says_it_too(tmp_path: Path) -> None:
+    code = "from sfumato.cli.app import run\nprint(run(['evaluate', 'a.csv', 'b.csv']))"
+    assert _run(code, tmp_path).split() == ["2"]
+
+
+def test_at_most_ten_requirements_each_justified() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    names = [requirement.split(">")[0].split("~")[0] for requirement in PROJECT["dependencies"]]
+    assert len(names) <= 10
+    assert [name for name in names if f"\n| {name} | " not in page] == []
+
+
+def test_rich_comes_with_typer() -> None:
+    assert any(line.startswith("rich") and "extra" not in line for line in requires("typer") or [])
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_brings_what_the_error_names(extra: str) -> None:
+    brought = " ".join(PROJECT["optional-dependencies"][extra])
+    assert all(package in brought for package in EXTRAS[extra].values())
+
+
+def test_help_and_version_import_nothing_heavy() -> None:
+    """Counted, not timed: what starts the command line is the command line's library."""
+    for call in ("--version", "--help"):
+        code = f"import sys\nfrom sfumato.cli.app import run\nrun([{call!r}])\nprint(*sys.modules)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+        heavy = {"numpy", "scipy", "pandas", "pyarrow", "dp_accounting", "cryptography", "sklearn", "xgboost", "torch"}
+        assert loaded & heavy == set()

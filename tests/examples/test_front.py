@@ -1,0 +1,87 @@
+"""The front door: describe, fit, and frames of the caller's kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import sfumato
+from sfumato.errors import ConfigError, SchemaError
+
+FRAME = pd.DataFrame({"age": [30, 40, 50, 60] * 500, "member": ["yes", "no"] * 1000})
+AGE = {"age": {"kind": "integer", "lower": 0, "upper": 120}}
+
+
+def test_describe_says_what_the_caller_says_and_nothing_of_the_records() -> None:
+    other = pd.DataFrame({"age": [1.5, None], "member": [True, False]})
+    assert sfumato.describe(FRAME, AGE, rows=500) == sfumato.describe(other, AGE, rows=500)
+    assert sfumato.describe(FRAME).open == {"age": "unknown", "member": "unknown"}
+
+
+def test_describe_completes_kinds_and_takes_a_unit() -> None:
+    schema = sfumato.describe(FRAME, {**AGE, "member": "categorical"}, unit={"column": "age", "max_rows": 2})
+    assert schema.open == {"member": "categorical"}
+    assert schema.protects == {"name": "age", "max_rows": 2}
+    with pytest.raises(SchemaError, match="no column 'nonsense'"):
+        sfumato.describe(FRAME, {"nonsense": {"kind": "boolean"}})
+
+
+def test_a_schema_shows_as_its_file(tmp_path) -> None:
+    schema = sfumato.describe(FRAME, AGE, rows=500)
+    (tmp_path / "schema.yaml").write_text(str(schema), encoding="utf-8")
+    assert sfumato.OpenSchema.load(tmp_path / "schema.yaml") == schema
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (FRAME, pd.DataFrame),
+        (pl.DataFrame(FRAME.to_dict("list")), pl.DataFrame),
+        (pa.Table.from_pandas(FRAME), pa.Table),
+        (pa.RecordBatch.from_pandas(FRAME), pa.Table),
+    ],
+    ids=["pandas", "polars", "table", "batch"],
+)
+def test_without_a_schema_all_is_bought_and_frames_come_back(data: object, kind: type) -> None:
+    release = sfumato.fit(data, epsilon=8.0, delta=1e-6)
+    assert release.certificate.n_public_source == "bought"
+    assert release.certificate.epsilon == pytest.approx(8.0, rel=1e-3)
+    assert isinstance(release.sample(5), kind)
+
+
+def test_a_mapping_is_a_schema_and_settings_are_keywords() -> None:
+    document = {"rows": 2_000, "columns": {**AGE, "member": {"kind": "categorical", "categories": ["yes", "no"]}}}
+    release = sfumato.fit(FRAME, document, epsilon=1.0, target="member", marginal_share=0.6, seed=3)
+    method = sfumato.ConditionalGaussian(epsilon=1.0, marginal_share=0.6)
+    again = sfumato.fit(FRAME, sfumato.Schema.from_dict(document), method=method, target="member", seed=3)
+    assert all(np.array_equal(release.parameters[name], again.parameters[name]) for name in again.parameters)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "Expected epsilon"),
+        ({"epsilon": 1.0, "nonsense": 2}, "got 'nonsense'"),
+        ({"epsilon": 1.0, "method": "nonsense"}, "got 'nonsense'"),
+        ({"epsilon": 1.0, "method": 3}, "Expected method to be a name"),
+        ({"epsilon": 1.0, "method": sfumato.ConditionalGaussian(epsilon=1.0)}, "Expected epsilon in the method itself"),
+        ({"epsilon": 1.0}, "Expected delta"),
+    ],
+)
+def test_bad_calls_are_refused(arguments: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        sfumato.fit(FRAME, **arguments)
+
+
+def test_a_release_writes_its_page_and_scores_itself(tmp_path) -> None:
+    document = {"rows": 2_000, "columns": {**AGE, "member": {"kind": "categorical", "categories": ["yes", "no"]}}}
+    release = sfumato.fit(FRAME, document, epsilon=1.0, target="member")
+    release.report(tmp_path / "page.html")
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    scores = release.evaluate(FRAME)
+    assert scores["rows"] == {"real": 2_000, "synthetic": 2_000}
+    assert scores["utility"] is not None
+    assert scores["private"] is False
