@@ -163,8 +163,8 @@ class Measured:
         return self.moments.clipping(cells) * 2.0**-self.moments.bits.weights
 
     @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The model's rows: numbers as float64, NaN where missing; labels as categories. Distances are left out."""
+    def codes(self) -> dict[str, np.ndarray]:
+        """The model's rows as their kinds code them, shape (N,) each. Distances are left out."""
         rng, plan = public_stream(*self._stream, 1), self.release.schema.rule_plan
         columns = {}
         for place, column in enumerate(self.layout.grid.columns):
@@ -172,8 +172,13 @@ class Measured:
                 continue
             is_class = place == self.layout.target
             cells = self.classes if is_class else self.cells(self.names.index(column.name))
-            columns[column.name] = values(column.kind, column.codes(cells, rng))
-        return pd.DataFrame(columns)
+            columns[column.name] = column.codes(cells, rng)
+        return columns
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The model's rows: numbers as float64, NaN where missing; labels as categories. Distances are left out."""
+        return pd.DataFrame({name: values(self.column(name).kind, codes) for name, codes in self.codes.items()})
 
     def column(self, name: str) -> ColumnGrid:
         """The cells of a column."""

@@ -23,8 +23,11 @@ from sfumato.inference.measured import Measured
 if TYPE_CHECKING:
     from sfumato.release.model import Release
 
-_LEAST_KNOWN = 0.85
-_LEAST_SEEN = 4.0  # noise deviations that a group's size has to be above 0
+LEAST_KNOWN = 0.85
+"""Part of a question that measurements have to say."""
+LEAST_SEEN = 4.0
+"""Deviations of its error that a group's size has to be above 0."""
+_MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Asked:
         """
         over = float(self.calibration.total(whole[:, None])[0])
         error = float(np.sqrt(self.calibration.variances(whole[:, None]).of("table")[0, 0]))
-        if not over > _LEAST_SEEN * error:
+        if not over > LEAST_SEEN * error:
             raise EstimateError(
                 f"Expected enough rows for {what}, got a release whose noise hides how many there are. Ask of a larger "
                 "group, or fit with a larger epsilon."
@@ -88,7 +91,7 @@ def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> Non
     Raises:
         EstimateError: they say less than 85 % of it.
     """
-    if known.min(initial=1.0) < _LEAST_KNOWN:
+    if known.min(initial=1.0) < LEAST_KNOWN:
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got {what}. It measured each column, and how "
             f"two columns go together (three, if one is the target), but of {', '.join(map(repr, columns))} not enough "
@@ -121,9 +124,8 @@ class Questions:
         if target not in ("population", "table"):
             raise ConfigError(f"Expected target to be 'population' or 'table', got {target=}.")
         known = self.measured.frame.columns
-        plan = self.measured.release.schema.rule_plan
         for name in columns:
-            if plan is not None and name in {**plan.follows, **plan.gaps}:
+            if name in self.following:
                 raise EstimateError(
                     f"Expected a column that was measured itself, got {name!r}, which follows from others by a rule. "
                     "Ask of these, or compute it from sampled rows, whose intervals do not hold the noise."
@@ -133,9 +135,17 @@ class Questions:
         columns = tuple(dict.fromkeys(columns))
         key = tuple(sorted(columns))
         if key not in self._made:
+            if len(self._made) >= _MOST_KEPT:
+                self._made.pop(next(iter(self._made)))
             totals = measured_functions(self.measured, {name: self.functions(name) for name in key})
             self._made[key] = Calibration(totals, self.measured.n_public, self.measured.rows_variance)
         return Asked(self._made[key], columns, target)  # type: ignore[arg-type]
+
+    @property
+    def following(self) -> frozenset[str]:
+        """Columns that follow from others by a rule: nothing was measured of them."""
+        plan = self.measured.release.schema.rule_plan
+        return frozenset() if plan is None else frozenset({**plan.follows, **plan.gaps})
 
     def functions(self, name: str) -> list[np.ndarray]:
         """Return what is asked of a column first: its values and their squares, or its most frequent labels."""
