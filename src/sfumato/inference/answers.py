@@ -70,15 +70,23 @@ class Answer:
 
 
 def answers(
-    questions: Questions, *, target: str = "population", most_pairs: int | None = MOST_PAIRS, level: float = 0.95
+    questions: Questions,
+    *,
+    target: str = "population",
+    most_pairs: int | None = MOST_PAIRS,
+    level: float = 0.95,
+    columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`."""
+    """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`.
+
+    `columns` are those that are asked of by themselves, by default all.
+    """
     require_open_unit(level=level)
     ranked = ranked_pairs(questions)
     asked = strongest(ranked, most_pairs)
     lister = _Lister(questions, target, level)
     found = [lister.one("rows", lambda: questions.count({}, target))]
-    for name in questions.measured.release.schema.released:
+    for name in questions.measured.release.schema.released if columns is None else columns:
         found += lister.column(name)
     for pair in asked:
         found += lister.pair(*pair)
