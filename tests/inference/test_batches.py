@@ -9,9 +9,9 @@ from scipy.stats.contingency import association as of_table
 
 from sfumato import ConditionalGaussian, NonPrivate, Schema
 from sfumato.columns import Categorical, Continuous
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.associations import association, ranked_pairs, strongest
-from sfumato.inference.batches import indicators, ratios, shares
+from sfumato.inference.batches import bar_ends, indicators, ratios, shares
 from sfumato.inference.questions import Questions
 
 N = 4_000
@@ -28,6 +28,15 @@ def known_table(n=N, seed=3):
     return pd.DataFrame({"x": x, "many": [LEVELS[i] for i in many], "two": two, "alone": alone})
 
 
+def fitted(frame):
+    columns = {
+        "x": Continuous(lower=-4, upper=4), "many": Categorical(categories=LEVELS),
+        "two": Categorical(categories=("no", "yes")), "alone": Categorical(categories=("p", "q", "r", "never")),
+    }  # fmt: skip
+    schema = Schema(columns=columns, rows=len(frame))
+    return ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema, seed=0)
+
+
 @pytest.fixture(scope="module")
 def frame():
     return known_table()
@@ -36,11 +45,7 @@ def frame():
 @pytest.fixture(scope="module")
 def known(frame):
     """A release whose measurements are exact."""
-    columns = {
-        "x": Continuous(lower=-4, upper=4), "many": Categorical(categories=LEVELS),
-        "two": Categorical(categories=("no", "yes")), "alone": Categorical(categories=("p", "q", "r")),
-    }  # fmt: skip
-    return ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=Schema(columns=columns, rows=N), seed=0)
+    return fitted(frame)
 
 
 def redrawn(release, seed, *, shown=1.0):
@@ -130,10 +135,9 @@ def misses(frame, known, *, shown, draws):
         for held in ("_drawn", "codes", "frame", "clipping"):  # the model's rows are those of every draw
             questions.measured.__dict__[held] = getattr(known._questions.measured, held)
         for name in ("x", "many", "two"):
-            found, own = shares(questions, name, *bins_of(questions, name), target="table"), own_shares(frame, name)
-            low, high = found.ends(0.95, 0.0, 1.0)
-            there = found.answered
-            bars += (((own < low - 1e-9) | (own > high + 1e-9))[there].sum(), there.sum())
+            low, high = bar_ends(questions, name, *cell_bars(questions, name), target="table", level=0.95)
+            own = own_shares(frame, name)
+            bars += (((own < low - 1e-9) | (own > high + 1e-9)).sum(), own.size)
         for first, second in PAIRS:
             low, high = association(questions, first, second, target="table").interval()
             pairs += (not low - 1e-9 <= strength(frame, first, second) <= high + 1e-9, 1)
@@ -142,10 +146,78 @@ def misses(frame, known, *, shown, draws):
 
 def test_intervals_cover_the_known_table_under_redrawn_noise(frame, known):
     bars, pairs = misses(frame, known, shown=1.0, draws=40)
-    assert bars[1] >= 40 * 18
+    assert bars[1] == 40 * 20
     assert bars[0] / bars[1] < 0.09
     assert bars[0] / bars[1] > 0.01  # and are no wider than they need to be
     assert pairs[0] / pairs[1] < 0.12
+
+
+def cell_bars(questions, name, n=8):
+    """The bars that the first and the last step of each cell are in, of n bars of equal width."""
+    column = questions.measured.column(name)
+    if not column.numeric:
+        return np.arange(column.n_cells), np.arange(column.n_cells), column.n_cells
+    ends = [column.steps.codes(edge) for edge in (column.edges[:-1], column.edges[1:] - 1)]
+    return *(np.minimum((code * n).astype(np.int64), n - 1) for code in ends), n
+
+
+def test_bars_of_labels_have_the_ends_of_their_shares(known):
+    questions = redrawn(known, 3)._questions
+    low, high = bar_ends(questions, "many", *cell_bars(questions, "many"), target="population", level=0.9)
+    for i, label in enumerate(LEVELS):
+        alone = questions.share({"many": label}, None, "population").interval(0.9)
+        assert (low[i], high[i]) == pytest.approx(alone, rel=1e-6)
+
+
+def test_bars_that_cut_cells_hold_all_that_the_cells_may_hold(known, frame):
+    """Without noise, where bars end inside cells: the real share lies between."""
+    questions = known._questions
+    for n in (7, 13):
+        low, high = bar_ends(questions, "x", *cell_bars(questions, "x", n), target="table", level=0.95)
+        own = np.histogram(frame.x, bins=np.linspace(-4, 4, n + 1))[0] / N
+        assert (low - 1e-3 <= own).all()
+        assert (own <= high + 1e-3).all()
+        first, last, _ = cell_bars(questions, "x", n)
+        assert (first < last).any()
+        assert (high - low)[[first[c] for c in np.flatnonzero(first < last)]].max() > 0.001
+
+
+def test_bars_without_a_row_of_the_model_are_not_0_for_certain(known):
+    """A label that nobody has, measured with noise: its line goes as far as the noise may hide."""
+    questions = redrawn(known, 4)._questions
+    measured, places = questions.measured, np.arange(4)
+    j = measured.names.index("alone")
+    assert not (measured.cells(j) == 3).any()
+    low, high = bar_ends(questions, "alone", places, places, 4, target="table", level=0.95)
+    assert low[3] == 0
+    assert high[3] == pytest.approx(max(measured.cell_counts[j][3], 0) / N + 1.96 * 12 / N, rel=0.02)
+    with pytest.raises(EstimateError, match="stand out of noise"):
+        questions.share({"alone": "never"}, None, "table")
+    with pytest.raises(EstimateError, match="stand out of noise"):
+        questions.count({"alone": "never"}, "table")
+
+
+def test_spikes_that_the_model_has_no_row_of_are_in_answers(known, frame):
+    """Rows at the upper bound that were measured, and a model of rows without them: weights alone cannot bring them."""
+    spiked = pd.concat([frame, frame.iloc[:400].assign(x=4.0)])
+    release = redrawn(fitted(spiked), 5)
+    model = {name: array for name, array in known.parameters.items() if not name.startswith("vector.")}
+    blind = dataclasses.replace(release, parameters=release.parameters | model)
+    measured = blind._questions.measured
+    last = measured.cell_counts[0].size - 1
+    assert not (measured.chain.sample(1 << 14, np.random.default_rng(0))[1][:, 0] == last).any()
+    assert (measured.cells(0) == last).sum() > 1000
+    found = blind.mean("x", target="table")
+    assert abs(found.value - spiked.x.mean()) < 4 * found.std_error
+    assert found.std_error < 0.1
+
+
+def test_rows_are_those_of_the_model_where_nothing_stands_out(known):
+    from sfumato.inference.measured import MODEL_ROWS
+    from sfumato.maths.streams import public_stream
+
+    measured = redrawn(known, 6)._questions.measured
+    assert (measured._drawn[1] == measured.chain.sample(MODEL_ROWS, public_stream(20_260))[1]).all()
 
 
 def test_half_the_noise_stated_is_seen_in_coverage(frame, known):

@@ -17,6 +17,7 @@ from sfumato.errors import EstimateError, require_open_unit
 from sfumato.inference.associations import ranked_pairs, strongest
 from sfumato.inference.batches import Batch, indicators, ratios, shares
 from sfumato.inference.estimate import Estimate
+from sfumato.inference.functions import FEWEST_ROWS
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import Design, Regression, Regressions, fit_design
 
@@ -171,7 +172,9 @@ class _Lister:
         (n, one), (k, other) = self._labels(first), self._labels(second)
         asked = self.questions.asked((first, second), self.target)
         cells = indicators(one * k + other, n * k)
-        drawn = cells.any(axis=0)  # of others the model has no row: nothing above noise was measured of them
+        drawn = (
+            np.count_nonzero(cells, axis=0) >= FEWEST_ROWS
+        )  # of others the model has hardly a row: nothing above noise was measured of them
         return self.several("crosstab", ratios(asked, cells[:, drawn], self.ones[:, None]), first, second)
 
     def _means(self, number: str, label: str) -> Answer:

@@ -13,7 +13,8 @@ import numpy as np
 
 from sfumato.inference.measured import Measured, Totals
 
-_FEWEST_ROWS = 3
+FEWEST_ROWS = 3
+"""Of the model, that a function is not 0 in: of others it says nothing."""
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
 _FEWEST_DIRECTIONS = 3
 _MOST_LEVELS = 25  # labels of which all features are kept: of two such columns, as many products as can be solved for
@@ -42,7 +43,7 @@ def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -
     if places:
         most = _kept(measured, places, by_class)
         parts += _products(measured, places, [asked[measured.names[j]] for j in places], most, by_class)
-    return Totals.joined(parts).seen(_FEWEST_ROWS)
+    return Totals.joined(parts).seen(FEWEST_ROWS)
 
 
 def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
@@ -64,7 +65,7 @@ def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Tot
             functions = [list(asked[measured.names[j]])[:most] for j in places]
             parts += _products(measured, places, functions, [most] * len(places), by_class)
             break
-    return Totals.joined(parts).seen(_FEWEST_ROWS)
+    return Totals.joined(parts).seen(FEWEST_ROWS)
 
 
 def _kept(measured: Measured, places: list[int], by_class: bool) -> list[int]:

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.errors import ConfigError, EstimateError, require_open_unit
 from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate, Estimates, answered
-from sfumato.inference.functions import measured_functions
+from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.measured import Measured
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ class Questions:
         names = _named(condition)
         asked = self.asked(names if by is None else (*names, by), target)
         found = self.having(condition)
+        self._require_rows(found, names)
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             said = asked.ratio(found * rows, rows, f"the share of {_and(names)}{of}")
@@ -228,10 +229,23 @@ class Questions:
         names = tuple(condition)
         asked = self.asked(names or (self.measured.names[0],), target)
         found = self.having(condition)
+        self._require_rows(found, names)
         value = float(asked.calibration.total(found[:, None])[0])
         return _bounded(
             asked.estimate(value, found, f"the number of rows{' by ' + _and(names) if names else ''}"), 0.0, np.inf
         )
+
+    def _require_rows(self, found: np.ndarray, names: tuple[str, ...]) -> None:
+        """Refuse labels that the model hardly draws: nothing above noise was measured of them, which is not 0 ± 0.
+
+        Raises:
+            EstimateError: they are such.
+        """
+        if np.count_nonzero(found) < FEWEST_ROWS:
+            raise EstimateError(
+                f"Expected labels of {_and(names)} that stand out of noise, got some of which the release has hardly a "
+                "row. Ask of larger groups, or fit with a larger epsilon."
+            )
 
     def crosstab(self, first: str, second: str, normalize: bool, target: str) -> Estimates:
         """Return how many rows have each pair of labels, or their shares."""
@@ -243,7 +257,7 @@ class Questions:
             (one, other): partial(self._cell, asked, these * those, whole, f"the pairs of {first!r} and {second!r}")
             for one, these in self.levels(first).items()
             for other, those in self.levels(second).items()
-            if (these * those).any()  # else the model has no such rows: nothing above noise was measured of them
+            if np.count_nonzero(these * those) >= FEWEST_ROWS  # else nothing above noise was measured of them
         }
         found, left_out = answered(groups)
         return Estimates(found, (first, second), left_out)

@@ -18,7 +18,7 @@ from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import bin_codes
 from sfumato.inference.answers import answers
 from sfumato.inference.associations import association, ranked_pairs, strongest
-from sfumato.inference.batches import shares
+from sfumato.inference.batches import bar_ends
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
 from sfumato.release import Release
@@ -80,14 +80,24 @@ class Ends:
         self._names = frozenset(released[:MOST_COLUMNS]) - questions.following
 
     def __call__(self, name: str, kind: TabularKind, merge: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return both ends for the n bars that bins are merged to by `merge`, NaN where noise hides them.
+        """Return both ends for the n bars that bins are merged to by `merge`, NaN where there is none.
 
         None for a column of which nothing was measured, or that is beyond the page's limit.
         """
         if name not in self._names:
             return None
-        bars = merge[bin_codes(kind, self._questions.measured.codes[name])]
-        return shares(self._questions, name, bars, n, target=_TARGET).ends(LEVEL, 0.0, 1.0)
+        first, last = (merge[bin_codes(kind, codes)] for codes in self._codes_of_cells(name))
+        return bar_ends(self._questions, name, first, last, n, target=_TARGET, level=LEVEL)
+
+    def _codes_of_cells(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes of the first and the last value of each cell of a column."""
+        column = self._questions.measured.column(name)
+        if column.edges is None or column.steps is None:
+            codes = np.arange(column.n_cells, dtype=np.int32)
+            return codes, codes
+        ends = column.steps.codes(column.edges[:-1]), column.steps.codes(column.edges[1:] - 1)
+        missing = np.full(column.n_cells - (len(column.edges) - 1), np.nan)
+        return np.append(ends[0], missing), np.append(ends[1], missing)
 
 
 def estimates_of(release: Release) -> dict[str, Any]:
