@@ -135,3 +135,35 @@ class TestParity:
         result = call("evaluate", release.parent / "people.csv", release, "--inference", "age ~ nothing")
         assert result.code == 2
         assert "nothing" in result.err
+
+
+def test_the_list_in_every_form(call, release):
+    shown = call("estimate", release, "--list", "--pairs", 4)
+    assert shown.code == 0, shown.err
+    for needed in ("mean", "share", "single records", "were not measured", "Of the population"):
+        assert needed in shown.out
+    plain = call("estimate", release, "--list", "--pairs", 4, "--json").json
+    table = pd.read_csv(io.StringIO(call("estimate", release, "--list", "--pairs", 4, "--csv").out))
+    assert [a["kind"] for a in plain["answers"]] == table["kind"].tolist()
+    own = load(release).answers(most_pairs=4)
+    assert table["std_error"].dropna().tolist() == pytest.approx(own["std_error"].dropna().tolist())
+    told = call("estimate", release, "--list", "--pairs", 0, "--of", "table", "--json").json
+    assert told["target"] == "table"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--list"),
+        (("--pairs", 3, "mean", "age"), "--list beside --pairs"),
+        (("--list", "mean", "age"), "no question"),
+        (("--list", "--by", "sex"), "no question"),
+        (("--list", "--pairs", -1), "at least 0"),
+        (("--list", "--json", "--csv"), "both"),
+    ],
+)
+def test_wrong_lists_are_refused(call, release, arguments, said):
+    found = call("estimate", release, *arguments)
+    assert found.code != 0
+    assert said in found.err
+    assert not found.out

@@ -191,3 +191,58 @@ def test_columns_that_rules_compute():
             release.mean(name)
     with pytest.raises(EstimateError, match="without rules for replicates"):
         release.replicates(2)
+
+
+def answers_of(release):
+    """One of each kind of answer."""
+    return {
+        "estimate": release.mean("x"),
+        "estimates": release.mean("x", by="z"),
+        "crosstab": release.crosstab("z", "w"),
+        "regression": release.ols("y ~ x"),
+        "logistic": release.logit("w ~ x"),
+        "regressions": release.ols("y ~ x", by="z"),
+    }
+
+
+def test_answers_show_themselves_and_say_what_they_rest_on(release):
+    for kind, found in answers_of(release).items():
+        assert "<table" in found._repr_html_(), kind
+        assert "Measured: noisy counts" in found._repr_html_(), kind
+        for text in (repr(found), str(found), found.summary(level=0.9)):
+            assert "Measured: noisy counts" in text, kind
+    assert "90 %" in release.mean("x").summary(level=0.9)
+    assert "privacy noise" in repr(release.mean("x"))
+
+
+def test_intervals_by_the_name_of_statsmodels(release):
+    for kind, found in answers_of(release).items():
+        wide, narrow = found.conf_int(level=0.99), found.conf_int(level=0.5)
+        if kind == "estimate":
+            assert wide == found.interval(0.99)
+            assert wide[0] < narrow[0] < narrow[1] < wide[1]
+            continue
+        assert list(wide.columns) == ["low", "high"], kind
+        assert (wide["low"] <= narrow["low"]).all(), kind
+        assert (wide["high"] > narrow["high"]).all(), kind
+    groups = release.ols("y ~ x", by="z")
+    assert groups.conf_int().loc[("a", "x"), "low"] == groups["a"].conf_int().loc["x", "low"]
+    assert groups.to_frame().index.names == ["group", "term"]
+
+
+def test_html_of_answers_is_escaped():
+    from sfumato.inference.estimate import Estimate, Estimates
+
+    hostile = "<script>alert(1)</script>"
+    one = Estimate(1.0, 0.1, "table", f"Measured: {hostile}. Its variance is x.")
+    for found in (one, Estimates({hostile: one}, (hostile,), {hostile: "why"})):
+        assert "<script" not in found._repr_html_()
+
+
+def test_few_calibrations_are_held(release):
+    questions = release._questions
+    names = ("x", "u", "y", "z", "w")
+    for i, first in enumerate(names):
+        for second in names[:i]:
+            questions.asked((first, second), "table")
+    assert len(questions._made) <= 8

@@ -20,6 +20,7 @@ _FORMS = (
     "'y ~ x + C(z)', mean COL, variance COL, quantile COL Q, correlation COL COL, share COL=LABEL, count [COL=LABEL], "
     "or crosstab COL COL"
 )
+_NAMED = 3  # questions before a reason that they share
 
 
 class Of(StrEnum):
@@ -32,13 +33,13 @@ class Of(StrEnum):
 def estimate_command(
     release: ReleaseArgument,
     question: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="QUESTION...",
+            metavar="[QUESTION...]",
             help="A formula, as 'y ~ x + C(z)'; or mean COL, variance COL, quantile COL Q, correlation COL COL, "
             "share COL=LABEL ..., count [COL=LABEL ...], crosstab COL COL.",
         ),
-    ],
+    ] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
     logit: Annotated[
         bool, typer.Option("--logit", help="Of a formula: logistic regression of a left side of two labels.")
@@ -51,6 +52,12 @@ def estimate_command(
             "population, for counts and cross-tables table.",
         ),
     ] = None,
+    list_questions: Annotated[
+        bool, typer.Option("--list", help="List what the release can answer and what not, with standard errors.")
+    ] = False,
+    pairs: Annotated[
+        int | None, typer.Option("--pairs", metavar="N", help="Beside --list: pairs of columns that are listed.")
+    ] = None,
     level: Annotated[float, typer.Option("--level", metavar="L", help="Of intervals.")] = 0.95,
     json_output: JsonOption = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV: a row for each number.")] = False,
@@ -59,6 +66,14 @@ def estimate_command(
     require_open_unit(level=level)
     if json_output and csv_output:
         raise ConfigError("Expected --json or --csv, got both.")
+    if list_questions:
+        _require_no_question(question, by, logit)
+        _show_list(load(release), of, pairs, level, json_output, csv_output)
+        return
+    if pairs is not None:
+        raise ConfigError("Expected --list beside --pairs, got none.")
+    if not question:
+        raise ConfigError(f"Expected {_FORMS}; or --list, got no question.")
     found = _ask(load(release), question, by, logit, of)
     if json_output:
         print_json(_plain(found, level))
@@ -66,6 +81,45 @@ def estimate_command(
         sys.stdout.write(_frame(found, level).to_csv(index=False, lineterminator="\n"))
     else:
         _show(found, level)
+
+
+def _require_no_question(question: Sequence[str] | None, by: str | None, logit: bool) -> None:
+    if question or by is not None or logit:
+        raise ConfigError("Expected no question, --by or --logit beside --list, got one.")
+
+
+def _show_list(
+    release: Release, of: Of | None, pairs: int | None, level: float, json_output: bool, csv_output: bool
+) -> None:
+    """Print what a release can answer."""
+    target = Of.population if of is None else of
+    limit = {} if pairs is None else {"most_pairs": pairs}
+    frame = release.answers(target=target.value, level=level, **limit)
+    if csv_output:
+        sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
+        return
+    records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")  # type: ignore[assignment]
+    if json_output:
+        print_json({"target": target.value, "level": level, "answers": records})
+        return
+    rows = [
+        [a["kind"], _named(a, "first", "second"), a["answered"], number(a["value"]), number(a["std_error"])]
+        for a in records
+    ]
+    header = ["question", "columns", "answered", "value", "std_error"]
+    print_table("What the release can answer; the error of several numbers is the median", header, rows, whole=True)
+    reasons: dict[str, list[str]] = {}
+    for a in records:
+        if a["why"]:
+            reasons.setdefault(a["why"], []).append(" ".join([a["kind"], _named(a, "first", "second")]).strip())
+    for why, questions in reasons.items():
+        more = f" and {len(questions) - _NAMED} more" if len(questions) > _NAMED else ""
+        say(f"{', '.join(questions[:_NAMED])}{more}: {why}")
+    say(f"Of the {target.value}. Nothing was read but the release.")
+
+
+def _named(answer: dict[str, Any], *entries: str) -> str:
+    return ", ".join(answer[entry] for entry in entries if answer[entry])
 
 
 def _ask(release: Release, question: Sequence[str], by: str | None, logit: bool, of: Of | None) -> Any:  # noqa: ANN401
@@ -133,13 +187,8 @@ def _frame(found: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
     if hasattr(found, "to_frame"):
         frame = found.to_frame(level)
         return (frame.rename_axis("term") if frame.index.names == [None] else frame).reset_index()
-    if hasattr(found, "to_dict"):
-        low, high = found.interval(level)
-        return pd.DataFrame([{"value": found.value, "std_error": found.std_error, "low": low, "high": high}])
-    parts = [fitted.to_frame(level).rename_axis("term").reset_index() for fitted in found.values()]
-    for group, part in zip(found, parts, strict=True):
-        part.insert(0, "group", group)
-    return pd.concat(parts, ignore_index=True)
+    low, high = found.interval(level)
+    return pd.DataFrame([{"value": found.value, "std_error": found.std_error, "low": low, "high": high}])
 
 
 def _show(found: Any, level: float) -> None:  # noqa: ANN401
@@ -149,6 +198,6 @@ def _show(found: Any, level: float) -> None:  # noqa: ANN401
     print_table(f"With intervals of level {level:g}", map(str, frame.columns), rows, whole=True)
     for group in getattr(found, "left_out", {}):
         say(f"No answer for {group}: the release does not tell it from its noise.")
-    first = found if hasattr(found, "rests_on") else next(iter(found.values()), None)
+    first = found if hasattr(found, "target") else next(iter(found.values()), None)
     if first is not None:
         say(f"Of the {first.target}. {first.rests_on}")

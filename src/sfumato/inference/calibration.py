@@ -54,6 +54,40 @@ class Variances:
         return inside + self.sampling if target == "population" else inside
 
 
+@dataclass(frozen=True, slots=True)
+class SeparateVariances:
+    """Of estimated totals, one by one: the diagonals of `Variances`, each of shape (k,)."""
+
+    noise: np.ndarray
+    sampling: np.ndarray
+    unmeasured: np.ndarray
+    known: np.ndarray
+
+    def of(self, target: Target) -> np.ndarray:
+        """Return the variances of the errors, shape (k,)."""
+        inside = self.noise + self.unmeasured
+        return inside + self.sampling if target == "population" else inside
+
+
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """What the measured functions say of others.
+
+    Attributes:
+        gains: what each measured total adds, shape (k, p).
+        left: what they do not say of each row, shape (N, k).
+        spread: what they say, about its mean under the weights, shape (N, k).
+        missed: of the mean, what an error of the number of records adds, shape (k,).
+        known: as in `Variances`.
+    """
+
+    gains: np.ndarray
+    left: np.ndarray
+    spread: np.ndarray
+    missed: np.ndarray
+    known: np.ndarray
+
+
 class Calibration:
     """Weights of a model's rows, and the variances of totals under them.
 
@@ -87,26 +121,58 @@ class Calibration:
 
     def variances(self, functions: np.ndarray) -> Variances:
         """Return the variances of the errors of totals of functions of the rows, shape (N, k)."""
+        fit = self._explained(functions)
+        off = self._rows_variance * np.outer(fit.missed, fit.missed)
+        return Variances(
+            noise=(fit.gains * self._noise) @ fit.gains.T,
+            sampling=self._sampling(fit.spread),
+            unmeasured=self._allowed * _covariance(fit.left) + off,
+            known=fit.known,
+        )
+
+    def each(self, functions: np.ndarray) -> SeparateVariances:
+        """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
+        fit = self._explained(functions)
+        squares = fit.spread**2
+        found, positive = self.weights @ squares, np.maximum(self.weights, 0.0) @ squares
+        return SeparateVariances(
+            noise=fit.gains**2 @ self._noise,
+            sampling=np.where(found >= _LEAST_LEFT * positive, found, positive),
+            unmeasured=self._allowed * fit.left.var(axis=0) + self._rows_variance * fit.missed**2,
+            known=fit.known,
+        )
+
+    def _explained(self, functions: np.ndarray) -> _Explained:
         own = functions.mean(axis=0)
         centred = functions - own
         gains = self._gains(centred, own, self._factor)
         left = self._left(centred, gains)
-        exact = self._left(centred, self._gains(centred, own, self._factored(np.zeros_like(self._noise))))
-        n = len(functions)
-        spare = n / max(n - len(self._noise), 1)  # coefficients were fitted to these rows
-        missed = own - gains @ self._means
-        off = self._rows_variance * np.outer(missed, missed)
-        unmeasured = (1 + _UNMEASURED**2 * self._n) * self._n * spare * _covariance(left) + off
+        exact = self._left(centred, self._gains(centred, own, self._factor_of_none))
         said = functions - left
-        spread = said - (self.weights @ said) / self.size
         whole = (centred**2).mean(axis=0)
         varies = whole > _CONSTANT * own**2
-        return Variances(
-            noise=(gains * self._noise) @ gains.T,
-            sampling=self._sampling(spread),
-            unmeasured=unmeasured,
-            known=np.where(varies, 1 - spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
+        return _Explained(
+            gains=gains,
+            left=left,
+            spread=said - (self.weights @ said) / self.size,
+            missed=own - gains @ self._means,
+            known=np.where(varies, 1 - self._spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
         )
+
+    @cached_property
+    def _factor_of_none(self) -> tuple[np.ndarray, bool]:
+        """As if there had been no noise."""
+        return self._factored(np.zeros_like(self._noise))
+
+    @property
+    def _spare(self) -> float:
+        n = len(self._functions)
+        return n / max(n - len(self._noise), 1)  # coefficients were fitted to these rows
+
+    @property
+    def _allowed(self) -> float:
+        """Return the variance of a total for each unit of variance of a row's part that is not said."""
+        return (1 + _UNMEASURED**2 * self._n) * self._n * self._spare
 
     def _sampling(self, spread: np.ndarray) -> np.ndarray:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
@@ -61,6 +62,14 @@ class Estimate:
             return self.ends(z)
         return self.value - z * self.std_error, self.value + z * self.std_error
 
+    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
+        """Return `interval`, by the name that statsmodels gives it."""
+        return self.interval(level)
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return the number with its interval, and what it rests on, as text."""
+        return f"{self._line(level)}\n{self.rests_on}"
+
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return the estimate as plain values: the entries of `estimate --json`."""
         low, high = self.interval(level)
@@ -75,11 +84,18 @@ class Estimate:
             "rests_on": self.rests_on,
         }
 
+    def _line(self, level: float) -> str:
+        low, high = self.interval(level)
+        error = f"std_error={self.std_error:.2g}"
+        return f"Estimate({self.value:.5g}, {error}, {100 * level:g} %: {low:.5g} to {high:.5g}, {self.target})"
+
     def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
         low, high = self.interval()
-        return (
-            f"Estimate({self.value:.5g}, std_error={self.std_error:.2g}, 95 %: {low:.5g} to {high:.5g}, {self.target})"
-        )
+        shown = pd.DataFrame([{"value": self.value, "std_error": self.std_error, "low": low, "high": high}])
+        return f"{shown.to_html(index=False)}<p>Of the {self.target}. {escape(self.rests_on)}</p>"
 
 
 class Estimates(Mapping[Any, Estimate]):
@@ -128,12 +144,40 @@ class Estimates(Mapping[Any, Estimate]):
         """Return one entry of the estimates of pairs, the first column's labels down, the second's across."""
         return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
 
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return intervals: columns low and high.
+
+        Args:
+            level: in (0, 1).
+        """
+        return self.to_frame(level)[["low", "high"]]
+
+    @property
+    def rests_on(self) -> str:
+        """A sentence on what was measured; what makes up each error is in the `parts` of each estimate."""
+        return measured_of(next(iter(self._found.values())).rests_on)
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return the estimates with their intervals, what was left out, and what they rest on, as text."""
+        table = self.to_frame(level).to_string(float_format="{:.5g}".format)
+        return "\n".join([table, *left_out_words(self.left_out), self.rests_on])
+
     def __repr__(self) -> str:
-        said = f"\nLeft out: {', '.join(map(str, self.left_out))}" if self.left_out else ""
-        return repr(self.to_frame()) + said
+        return self.summary()
 
     def _repr_html_(self) -> str:
-        return self.to_frame().to_html()
+        lines = [*left_out_words(self.left_out), self.rests_on]
+        return self.to_frame().to_html() + "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+def measured_of(sentences: str) -> str:
+    """Return the first of the sentences on what an answer rests on: what was measured."""
+    return sentences.partition(" Its variance")[0]
+
+
+def left_out_words(left_out: Mapping[Any, str]) -> list[str]:
+    """Return the line that names the groups without an answer, if there are any."""
+    return [f"Left out: {', '.join(map(str, left_out))}"] if left_out else []
 
 
 def answered(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:

@@ -13,13 +13,15 @@ import numpy as np
 
 from sfumato.inference.measured import Measured, Totals
 
-_FEWEST_ROWS = 3
+FEWEST_ROWS = 3
+"""Of the model, that a function is not 0 in: of others it says nothing."""
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
 _FEWEST_DIRECTIONS = 3
-_MOST_LEVELS = 24  # of labels whose features are all kept
+_MOST_LEVELS = 25  # labels of which all features are kept: of two such columns, as many products as can be solved for
 _TINY = 1e-6
 _FEW_CLASSES = 6
 _MOST_PRODUCTS = 400
+_MOST_SOLVED = 700  # where all labels are kept: those of two columns of 24
 
 CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
@@ -39,9 +41,9 @@ def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -
     if len(asked) == 1:
         parts += [_cells(measured, j) for j in places]
     if places:
-        most = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
+        most = _kept(measured, places, by_class)
         parts += _products(measured, places, [asked[measured.names[j]] for j in places], most, by_class)
-    return Totals.joined(parts).seen(_FEWEST_ROWS)
+    return Totals.joined(parts).seen(FEWEST_ROWS)
 
 
 def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
@@ -61,9 +63,25 @@ def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Tot
         d = sum(min(width, most) for width in widths) + k
         if matrices * d * (d + 1) // 2 <= _MOST_PRODUCTS:
             functions = [list(asked[measured.names[j]])[:most] for j in places]
-            parts += _products(measured, places, functions, most, by_class)
+            parts += _products(measured, places, functions, [most] * len(places), by_class)
             break
-    return Totals.joined(parts).seen(_FEWEST_ROWS)
+    return Totals.joined(parts).seen(FEWEST_ROWS)
+
+
+def _kept(measured: Measured, places: list[int], by_class: bool) -> list[int]:
+    """Return how many directions of each column are kept: all of few labels, unless that is too much to solve for."""
+    few = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
+    widths = [measured.moments.vectors[j].shape[1] for j in places]
+    all_of_few = [
+        width if _counted(measured, j) and width < _MOST_LEVELS else few
+        for j, width in zip(places, widths, strict=True)
+    ]
+    sizes = [min(width, most) for width, most in zip(widths, all_of_few, strict=True)]
+    k = measured.layout.n_classes if by_class else 0
+    matrices = 1 + k if k and measured.by_class is not None else 1
+    d = sum(sizes) + k
+    inside = sum(size * (size + 1) // 2 for j, size in zip(places, sizes, strict=True) if _counted(measured, j))
+    return all_of_few if matrices * (d * (d + 1) // 2 - inside) <= _MOST_SOLVED else [few] * len(places)
 
 
 def _indicators(codes: np.ndarray, n: int) -> np.ndarray:
@@ -108,14 +126,14 @@ def _cells(measured: Measured, j: int) -> Totals:
 
 
 def _products(
-    measured: Measured, places: list[int], asked: Sequence[CellFunctions], most: int, by_class: bool
+    measured: Measured, places: list[int], asked: Sequence[CellFunctions], most: Sequence[int], by_class: bool
 ) -> list[Totals]:
     """Return the second moments of the columns' features, turned, clipped as they were measured."""
     d = measured.moments.dimension
     ends = np.cumsum([0, *(v.shape[1] for v in measured.moments.vectors)])
     turned, values = [], []
-    for j, functions in zip(places, asked, strict=True):
-        own = directions(measured.moments.vectors[j], functions, measured.chain.columns[j].shares, most)
+    for j, functions, kept in zip(places, asked, most, strict=True):
+        own = directions(measured.moments.vectors[j], functions, measured.chain.columns[j].shares, kept)
         block = np.zeros((d, own.shape[1]))
         block[ends[j] : ends[j + 1]] = own
         turned.append(block)

@@ -42,6 +42,10 @@ MODEL_ROWS = 1 << 14
 release."""
 _SPREAD_OF_ROWS = 0.05  # standard deviation of the number of records about a public one that may be rounded
 _STREAM = 20_260
+_SUPPORT_STREAM = 2
+_STANDS_OUT = 5.0  # deviations of the noise: of a thousand cells of noise not one in three hundred releases has one
+_FEWEST_SUPPORTING = 3
+_NO_NOISE = 1e-6  # variance of a count
 _MOST_BITS = 60
 
 
@@ -143,7 +147,44 @@ class Measured:
 
     @cached_property
     def _drawn(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.chain.sample(MODEL_ROWS, public_stream(*self._stream))
+        classes, cells = self.chain.sample(MODEL_ROWS, public_stream(*self._stream))
+        return classes, self._supported(cells)
+
+    def _supported(self, cells: np.ndarray) -> np.ndarray:
+        """Return rows with some in every cell whose counts stand out of noise, where the model draws none.
+
+        A weight cannot bring a row that is not there: a spike that the fit took for noise would be missing from every
+        answer, whatever was counted.
+        """
+        rng = public_stream(*self._stream, _SUPPORT_STREAM)
+        cells = cells.copy()
+        for j, counts in enumerate(self.cell_counts):
+            held = np.bincount(cells[:, j], minlength=counts.size)
+            for cell, count in self._standing_out(j, held):
+                n = min(max(round(count / max(self.n_public, 1) * MODEL_ROWS), _FEWEST_SUPPORTING), MODEL_ROWS // 10)
+                cells[rng.choice(MODEL_ROWS, n, replace=False), j] = cell
+        return cells
+
+    def _standing_out(self, j: int, held: np.ndarray) -> list[tuple[int, float]]:
+        """Return the cells of a column that stand out of noise by themselves or as their run, and have hardly a row."""
+        counts, runs = self.cell_counts[j], self.runs[j]
+        by_run = self.run_counts[j].sum(axis=0)
+        # no noise at all is far below any count
+        run_variance = max(self.layout.n_classes * self.run_variance, _NO_NOISE)
+        cell_variance = max(self.cell_variance, _NO_NOISE)
+        found = []
+        for run, total in enumerate(by_run):
+            members = np.flatnonzero(runs == run)
+            if held[members].sum() >= _FEWEST_SUPPORTING:
+                members = members[held[members] < _FEWEST_SUPPORTING]
+                found += [(int(c), float(counts[c])) for c in members if counts[c] > _STANDS_OUT * cell_variance**0.5]
+                continue
+            # of the run's cells only the largest: the others are as likely noise
+            together = total / run_variance + counts[members].sum() / (members.size * cell_variance)
+            precision = 1 / run_variance + 1 / (members.size * cell_variance)
+            if together > _STANDS_OUT * precision**0.5:
+                found.append((int(members[np.argmax(counts[members])]), together / precision))
+        return found
 
     @property
     def classes(self) -> np.ndarray:
@@ -163,8 +204,8 @@ class Measured:
         return self.moments.clipping(cells) * 2.0**-self.moments.bits.weights
 
     @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The model's rows: numbers as float64, NaN where missing; labels as categories. Distances are left out."""
+    def codes(self) -> dict[str, np.ndarray]:
+        """The model's rows as their kinds code them, shape (N,) each. Distances are left out."""
         rng, plan = public_stream(*self._stream, 1), self.release.schema.rule_plan
         columns = {}
         for place, column in enumerate(self.layout.grid.columns):
@@ -172,8 +213,13 @@ class Measured:
                 continue
             is_class = place == self.layout.target
             cells = self.classes if is_class else self.cells(self.names.index(column.name))
-            columns[column.name] = values(column.kind, column.codes(cells, rng))
-        return pd.DataFrame(columns)
+            columns[column.name] = column.codes(cells, rng)
+        return columns
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The model's rows: numbers as float64, NaN where missing; labels as categories. Distances are left out."""
+        return pd.DataFrame({name: values(self.column(name).kind, codes) for name, codes in self.codes.items()})
 
     def column(self, name: str) -> ColumnGrid:
         """The cells of a column."""

@@ -17,14 +17,17 @@ import numpy as np
 from sfumato.errors import ConfigError, EstimateError, require_open_unit
 from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate, Estimates, answered
-from sfumato.inference.functions import measured_functions
+from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.measured import Measured
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
 
-_LEAST_KNOWN = 0.85
-_LEAST_SEEN = 4.0  # noise deviations that a group's size has to be above 0
+LEAST_KNOWN = 0.85
+"""Part of a question that measurements have to say."""
+LEAST_SEEN = 4.0
+"""Deviations of its error that a group's size has to be above 0."""
+_MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Asked:
         """
         over = float(self.calibration.total(whole[:, None])[0])
         error = float(np.sqrt(self.calibration.variances(whole[:, None]).of("table")[0, 0]))
-        if not over > _LEAST_SEEN * error:
+        if not over > LEAST_SEEN * error:
             raise EstimateError(
                 f"Expected enough rows for {what}, got a release whose noise hides how many there are. Ask of a larger "
                 "group, or fit with a larger epsilon."
@@ -88,7 +91,7 @@ def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> Non
     Raises:
         EstimateError: they say less than 85 % of it.
     """
-    if known.min(initial=1.0) < _LEAST_KNOWN:
+    if known.min(initial=1.0) < LEAST_KNOWN:
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got {what}. It measured each column, and how "
             f"two columns go together (three, if one is the target), but of {', '.join(map(repr, columns))} not enough "
@@ -121,9 +124,8 @@ class Questions:
         if target not in ("population", "table"):
             raise ConfigError(f"Expected target to be 'population' or 'table', got {target=}.")
         known = self.measured.frame.columns
-        plan = self.measured.release.schema.rule_plan
         for name in columns:
-            if plan is not None and name in {**plan.follows, **plan.gaps}:
+            if name in self.following:
                 raise EstimateError(
                     f"Expected a column that was measured itself, got {name!r}, which follows from others by a rule. "
                     "Ask of these, or compute it from sampled rows, whose intervals do not hold the noise."
@@ -133,9 +135,17 @@ class Questions:
         columns = tuple(dict.fromkeys(columns))
         key = tuple(sorted(columns))
         if key not in self._made:
+            if len(self._made) >= _MOST_KEPT:
+                self._made.pop(next(iter(self._made)))
             totals = measured_functions(self.measured, {name: self.functions(name) for name in key})
             self._made[key] = Calibration(totals, self.measured.n_public, self.measured.rows_variance)
         return Asked(self._made[key], columns, target)  # type: ignore[arg-type]
+
+    @property
+    def following(self) -> frozenset[str]:
+        """Columns that follow from others by a rule: nothing was measured of them."""
+        plan = self.measured.release.schema.rule_plan
+        return frozenset() if plan is None else frozenset({**plan.follows, **plan.gaps})
 
     def functions(self, name: str) -> list[np.ndarray]:
         """Return what is asked of a column first: its values and their squares, or its most frequent labels."""
@@ -206,6 +216,7 @@ class Questions:
         names = _named(condition)
         asked = self.asked(names if by is None else (*names, by), target)
         found = self.having(condition)
+        self._require_rows(found, names)
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             said = asked.ratio(found * rows, rows, f"the share of {_and(names)}{of}")
@@ -218,10 +229,23 @@ class Questions:
         names = tuple(condition)
         asked = self.asked(names or (self.measured.names[0],), target)
         found = self.having(condition)
+        self._require_rows(found, names)
         value = float(asked.calibration.total(found[:, None])[0])
         return _bounded(
             asked.estimate(value, found, f"the number of rows{' by ' + _and(names) if names else ''}"), 0.0, np.inf
         )
+
+    def _require_rows(self, found: np.ndarray, names: tuple[str, ...]) -> None:
+        """Refuse labels that the model hardly draws: nothing above noise was measured of them, which is not 0 ± 0.
+
+        Raises:
+            EstimateError: they are such.
+        """
+        if np.count_nonzero(found) < FEWEST_ROWS:
+            raise EstimateError(
+                f"Expected labels of {_and(names)} that stand out of noise, got some of which the release has hardly a "
+                "row. Ask of larger groups, or fit with a larger epsilon."
+            )
 
     def crosstab(self, first: str, second: str, normalize: bool, target: str) -> Estimates:
         """Return how many rows have each pair of labels, or their shares."""
@@ -233,7 +257,7 @@ class Questions:
             (one, other): partial(self._cell, asked, these * those, whole, f"the pairs of {first!r} and {second!r}")
             for one, these in self.levels(first).items()
             for other, those in self.levels(second).items()
-            if (these * those).any()  # else the model has no such rows: nothing above noise was measured of them
+            if np.count_nonzero(these * those) >= FEWEST_ROWS  # else nothing above noise was measured of them
         }
         found, left_out = answered(groups)
         return Estimates(found, (first, second), left_out)

@@ -23,7 +23,7 @@ from scipy import special
 
 from sfumato.errors import ConfigError, EstimateError, require_instance
 from sfumato.inference.calibration import Target
-from sfumato.inference.estimate import answered, deviations
+from sfumato.inference.estimate import answered, deviations, left_out_words
 from sfumato.inference.questions import Asked, Questions, require_known, rests_on
 
 if TYPE_CHECKING:
@@ -137,8 +137,30 @@ class Regressions(Mapping[str, Regression]):
     def __len__(self) -> int:
         return len(self._found)
 
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return `Regression.to_frame` of each, by group and term."""
+        frames = {group: fitted.to_frame(level) for group, fitted in self._found.items()}
+        return pd.concat(frames, names=["group", "term"])
+
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return intervals by group and term: columns low and high.
+
+        Args:
+            level: in (0, 1).
+        """
+        return self.to_frame(level)[["low", "high"]]
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return the tables as text, what was left out, and what they rest on."""
+        tables = [f"{group}: {fitted.summary(level)}" for group, fitted in self._found.items()]
+        return "\n\n".join([*tables, *left_out_words(self.left_out)])
+
     def __repr__(self) -> str:
-        return "\n\n".join(f"{group}: {fitted.summary()}" for group, fitted in self._found.items())
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        tables = [f"<p>{escape(str(group))}</p>{fitted._repr_html_()}" for group, fitted in self._found.items()]
+        return "".join([*tables, *(f"<p>{escape(line)}</p>" for line in left_out_words(self.left_out))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +188,24 @@ def _fitted(
 ) -> Regression | Regressions:
     require_instance(str, "a formula such as 'y ~ x + C(z)'", formula=formula)
     design, columns = read_design(questions.measured.frame, formula, logistic)
+    return fit_design(questions, design, columns, by, target, formula, logistic=logistic)
+
+
+def fit_design(
+    questions: Questions,
+    design: Design,
+    columns: tuple[str, ...],
+    by: str | None,
+    target: str,
+    formula: str,
+    *,
+    logistic: bool,
+) -> Regression | Regressions:
+    """Return the regression of a design on the model's rows, which holds these columns; `formula` names it.
+
+    Raises:
+        EstimateError: the measurements do not answer it.
+    """
     asked = questions.asked(columns if by is None else (*columns, by), target)
     if by is None:
         return _one(asked, design, design.there, formula, logistic)

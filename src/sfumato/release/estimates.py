@@ -15,6 +15,8 @@ from sfumato.errors import ConfigError
 from sfumato.extras import require_extra
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.questions import Questions
     from sfumato.inference.regression import Regression, Regressions
@@ -131,6 +133,34 @@ class Estimating:
         from sfumato.inference.regression import logit
 
         return logit(self._questions, formula, by, target)
+
+    def answers(self, *, target: str = "population", most_pairs: int | None = 60, level: float = 0.95) -> pd.DataFrame:
+        """Return what the release can answer and what it cannot, with typical standard errors.
+
+        Privacy: none (a function of the release).
+
+        Args:
+            target: as `mean`, of all numbers.
+            most_pairs: pairs of columns that are asked of, those first that go together most strongly under the model;
+                None for all. One takes about a tenth of a second.
+            level: of the intervals.
+
+        Returns:
+            A frame with a row for each question: `kind`; `first` and `second`, the columns; `answered`, "yes", "some"
+            of its numbers, "no", or "not asked" of the pairs that are left; `numbers`, how many it has; `value`,
+            `std_error`, `low` and `high`, in the column's unit: of several numbers only `std_error`, the median;
+            `why`, where the answer is not yes.
+
+        Raises:
+            ConfigError: an argument is outside its domain.
+            EstimateError: the release holds no measurements.
+
+        Example:
+            >>> release.answers().query("answered != 'yes'")[["kind", "first", "second", "why"]]  # doctest: +SKIP
+        """
+        from sfumato.inference.answers import answers
+
+        return answers(self._questions, target=target, most_pairs=most_pairs, level=level)
 
     def replicates(
         self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"

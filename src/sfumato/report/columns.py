@@ -5,7 +5,7 @@ With real rows the figures are NOT private; of synthetic rows alone they are fun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,17 +20,24 @@ MOST_BINS = 21
 
 MOST_PAIRS = 100
 PICTURED_PAIRS = 9
+Ends = Callable[[str, TabularKind, np.ndarray, int], tuple[np.ndarray, np.ndarray] | None]
+"""From a column, its kind, the map from bins to shown cells and their number to both ends of the cells' intervals."""
 _OTHERS = "all others"
 _OUTSIDE = "not in the schema"
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """A cell of a column: its label, and the share of rows in it (`real` is None without real rows)."""
+    """A cell of a column: its label, and the share of rows in it (`real` is None without real rows).
+
+    `low` and `high` are the ends of the interval in which the records' own share lies; None if there is none.
+    """
 
     label: str
     synthetic: float
     real: float | None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +60,33 @@ class PairFigure:
     differences: np.ndarray | None = None
 
 
-def column_figures(synthetic: CodedTable, real: CodedTable | None, schema: Schema) -> list[ColumnFigure]:
+def column_figures(
+    synthetic: CodedTable, real: CodedTable | None, schema: Schema, ends: Ends | None = None
+) -> list[ColumnFigure]:
     """Return every released column, worst first if there are real rows, else in the schema's order."""
     figures = []
     for name, kind in table_kinds(schema).items():
         tables = [synthetic] if real is None else [synthetic, real]
         merge, labels = _shown_bins(kind, [table.columns[name] for table in tables])
         shares = [np.bincount(merge[t.columns[name]], minlength=len(labels)) / t.n_rows for t in tables]
+        known = None if ends is None else ends(name, kind, merge, len(labels))
         bins = tuple(
-            Bin(label, float(shares[0][i]), float(shares[1][i]) if real is not None else None)
+            Bin(
+                label,
+                float(shares[0][i]),
+                float(shares[1][i]) if real is not None else None,
+                *(_ends_of(known, i) if known is not None else (None, None)),
+            )
             for i, label in enumerate(labels)
         )
         distance = None if real is None else set_distance(real, synthetic, [name], schema)
         figures.append(ColumnFigure(name, kind.name, distance, bins))
     return figures if real is None else sorted(figures, key=lambda f: -(f.distance or 0.0))
+
+
+def _ends_of(known: tuple[np.ndarray, np.ndarray], i: int) -> tuple[float | None, float | None]:
+    low, high = (float(ends[i]) for ends in known)
+    return (None, None) if np.isnan(low) else (low, high)
 
 
 def pair_figures(synthetic: CodedTable, real: CodedTable, schema: Schema) -> tuple[list[PairFigure], int]:

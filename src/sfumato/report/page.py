@@ -61,6 +61,9 @@ def marked(text: object) -> str:
 WIDTH, HEIGHT = 240.0, 90.0
 SIDE = 160.0
 _FAINTEST = 0.02
+_LINE, _CAP = 1.0, 1.0  # widths of the lines of an interval
+_HEADROOM = 1.05  # above the highest of them
+_BEHIND = 0.6  # opacity of bars on which lines have to be seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,9 @@ class Rectangle:
 
 
 def bars(bins: Sequence[Bin]) -> list[Rectangle]:
-    """Shares as bars: the real ones wide and behind, the synthetic ones narrow and before."""
-    tallest = max((max(b.synthetic, b.real or 0.0) for b in bins), default=0.0) or 1.0
+    """Shares as bars: the real ones wide and behind, the synthetic ones narrow and before; intervals as lines."""
+    tallest = max((max(b.synthetic, b.real or 0.0, _HEADROOM * (b.high or 0.0)) for b in bins), default=0.0) or 1.0
+    measured = any(b.high is not None for b in bins)
     step = WIDTH / max(1, len(bins))
     found = []
     for i, b in enumerate(bins):
@@ -85,8 +89,34 @@ def bars(bins: Sequence[Bin]) -> list[Rectangle]:
             if share:
                 height = HEIGHT * share / tallest
                 left = i * step + step * (1 - width) / 2
-                found.append(Rectangle(kind, _r(left), _r(HEIGHT - height), _r(step * width), _r(height)))
+                strength = _BEHIND if measured else 1.0
+                found.append(Rectangle(kind, _r(left), _r(HEIGHT - height), _r(step * width), _r(height), strength))
+        if b.low is not None and b.high is not None:
+            found += _whisker(i * step + step / 2, step, HEIGHT * b.low / tallest, HEIGHT * b.high / tallest)
     return found
+
+
+def _whisker(middle: float, step: float, low: float, high: float) -> list[Rectangle]:
+    """Return an interval of a bar as a line with ends: `low` and `high` above the ground."""
+    across = min(step * 0.5, 8.0)
+    line = Rectangle("interval", _r(middle - _LINE / 2), _r(HEIGHT - high), _LINE, _r(high - low))
+    caps = (min(max(HEIGHT - end - _CAP / 2, 0.0), HEIGHT - _CAP) for end in (low, high))
+    return [line, *(Rectangle("interval", _r(middle - across / 2), _r(top), _r(across), _CAP) for top in caps)]
+
+
+def interval(low: float, value: float, high: float) -> list[Rectangle]:
+    """A number with its interval, all in [-1, 1], on a line from -1 to 1 with a mark at 0."""
+
+    def place(number: float) -> float:
+        return WIDTH * (1 + min(max(number, -1.0), 1.0)) / 2
+
+    left, right = place(low), place(high)
+    return [
+        Rectangle("axis", 0.0, 11.5, WIDTH, 1.0),
+        Rectangle("axis", WIDTH / 2 - 0.5, 2.0, 1.0, 20.0),
+        Rectangle("synthetic", _r(left), 7.0, _r(max(right - left, 1.0)), 10.0),
+        Rectangle("interval", _r(place(value) - 0.75), 4.0, 1.5, 16.0),
+    ]
 
 
 def heat(differences: np.ndarray) -> list[Rectangle]:

@@ -26,6 +26,7 @@ from sfumato.release import Release, load
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
 from sfumato.report.columns import column_figures, pair_figures
+from sfumato.report.estimates import estimates_of
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
@@ -150,6 +151,9 @@ def page_content(
                 "frequent_items",
                 "outside",
                 "rules",
+                "no_estimates",
+                "pair_lines",
+                "answer_lines",
             )
         ),
     }
@@ -193,7 +197,8 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
     n = min(MOST_ROWS, release.certificate.n_public) if real_bins is None else real_bins.n_rows
     table = pa.concat_tables(release.batches(n, seed=seed))
     bins = read_bins(open_source(table, csv=schema.reader.csv), schema)
-    found: dict[str, Any] = {"columns": column_figures(bins, real_bins, schema), "drawn": n}
+    found: dict[str, Any] = {"drawn": n} | ({} if real_bins is not None else estimates_of(release))
+    found["columns"] = column_figures(bins, real_bins, schema, found.pop("ends", None))
     found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
     if real_bins is not None:
         found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, schema)

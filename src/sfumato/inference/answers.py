@@ -1,0 +1,221 @@
+"""What a release can answer, and what it cannot: every kind of question, of every column and of the strongest pairs.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from sfumato.errors import EstimateError, require_open_unit
+from sfumato.inference.associations import ranked_pairs, strongest
+from sfumato.inference.batches import Batch, indicators, ratios, shares
+from sfumato.inference.estimate import Estimate
+from sfumato.inference.functions import FEWEST_ROWS
+from sfumato.inference.questions import Questions
+from sfumato.inference.regression import Design, Regression, Regressions, fit_design
+
+MOST_PAIRS = 60
+_BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
+_HIDDEN = "Noise hides how many rows there are."
+_UNSAID = "The measurements say too little of it."
+_NO_THREE = (
+    "No three columns were measured together, but two and the target of the fit: products such as y ~ x * u are "
+    "refused. Replicates have them as the model guesses."
+)
+_NO_CLASS = (
+    "The fit had no target: name the column that groups are made by with target= (--target), and fit again to ask "
+    "regressions by it."
+)
+_NO_RECORDS = "Single records, the largest and the smallest value, and the order of rows were not measured."
+_FOLLOWS = "It follows from others by a rule, and was not measured itself. Ask of these."
+_WEAKER = "Under the model they go together less than those above; ask of one by itself, or list more pairs."
+
+Answered = Literal["yes", "some", "no", "not asked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A line of the list: one kind of question, of one column or pair.
+
+    Attributes:
+        kind: what is asked: "rows", "mean", "median", "variance", "share", "mean by", "crosstab", "correlation",
+            "ols", "logit", "ols by class", and what is refused.
+        first: the column; of a regression the left side.
+        second: the other one of a pair.
+        answered: "yes", "no", or "some" of its numbers; "not asked" of pairs that were left out of the list.
+        numbers: how many numbers the answer has.
+        value: the number if it is one.
+        std_error: its standard error; of several the median of those that are answered.
+        low: end of its interval, if it is one.
+        high: the other end.
+        why: where the answer is no.
+    """
+
+    kind: str
+    first: str = ""
+    second: str = ""
+    answered: Answered = "yes"
+    numbers: int = 1
+    value: float = np.nan
+    std_error: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    why: str = ""
+
+
+def answers(
+    questions: Questions,
+    *,
+    target: str = "population",
+    most_pairs: int | None = MOST_PAIRS,
+    level: float = 0.95,
+    columns: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`.
+
+    `columns` are those that are asked of by themselves, by default all.
+    """
+    require_open_unit(level=level)
+    ranked = ranked_pairs(questions)
+    asked = strongest(ranked, most_pairs)
+    lister = _Lister(questions, target, level)
+    found = [lister.one("rows", lambda: questions.count({}, target))]
+    for name in questions.measured.release.schema.released if columns is None else columns:
+        found += lister.column(name)
+    for pair in asked:
+        found += lister.pair(*pair)
+    if len(ranked) > len(asked):
+        left = len(ranked) - len(asked)
+        found.append(Answer("other pairs", answered="not asked", numbers=left, why=_WEAKER))
+    found += lister.by_class(asked)
+    found.append(Answer("three columns", answered="no", numbers=0, why=_NO_THREE))
+    found.append(Answer("single records", answered="no", numbers=0, why=_NO_RECORDS))
+    return pd.DataFrame([asdict(answer) for answer in found])
+
+
+class _Lister:
+    """Answers to what can be asked of one column or pair."""
+
+    def __init__(self, questions: Questions, target: str, level: float) -> None:
+        self.questions, self.target, self.level = questions, target, level
+        self.ones = np.ones(questions.measured.classes.size)
+
+    def one(self, kind: str, ask: Callable[[], object], first: str = "", second: str = "") -> Answer:
+        """Return the line of a question with one number."""
+        try:
+            found = ask()
+        except EstimateError as error:
+            return Answer(kind, first, second, "no", why=str(error))
+        assert isinstance(found, Estimate)
+        low, high = found.interval(self.level)
+        return Answer(kind, first, second, "yes", 1, found.value, found.std_error, low, high)
+
+    def several(self, kind: str, found: Batch, first: str, second: str = "") -> Answer:
+        """Return the line of a question with several numbers."""
+        n, there = found.value.size, int(found.answered.sum())
+        why = "" if there == n else (_UNSAID if found.seen.all() else _HIDDEN)
+        error = float(np.median(found.std_error[found.answered])) if there else np.nan
+        answered: Answered = "yes" if there == n else "some" if there else "no"
+        return Answer(kind, first, second, answered, n, std_error=error, why=why)
+
+    def column(self, name: str) -> Iterator[Answer]:
+        """Yield what can be asked of one column."""
+        ask = self.questions
+        if name in ask.following:
+            yield Answer("column", name, answered="no", why=_FOLLOWS)
+            return
+        if not ask.measured.column(name).numeric:
+            labels, codes = self._labels(name)
+            yield self.several("share", shares(ask, name, codes, labels, target=self.target), name)
+            return
+        yield self.one("mean", lambda: ask.mean(name, None, self.target), name)
+        yield self.one("median", lambda: ask.quantile(name, 0.5, self.target), name)
+        yield self.one("variance", lambda: ask.variance(name, None, self.target), name)
+
+    def pair(self, first: str, second: str) -> Iterator[Answer]:
+        """Yield what can be asked of two columns together."""
+        numeric = [self.questions.measured.column(name).numeric for name in (first, second)]
+        if all(numeric):
+            yield self.one("correlation", lambda: self.questions.correlation(first, second, self.target), first, second)
+            yield self._slope("ols", first, second)
+        elif not any(numeric):
+            yield self._crosstab(first, second)
+        else:
+            number, label = (first, second) if numeric[0] else (second, first)
+            yield self._means(number, label)
+            if self._labels(label)[0] == 2:
+                yield self._slope("logit", label, number)
+
+    def by_class(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Answer]:
+        """Yield regressions by the target of the fit, of the strongest pairs of numbers."""
+        ask, name = self.questions, self.questions.measured.class_column
+        if name is None:
+            yield Answer("ols by class", answered="no", numbers=0, why=_NO_CLASS)
+            return
+        numbers = (pair for pair in pairs if all(ask.measured.column(c).numeric for c in pair))
+        for first, second in islice(numbers, _BY_CLASS):
+            yield self._slope("ols by class", first, second, by=name)
+
+    def _labels(self, name: str) -> tuple[int, np.ndarray]:
+        """Return how many levels a column of labels has, that of missing ones last, and the rows' codes."""
+        codes = self.questions.measured.codes[name].astype(np.int64)
+        return self.questions.measured.column(name).kind.n_levels, codes
+
+    def _crosstab(self, first: str, second: str) -> Answer:
+        (n, one), (k, other) = self._labels(first), self._labels(second)
+        asked = self.questions.asked((first, second), self.target)
+        cells = indicators(one * k + other, n * k)
+        drawn = (
+            np.count_nonzero(cells, axis=0) >= FEWEST_ROWS
+        )  # of others the model has hardly a row: nothing above noise was measured of them
+        return self.several("crosstab", ratios(asked, cells[:, drawn], self.ones[:, None]), first, second)
+
+    def _means(self, number: str, label: str) -> Answer:
+        n, codes = self._labels(label)
+        asked = self.questions.asked((number, label), self.target)
+        values, there = self.questions.numbers(number)
+        wholes = indicators(codes, n) * there[:, None]
+        return self.several("mean by", ratios(asked, values[:, None] * wholes, wholes), number, label)
+
+    def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> Answer:
+        """Return the line of a regression of one column on another number."""
+        ask = self.questions
+        try:
+            found = fit_design(
+                ask,
+                self._design(left, right),
+                (left, right),
+                by,
+                self.target,
+                f"{left} ~ {right}",
+                logistic=kind == "logit",
+            )
+        except EstimateError as error:
+            return Answer(kind, left, right, "no", why=str(error))
+        if isinstance(found, Regressions):
+            whole = len(found) + len(found.left_out)
+            error = float(np.median([one.bse.iloc[1] for one in found.values()]))
+            answered: Answered = "yes" if not found.left_out else "some"
+            return Answer(kind, left, right, answered, whole, std_error=error, why=_HIDDEN if found.left_out else "")
+        assert isinstance(found, Regression)
+        low, high = found.conf_int(self.level).iloc[1]
+        return Answer(kind, left, right, "yes", 1, float(found.params.iloc[1]), float(found.bse.iloc[1]), low, high)
+
+    def _design(self, left: str, right: str) -> Design:
+        ask = self.questions
+        values, there = ask.numbers(right)
+        if ask.measured.column(left).numeric:
+            side, also = ask.numbers(left)
+        else:
+            codes = ask.measured.codes[left].astype(np.int64)
+            side, also = (codes == 1).astype(np.float64), (codes < 2).astype(np.float64)
+        both = there * also
+        design = np.column_stack([both, values * both])
+        return Design(side * both, design, ("Intercept", right), both)

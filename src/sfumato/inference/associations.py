@@ -1,0 +1,183 @@
+"""How strongly two columns go together, of which one or both hold labels: Cramér's V and the correlation ratio.
+
+Both are the length of a vector d of standardised covariances: of the labels' indicators with each other's, or with the
+number. Its estimate has noise of known covariance Σ, which makes it too long: the square is less tr Σ, and the interval
+holds all lengths at which a square as far off from its mean as was seen has no less than the level's chance, with the
+variance 2 tr Σ² + 4 dᵀΣd of a square of a normal vector. Near 0 that is wide, and starts at 0.
+
+Free: uses released values only.
+Reference: Cramér 1946 (V); Kelley 1935 (the correlation ratio less its bias); Bergsma 2013 (V less its bias).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from sfumato.errors import ConfigError, EstimateError
+from sfumato.inference.batches import indicators
+from sfumato.inference.calibration import Variances
+from sfumato.inference.estimate import Estimate
+from sfumato.inference.questions import LEAST_KNOWN, LEAST_SEEN, Asked, Questions, rests_on
+
+_MOST_LEVELS = 20
+_RANKED_ROWS = 4096
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One column: functions of the rows, shape (N, r), 0 where missing; and whether they are indicators of labels."""
+
+    functions: np.ndarray
+    there: np.ndarray
+    labels: bool
+
+
+def association(questions: Questions, first: str, second: str, *, target: str) -> Estimate:
+    """Return Cramér's V of two columns of labels, or the correlation ratio of a column of numbers on one of labels.
+
+    Both are in [0, 1]. Missing labels are a label. Labels that noise hides, and those after the twenty commonest, count
+    as one.
+
+    Args:
+        questions: to a release.
+        first: a column.
+        second: another; one of the two holds labels.
+        target: "population" or "table".
+
+    Raises:
+        ConfigError: a column is not there, or both hold numbers.
+        EstimateError: the measurements say too little of the two together, or one does not stand out of noise.
+    """
+    asked = questions.asked((first, second), target)
+    one, other = (_side(questions, asked, name) for name in (first, second))
+    if not (one.labels or other.labels):
+        raise ConfigError(f"Expected a column of labels among {first!r} and {second!r}, got two of numbers.")
+    what = f"how {first!r} and {second!r} go together"
+    lengths, influence = _standardised(asked, one, other, what)
+    found = asked.calibration.variances(influence)
+    # each part: what was not measured is the model's guess, with noise that its fit took for truth
+    if float(found.known.min()) < LEAST_KNOWN:
+        raise EstimateError(
+            f"Expected a question that the release's measurements answer, got {what}: they say too little of some "
+            "labels. Draw replicates, or fit fewer labels."
+        )
+    most = 1.0
+    if one.labels and other.labels:
+        most = float(min(one.functions.shape[1], other.functions.shape[1]) - 1)
+    return _length(asked, lengths / np.sqrt(most), _scaled(found, 1 / most))
+
+
+def ranked_pairs(questions: Questions) -> list[tuple[str, str]]:
+    """Return all pairs of measured columns, those first that go together most strongly under the model."""
+    names = [name for name in questions.measured.frame.columns if name not in questions.following]
+    blocks = [_scores(questions, name) for name in names]
+    strength = {}
+    for i, j in combinations(range(len(names)), 2):
+        one, other = blocks[i], blocks[j]
+        labels = [block.shape[1] for block in (one, other) if block.shape[1] > 1]
+        most = max(min(labels) - 1, 1) if len(labels) == 2 else 1
+        strength[names[i], names[j]] = float(np.sum((one.T @ other / len(one)) ** 2)) / most
+    return sorted(strength, key=lambda pair: -strength[pair])
+
+
+def _scores(questions: Questions, name: str) -> np.ndarray:
+    """Return standardised functions of a column of some of the model's rows."""
+    column, codes = questions.measured.column(name), questions.measured.codes[name][:_RANKED_ROWS]
+    if column.numeric:
+        values = np.where(np.isnan(codes), np.nanmean(codes) if not np.isnan(codes).all() else 0.0, codes)[:, None]
+        scale = values.std(axis=0)
+    else:
+        values = indicators(codes.astype(np.int64), column.kind.n_levels)
+        values = values[:, np.argsort(-values.sum(axis=0), kind="stable")[:_MOST_LEVELS]]
+        scale = np.sqrt(values.mean(axis=0))
+    return (values - values.mean(axis=0)) / np.where(scale > _TINY, scale, np.inf)
+
+
+def _side(questions: Questions, asked: Asked, name: str) -> _Side:
+    column = questions.measured.column(name)
+    if column.numeric:
+        values, there = questions.numbers(name)
+        return _Side(values[:, None], there, labels=False)
+    codes = questions.measured.codes[name].astype(np.int64)
+    found = indicators(codes, column.kind.n_levels)
+    totals = asked.calibration.total(found)
+    errors = np.sqrt(asked.calibration.each(found).of("table"))
+    order = np.argsort(-totals, kind="stable")[:_MOST_LEVELS]
+    kept = order[totals[order] > LEAST_SEEN * errors[order]]
+    rest = 1.0 - found[:, kept].sum(axis=1)
+    rare = asked.calibration.total(rest[:, None])[0]
+    error = np.sqrt(asked.calibration.each(rest[:, None]).of("table")[0])
+    shown = found[:, kept]
+    if rest.any() and rare > LEAST_SEEN * error:
+        shown = np.column_stack([shown, rest])
+    # what is too rare even together leaves the rows of labels that are seen
+    there = np.ones(codes.size) if rest.any() and shown.shape[1] > kept.size else (rest == 0).astype(np.float64)
+    if shown.shape[1] < 2:
+        raise EstimateError(f"Expected {name!r} to vary, got a column that does not stand out of noise.")
+    return _Side(shown, there, labels=True)
+
+
+def _standardised(asked: Asked, one: _Side, other: _Side, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return d, shape (r·s,), and the influence of each row on it, shape (N, r·s)."""
+    there = one.there * other.there
+    n = asked.positive(there, what)
+    weights = asked.calibration.weights * there / n
+    centred, scales, moved = [], [], []
+    for side in (one, other):
+        mean = weights @ side.functions
+        middle = side.functions - mean
+        squares = middle if side.labels else middle**2
+        scale = mean if side.labels else weights @ squares
+        if not (scale > _TINY).all():
+            raise EstimateError(f"Expected columns that stand out of noise for {what}, got one that does not.")
+        centred.append(middle)
+        scales.append(scale)
+        moved.append((squares - (0.0 if side.labels else scale)) / (2 * scale))
+    root = np.sqrt(np.multiply.outer(scales[0], scales[1]))
+    products = centred[0][:, :, None] * centred[1][:, None, :] / root
+    d = np.tensordot(weights, products, axes=1)
+    influence = products - d - d * (moved[0][:, :, None] + moved[1][:, None, :])
+    return d.ravel(), influence.reshape(len(weights), -1) * (there / n)[:, None]
+
+
+def _scaled(found: Variances, factor: float) -> Variances:
+    return Variances(found.noise * factor, found.sampling * factor, found.unmeasured * factor, found.known)
+
+
+def _length(asked: Asked, d: np.ndarray, found: Variances) -> Estimate:
+    """Return the length of the vector of which d is a noisy estimate, as a number in [0, 1]."""
+    covariance = found.of(asked.target)
+    raw = float(d @ d)
+    along = d / np.sqrt(max(raw, _TINY))
+    square = raw - float(np.trace(covariance))
+    spread, slope = float(np.sum(covariance**2)), float(along @ covariance @ along)
+    value = float(np.sqrt(np.clip(square, 0.0, 1.0)))
+
+    def ends(z: float) -> tuple[float, float]:
+        # all θ with (square − θ)² ≤ z²·(2·spread + 4·θ·slope)
+        middle = square + 2 * z**2 * slope
+        half = np.sqrt(max(middle**2 - square**2 + 2 * z**2 * spread, 0.0))
+        low, high = np.sqrt(np.clip([middle - half, middle + half], 0.0, 1.0))
+        return float(min(low, value)), float(max(high, value))
+
+    parts = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
+    if asked.target == "table":
+        parts.pop("sampling")
+    sizes = {cause: float(np.sqrt(max(float(along @ part @ along), 0.0))) for cause, part in parts.items()}
+    return Estimate(value, float(np.sqrt(max(slope, 0.0))), asked.target, rests_on(asked.columns, sizes), sizes, ends)
+
+
+def strongest(pairs: Sequence[tuple[str, str]], most: int | None) -> Sequence[tuple[str, str]]:
+    """Return the first so many pairs; all if `most` is None.
+
+    Raises:
+        ConfigError: `most` is below 0.
+    """
+    if most is not None and most < 0:
+        raise ConfigError(f"Expected at least 0 pairs, or None for all, got {most}.")
+    return pairs if most is None else pairs[:most]

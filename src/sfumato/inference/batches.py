@@ -1,0 +1,142 @@
+"""Many answers about the same columns at once: each is what its question alone would give, at a fraction of the time.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.inference.estimate import deviations
+from sfumato.inference.functions import FEWEST_ROWS
+from sfumato.inference.questions import LEAST_KNOWN, LEAST_SEEN, Asked, Questions
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Estimates of one kind, each array of shape (k,).
+
+    Attributes:
+        value: NaN where `seen` is false.
+        std_error: likewise.
+        seen: whether the whole that a share or mean is of stands out of its noise.
+        said: whether the measurements say enough of it.
+    """
+
+    value: np.ndarray
+    std_error: np.ndarray
+    seen: np.ndarray
+    said: np.ndarray
+
+    @property
+    def answered(self) -> np.ndarray:
+        """Which of them the release answers, shape (k,)."""
+        return self.seen & self.said
+
+    def ends(self, level: float, lowest: float = -np.inf, highest: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of the intervals within bounds that the target has, NaN where there is no answer.
+
+        Raises:
+            ConfigError: the level is not between 0 and 1.
+        """
+        half = deviations(level) * self.std_error
+        low = np.maximum(self.value - half, lowest)
+        high = np.minimum(np.maximum(self.value + half, lowest), highest)
+        return np.where(self.answered, low, np.nan), np.where(self.answered, high, np.nan)
+
+
+def ratios(asked: Asked, parts: np.ndarray, wholes: np.ndarray) -> Batch:
+    """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; wholes may be (N, 1)."""
+    calibration = asked.calibration
+    over = calibration.total(wholes)
+    seen = over > LEAST_SEEN * np.sqrt(calibration.each(wholes).of("table"))
+    safe = np.where(seen, over, 1.0)
+    value = calibration.total(parts) / safe
+    found = calibration.each((parts - value * wholes) / safe)
+    seen = np.broadcast_to(seen, value.shape)
+    return Batch(
+        np.where(seen, value, np.nan),
+        np.where(seen, np.sqrt(found.of(asked.target)), np.nan),
+        seen,
+        found.known >= LEAST_KNOWN,
+    )
+
+
+def indicators(codes: np.ndarray, n: int) -> np.ndarray:
+    """Return whether each row has each code, shape (N, n), of codes in 0..n-1, shape (N,)."""
+    found = np.zeros((codes.size, n))
+    found[np.arange(codes.size), codes] = 1.0
+    return found
+
+
+def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target: str) -> Batch:
+    """Return the shares of rows in the bins of one column.
+
+    Args:
+        questions: to a release.
+        name: the column.
+        bins: the bin of each of the model's rows, in 0..n-1, shape (N,).
+        n: how many bins.
+        target: "population" or "table".
+
+    Raises:
+        ConfigError, EstimateError: the column is not there, or follows from others by a rule.
+    """
+    asked = questions.asked((name,), target)
+    parts = indicators(bins, n)
+    found = ratios(asked, parts, np.ones((bins.size, 1)))
+    said = found.said & (np.count_nonzero(parts, axis=0) >= FEWEST_ROWS)
+    return Batch(np.clip(found.value, 0.0, 1.0), found.std_error, found.seen, said)
+
+
+def bar_ends(
+    questions: Questions, name: str, first: np.ndarray, last: np.ndarray, n: int, *, target: str, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of the shares of rows in n bars, shape (n,) each; NaN where there is none.
+
+    Where a bar ends inside a cell, nothing says on which side the cell's rows are: the low end is that of the cells
+    inside the bar, the high end that of all cells that reach into it. A bar in which the model hardly has a row has the
+    interval of its noisy counts.
+
+    Args:
+        questions: to a release.
+        name: the column.
+        first: the first bar that each cell of the column reaches into, shape (cells,).
+        last: the last one.
+        n: how many bars.
+        target: "population" or "table".
+        level: of the intervals, in (0, 1).
+
+    Raises:
+        ConfigError, EstimateError: as `Questions.asked`.
+    """
+    asked = questions.asked((name,), target)
+    measured = questions.measured
+    places = np.arange(n)
+    reach = (first[:, None] <= places) & (places <= last[:, None])
+    inside = reach & (first == last)[:, None]
+    if name == measured.class_column:
+        cells, counts = measured.classes, None
+    else:
+        j = measured.names.index(name)
+        cells, counts = measured.cells(j), measured.cell_counts[j]
+    whole = np.ones((cells.size, 1))
+    low = _held_ends(asked, inside[cells].astype(np.float64), whole, level)[0]
+    high = _held_ends(asked, reach[cells].astype(np.float64), whole, level)[1]
+    few = np.isnan(high)
+    if counts is not None and few.any():
+        totals = np.maximum(counts @ reach, 0.0)
+        errors = np.sqrt(reach.sum(axis=0) * measured.cell_variance)
+        n_rows = asked.calibration.size
+        high = np.where(few, np.clip((totals + deviations(level) * errors) / n_rows, 0.0, 1.0), high)
+    low = np.where(np.isnan(low), 0.0, low)
+    return np.where(np.isnan(high), np.nan, np.minimum(low, high)), high
+
+
+def _held_ends(asked: Asked, parts: np.ndarray, whole: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of shares; NaN where hardly a row is in them."""
+    low, high = ratios(asked, parts, whole).ends(level, 0.0, 1.0)
+    held = np.count_nonzero(parts, axis=0) >= FEWEST_ROWS
+    return np.where(held, low, np.nan), np.where(held, high, np.nan)

@@ -1,0 +1,237 @@
+"""What a release says of its records, how surely, and what it does not say: the intervals and answers on the page.
+
+All are functions of the release: nothing is read but its noisy measurements, whose noise is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sfumato.columns.kind import TabularKind
+from sfumato.columns.kinds import DateTime
+from sfumato.errors import EstimateError
+from sfumato.evaluate.fidelity import bin_codes
+from sfumato.inference.answers import answers
+from sfumato.inference.associations import association, ranked_pairs, strongest
+from sfumato.inference.batches import bar_ends
+from sfumato.inference.estimate import Estimate
+from sfumato.inference.questions import Questions
+from sfumato.release import Release
+
+LEVEL = 0.95
+MOST_COLUMNS = 40
+"""Columns with intervals, and in the list of answers: each takes up to a second."""
+LISTED_PAIRS = 60
+MOST_ANSWERS = 300
+_TARGET = "table"
+
+_QUESTIONS = {
+    "rows": "the number of rows",
+    "mean": "mean of a number",
+    "median": "median, and other quantiles, of a number",
+    "variance": "variance of a number",
+    "share": "share of each label",
+    "mean by": "mean of a number by labels",
+    "crosstab": "cross-table of two columns of labels, shares of cells",
+    "correlation": "correlation of two numbers",
+    "ols": "least squares of one number on another",
+    "logit": "logistic regression of a label on a number",
+    "ols by class": "regressions by the target of the fit",
+    "column": "columns that follow from others",
+    "other pairs": "the other pairs",
+    "three columns": "three columns together",
+    "single records": "single records, extremes",
+}
+"""Kinds of questions in the words of the page, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairLine:
+    """A pair of columns: how they go together, and the ends of the interval, all in [-1, 1]."""
+
+    names: tuple[str, str]
+    measure: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLine:
+    """A kind of question: how many are answered, typical errors, an example, and reasons why not."""
+
+    question: str
+    answered: str
+    typical: str
+    why: tuple[str, ...]
+
+
+class Ends:
+    """Ends of the intervals of a column's bars: what the records' own shares may have been."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+        released = questions.measured.release.schema.released
+        self._names = frozenset(released[:MOST_COLUMNS]) - questions.following
+
+    def __call__(self, name: str, kind: TabularKind, merge: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return both ends for the n bars that bins are merged to by `merge`, NaN where there is none.
+
+        None for a column of which nothing was measured, or that is beyond the page's limit.
+        """
+        if name not in self._names:
+            return None
+        first, last = (merge[bin_codes(kind, codes)] for codes in self._codes_of_cells(name))
+        return bar_ends(self._questions, name, first, last, n, target=_TARGET, level=LEVEL)
+
+    def _codes_of_cells(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes of the first and the last value of each cell of a column."""
+        column = self._questions.measured.column(name)
+        if column.edges is None or column.steps is None:
+            codes = np.arange(column.n_cells, dtype=np.int32)
+            return codes, codes
+        ends = column.steps.codes(column.edges[:-1]), column.steps.codes(column.edges[1:] - 1)
+        missing = np.full(column.n_cells - (len(column.edges) - 1), np.nan)
+        return np.append(ends[0], missing), np.append(ends[1], missing)
+
+
+def estimates_of(release: Release) -> dict[str, Any]:
+    """Return what the page says of estimates: `ends` for its bars, `pair_lines`, `answer_lines` and `answer_rows`.
+
+    Of a release that holds nothing to rest them on, only `no_estimates`, the reason in a sentence.
+
+    Raises:
+        ReleaseError: its measurements do not fit each other.
+    """
+    try:
+        questions = Questions(release)
+    except EstimateError as error:
+        return {"no_estimates": str(error)}
+    ranked = ranked_pairs(questions)
+    found = answers(
+        questions,
+        target=_TARGET,
+        most_pairs=LISTED_PAIRS,
+        level=LEVEL,
+        columns=release.schema.released[:MOST_COLUMNS],
+    )
+    return {
+        "ends": Ends(questions),
+        "pair_lines": pair_lines(questions, strongest(ranked, LISTED_PAIRS)),
+        "n_pairs_measured": len(ranked),
+        "answer_lines": answer_lines(found, release.schema.of_kind(TabularKind)),
+        "answer_rows": answer_rows(found, release.schema.of_kind(TabularKind)),
+        "n_answers": len(found),
+        "n_without_bars": max(0, len(release.schema.released) - MOST_COLUMNS),
+    }
+
+
+def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[PairLine]:
+    """Return how pairs of columns go together, strongest first; without those that noise hides."""
+    found = []
+    for first, second in pairs:
+        numeric = [questions.measured.column(name).numeric for name in (first, second)]
+        try:
+            if all(numeric):
+                measure, estimate = "correlation", questions.correlation(first, second, _TARGET)
+            else:
+                measure = "correlation ratio" if any(numeric) else "Cramér’s V"
+                estimate = association(questions, first, second, target=_TARGET)
+        except EstimateError:
+            continue
+        found.append(_pair_line((first, second), measure, estimate))
+    return sorted(found, key=lambda line: -abs(line.value))
+
+
+def _pair_line(names: tuple[str, str], measure: str, estimate: Estimate) -> PairLine:
+    low, high = estimate.interval(LEVEL)
+    return PairLine(names, measure, estimate.value, low, high)
+
+
+def answer_lines(found: pd.DataFrame, kinds: Mapping[str, TabularKind]) -> list[AnswerLine]:
+    """Return a line for each kind of question in the list of a release's answers."""
+    lines = []
+    for kind, question in _QUESTIONS.items():
+        rows = _records(found[found["kind"] == kind])
+        if rows:
+            there = [row for row in rows if row["answered"] in ("yes", "some")]
+            whole = [row for row in rows if row["answered"] == "yes"]
+            why = tuple(dict.fromkeys(row["why"] for row in rows if row["why"]))
+            lines.append(AnswerLine(question, _how_many(rows, len(whole), len(there)), _example(there, kinds), why))
+    return lines
+
+
+def _how_many(rows: Sequence[dict[str, Any]], whole: int, there: int) -> str:
+    if rows[0]["answered"] == "not asked":
+        return f"{rows[0]['numbers']} not listed"
+    if len(rows) == 1:
+        return {"yes": "yes", "no": "no", "some": "in part"}[rows[0]["answered"]]
+    part = f", {there - whole} in part" if there > whole else ""
+    return f"{whole} of {len(rows)}{part}"
+
+
+def _example(rows: Sequence[dict[str, Any]], kinds: Mapping[str, TabularKind]) -> str:
+    """Return the first answer with a number, as an example; of shares the median error."""
+    if not rows:
+        return ""
+    if rows[0]["kind"] in ("share", "crosstab"):
+        return f"± {two_digits(100 * float(np.median([row['std_error'] for row in rows])))} percentage points"
+    return f"{named(rows[0])}: {answer_text(rows[0], kinds)}".removeprefix(": ")
+
+
+def answer_rows(found: pd.DataFrame, kinds: Mapping[str, TabularKind]) -> list[tuple[str, str, str, str]]:
+    """Return question, columns, whether it is answered and the answer, of the first answers of the list."""
+    return [
+        (_QUESTIONS[row["kind"]], named(row), row["answered"], answer_text(row, kinds))
+        for row in _records(found.head(MOST_ANSWERS))
+        if row["first"]
+    ]
+
+
+def named(row: Mapping[str, Any]) -> str:
+    """Return the columns of an answer."""
+    return ", ".join(name for name in (row["first"], row["second"]) if name)
+
+
+def answer_text(row: Mapping[str, Any], kinds: Mapping[str, TabularKind]) -> str:
+    """Return a number with its standard error; of several numbers the error alone."""
+    if np.isnan(row["std_error"]):
+        return ""
+    error = f"± {two_digits(row['std_error'])}"
+    kind = kinds.get(row["first"])
+    if isinstance(kind, DateTime) and row["kind"] in ("mean", "median", "mean by"):
+        error = f"{error} {kind.resolution}s"
+        return error if np.isnan(row["value"]) else f"{_date(kind, row['value'])} {error}"
+    return error if np.isnan(row["value"]) else f"{plus_minus(row['value'], row['std_error'])}"
+
+
+def _date(kind: DateTime, value: float) -> str:
+    storage = kind.sample_type
+    return str(kind.store(np.array([round(value)]), np.zeros(1, dtype=bool), storage)[0].as_py())
+
+
+def plus_minus(value: float, error: float) -> str:
+    """Return a number with as many places as its standard error has in two digits."""
+    if not error > 0:
+        return f"{value:.6g} ± 0"
+    places = 1 - int(np.floor(np.log10(error)))
+    if abs(value) >= 1e9 or places > 9:
+        return f"{value:.4g} ± {error:.2g}"
+    return f"{round(value, places):,.{max(places, 0)}f} ± {two_digits(error)}"
+
+
+def two_digits(error: float) -> str:
+    """Return a standard error in two digits, without an exponent where that is short."""
+    if not error > 0:
+        return "0"
+    places = 1 - int(np.floor(np.log10(error)))
+    return f"{error:.2g}" if error >= 1e9 or places > 9 else f"{round(error, places):,.{max(places, 0)}f}"
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.to_dict(orient="records")  # type: ignore[return-value]
