@@ -161,8 +161,23 @@ class Schema:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The columns of samples: the released ones, and before a set of a long table the column `id`."""
-        return (*self._ids, *self.released)
+        """The columns of samples: the released ones; before them whose a linked row, or an item of a long table, is."""
+        return (*self.ids, *self.released)
+
+    @property
+    def linked(self) -> bool:
+        """Whether rows of one unit are linked: the unit is the record, and samples have units with their rows."""
+        return self.unit is not None and self.unit.linked
+
+    @property
+    def n_records(self) -> int | None:
+        """The public number of records: of rows, or of units where rows are linked; None if it is stated elsewhere."""
+        return self.unit.units if self.unit is not None and self.unit.linked else self.rows
+
+    @property
+    def ids(self) -> list[str]:
+        """The columns of samples that number whose a row is: of linked rows and of long tables."""
+        return [self.unit.column] if self.unit is not None and self.unit.linked else self._ids
 
     @property
     def _ids(self) -> list[str]:
@@ -201,7 +216,7 @@ class Schema:
         if self.rows is not None:
             document["rows"] = self.rows
         if self.unit is not None:
-            document["unit"] = dataclasses.asdict(self.unit)
+            document["unit"] = self.unit.to_dict()
         if self.missing != MISSING_TOKENS:
             document["missing"] = list(self.missing)
         if reader := self.reader.to_dict():

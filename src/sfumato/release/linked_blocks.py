@@ -1,0 +1,72 @@
+"""Samples of linked rows a block of units at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.maths.streams import public_stream
+from sfumato.records.long_tables import number_ids
+from sfumato.release.conditions import Conditions
+from sfumato.release.linked import LinkedTable
+from sfumato.release.workers import drawn_in_order
+
+if TYPE_CHECKING:
+    from sfumato.release.model import Release
+
+SAMPLE_BLOCK = 16_384
+_BLOCK_NUMBERS, _BLOCK_BYTES = 1 << 22, 1 << 26
+_FIRST_ID = 1
+
+
+@dataclass(frozen=True)
+class LinkedBlocks:
+    """Draws one block of units after the other, each from a random stream of its own.
+
+    Attributes:
+        release: of linked rows.
+        n: how many units.
+        seed: of all blocks.
+        conditions: whose sampler draws units.
+    """
+
+    release: Release
+    n: int
+    seed: int
+    conditions: Conditions
+
+    @property
+    def size(self) -> int:
+        """Units of a block."""
+        return max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self.conditions.sampler.width))
+
+    def tables_between(self, first: int, end: int, workers: int) -> Iterator[pa.Table]:
+        """Yield the rows of some blocks, in order, at most 16,384 at a time."""
+        if workers > 1 and end - first > 1:
+            return drawn_in_order(self, ((block, None) for block in range(first, end)), min(workers, end - first))
+        return (table for block in range(first, end) for table in self.each(block))
+
+    def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
+        """Return the rows of a block."""
+        del classes
+        return list(self.each(block))
+
+    def each(self, block: int) -> Iterator[pa.Table]:
+        """Yield the rows of a block's units, numbered on from those of the blocks before."""
+        release, sampler = self.release, self.conditions.sampler
+        assert isinstance(sampler, LinkedTable)
+        assert release.schema.unit is not None
+        owners, rows = sampler.units(self.size, public_stream(self.seed, block))
+        count = int(np.searchsorted(owners, self.n - block * self.size))
+        at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(release._row_bytes(), 1)))
+        name = release.schema.unit.column
+        for first in range(0, max(count, 1), at_once):
+            some = slice(first, min(first + at_once, count))
+            numbers = pa.array(owners[some] + block * self.size + _FIRST_ID)
+            ids = number_ids(numbers, release.form.storage[name])
+            table = release._decode({key: codes[some] for key, codes in rows.items()}, self.conditions.values)
+            yield table.add_column(0, name, ids)
