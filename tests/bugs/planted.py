@@ -400,9 +400,9 @@ BUGS = [
     PlantedBug(
         "a clip norm read off the records",
         "methods/tables/recipe.py",
-        "    moments = TableMoments(layout,",
+        "    moments = measuring.moments(layout,",
         "    clip_norm += 1e-6 * float(reduce(TwoResolutionCounts(layout), fit.data).open_in_mechanism().sum())\n"
-        "    moments = TableMoments(layout,",
+        "    moments = measuring.moments(layout,",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(

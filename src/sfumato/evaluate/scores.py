@@ -25,6 +25,7 @@ from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.utility import Task, train_and_score
 from sfumato.io.sources import Source, open_source
 from sfumato.records.rule_breaks import count_breaks
+from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 
@@ -82,6 +83,7 @@ def evaluate(
         0.021
     """
     schema = read_schema(schema)
+    require_unlinked(schema, "evaluation")
     if image_names(schema) is not None:
         return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)
     task = None if target is None else Task.of(schema, target, positive)

@@ -46,7 +46,7 @@ class Facts:
 
     @property
     def unit_rows(self) -> int:
-        """Most records of a unit: how many times a record's contribution a unit's may be. Linked rows are one record."""
+        """How many times a record's contribution a unit's may be: its most rows, or 1 where these are one record."""
         unit = self.schema.unit
         return 1 if unit is None or unit.linked else unit.max_rows
 

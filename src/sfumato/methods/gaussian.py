@@ -98,6 +98,4 @@ class ConditionalGaussian(Synthesizer):
         if fit.data.schema.images:
             return run_images(fit, self.pose, self.purpose)
         run = run_linked if fit.facts.schema.linked else run_table
-        return run(
-            fit, level_groups=self.level_groups, clip_slack=self.clip_slack, simulated=self.calibration_rows
-        )
+        return run(fit, level_groups=self.level_groups, clip_slack=self.clip_slack, simulated=self.calibration_rows)

@@ -1,9 +1,9 @@
 """Linked rows: the rows of every unit in their order, as records of units and as records of steps.
 
-A unit's rows follow each other by the column of order, what is missing or unreadable last; rows of equal order by a
-hash of the unit and the row's content, so that nothing but the unit's own rows decides, and never their place in the
-source. Without a column of order they follow by that hash alone, equal rows told apart by a number. The first `max_rows`
-count. What is constant is taken from the first row.
+A unit's rows follow each other by the column of order, a missing one last; rows of equal order by a hash of the unit
+and the row's content, so that nothing but the unit's own rows decides, and never their place in the source. Without a
+column of order they follow by that hash alone, equal rows told apart by a number. The first `max_rows` count. What is
+constant is taken from the first row.
 
 A record is a unit. A unit that is added or removed changes one record of units, and one of steps.
 """

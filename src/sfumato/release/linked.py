@@ -107,9 +107,7 @@ def later_order(tables: LinkedTables, steps: Mapping[str, np.ndarray]) -> np.nda
     return np.where(np.isnan(steps[tables.before[tables.order]]), np.nan, to_codes(kind, column))
 
 
-def _part(
-    schema: Schema, name: str, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
-) -> TableSoftmax:
+def _part(schema: Schema, name: str, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> TableSoftmax:
     """Return the sampler of one of the tables."""
     own = settings.get(name)
     if not isinstance(own, Mapping) or own.get("name") != TableSoftmax.name or own.get("target") is not None:

@@ -14,7 +14,6 @@ from sfumato.models.tables.softmax_given import SoftmaxGiven
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.schema.schema import Schema
 
-
 C = TypeVar("C", ChainModel, SoftmaxChain)
 
 
@@ -140,7 +139,6 @@ class TableSoftmax(_OnGrid[SoftmaxChain]):
         if not chain.possible or not shares.sum() > 0:
             raise _impossible(codes)
         return GivenSoftmax(self, chain)
-
 
     def followed(self, codes: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return coded rows whose first columns have these codes, the others drawn given these.

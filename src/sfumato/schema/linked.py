@@ -18,10 +18,14 @@ from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.numbers import Integer
 from sfumato.columns.open import Open
+from sfumato.errors import ConfigError
 from sfumato.schema.unit import Unit
 
 if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
+
+MOST_LINKED = 1_000
+"""Most rows of a unit that are linked: sums of their whole numbers stay below 2^63."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,10 +115,21 @@ def linked_faults(schema: Schema, unit: Unit) -> list[str]:
             faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
     if faults:
         return faults
-    if unit.order is not None and not isinstance(schema.columns[unit.order], NumericKind):
-        faults.append(f"Expected order of unit to name a column of numbers or dates, got {unit.order!r}.")
+    return [*_order_faults(schema, unit), *_column_faults(schema, unit)]
+
+
+def _order_faults(schema: Schema, unit: Unit) -> list[str]:
+    if unit.order is None:
+        return []
     if unit.order in unit.constant:
-        faults.append(f"Expected order of unit to vary, got {unit.order!r} among the constants, too. Take it out there.")
+        return [f"Expected order of unit to vary, got {unit.order!r} among the constants, too. Take it out of these."]
+    if not isinstance(schema.columns[unit.order], NumericKind):
+        return [f"Expected order of unit to name a column of numbers or dates, got {unit.order!r}."]
+    return []
+
+
+def _column_faults(schema: Schema, unit: Unit) -> list[str]:
+    faults = []
     if not set(schema.released) - set(unit.constant):
         faults.append("Expected linked rows to have a column that is not constant, got none. Name fewer constants.")
     for name in schema.released:
@@ -124,11 +139,26 @@ def linked_faults(schema: Schema, unit: Unit) -> list[str]:
                 f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
                 f"{kind.name}. Declare it, or take order and constant out of the unit."
             )
+    if unit.max_rows > MOST_LINKED:
+        faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")
     if schema.rows is not None:
         faults.append("Expected `units` in the unit as the public count of linked rows, got `rows`. Declare units.")
     if schema.rules:
         faults.append("Expected no rules beside linked rows, got some: they are not kept yet. Take them out.")
     return faults
+
+
+def require_unlinked(schema: Schema, what: str) -> None:
+    """Refuse linked rows where these are not read yet.
+
+    Raises:
+        ConfigError: names what does not read them.
+    """
+    if schema.linked:
+        raise ConfigError(
+            f"Expected a schema without linked rows for {what}, got a unit with order or constant: {what} of linked "
+            "rows is not there yet. Take order and constant out to look at single rows."
+        )
 
 
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:

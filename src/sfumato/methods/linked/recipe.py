@@ -9,7 +9,7 @@ A unit has one record in each, bounded as a whole. Everything after the noise is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,8 +39,9 @@ from sfumato.schema.linked import LinkedTables, linked_tables
 
 UNITS = Names("units: marginals", "units: second moments")
 STEPS = Names("steps: marginals", "steps: second moments")
-_STEP_SHARE = 0.5  # of the squared budget
-_LOST = 0.02  # error for each part of the steps that counts for nothing, beside their noise
+_STEP_SHARE = 0.65  # of the squared budget
+_LOST = 0.004  # error for each part of the steps that counts for nothing, beside their noise
+_NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
 _ALIKE = 0.7  # of two steps of a unit: their vectors' product ÷ their squares
 _NORM_SEED = 11
 
@@ -83,7 +84,7 @@ class MeasuringSteps(Measuring):
         steps: P(k) of the units' numbers of steps, 0 first, as released.
     """
 
-    sharing: Sharing = Sharing(1)
+    sharing: Sharing = field(default_factory=lambda: Sharing(1))
     n_units: int = 1
     steps: np.ndarray | None = None
 
@@ -130,7 +131,8 @@ def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int
     law = number_of_steps(tables, units)
     sharing, share = shared(fit, tables, law)
     facts = Facts(tables.steps, None, max(1, round(n * share)))
-    measuring = MeasuringSteps(STEPS, tables.n_fixed, sharing=sharing, n_units=n, steps=law)
+    weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
+    measuring = MeasuringSteps(STEPS, tables.n_fixed, weights, sharing=sharing, n_units=n, steps=law)
     return _joined(units, run_table(Fit(data.steps, fit.account, facts), **settings, measuring=measuring))
 
 

@@ -107,7 +107,10 @@ def fit_table_chain(
     rng: np.random.Generator,
     drawn_first: int = 0,
 ) -> SoftmaxChain:
-    """Fit column after column, each to rows simulated from those before it; so many, the first ones, before all others."""
+    """Fit column after column, each to rows simulated from those before it.
+
+    So many columns, the first ones, come before all others.
+    """
     k = class_counts.size
     shares = class_counts / class_counts.sum()
     ends = np.cumsum([column.features.size for column in columns])

@@ -11,7 +11,7 @@ What a table of many columns takes, from public facts: what cannot be fitted is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -201,7 +201,9 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
 def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float:
     """Return the noise of a label's share, from both counts of it."""
     sizes = TableFacts.of(facts)
-    noise_std = plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
+    noise_std = (
+        plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
+    )
     precision = RUN_STEP**2 / sizes.n_classes + CELL_STEP**2
     return float(noise_std / np.sqrt(precision) / facts.rows)
 
@@ -282,14 +284,21 @@ class Measuring:
     Attributes:
         names: of the two stages.
         drawn_first: how many columns, the first ones, are drawn before all others.
+        weights: of columns that count for more or less than others.
     """
 
     names: Names = field(default_factory=Names)
     drawn_first: int = 0
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def sized(self, facts: TableFacts) -> TableFacts:
         """Return the sizes that settings follow from."""
         return facts
+
+    def weighted(self, settings: Settings) -> Settings:
+        """Return settings in which columns count as they are to."""
+        weights = {**settings.resolution.weights, **self.weights}
+        return replace(settings, resolution=replace(settings.resolution, weights=weights))
 
     def counts(self, layout: TableLayout) -> TwoResolutionCounts:
         """Return the statistic of the first stage."""
@@ -316,7 +325,7 @@ def run_table(
     names = measuring.names
     schema = fit.data.schema
     facts = measuring.sized(TableFacts.of(fit.facts, level_groups))
-    settings = Settings.of(fit, facts, level_groups, simulated, names)
+    settings = measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names))
     cuts = {"ends": settings.ends, "narrow": True}
     grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, **cuts)
     target = None if facts.n_classes == 1 else fit.target
@@ -344,8 +353,8 @@ def run_table(
     released = cross_moments(
         noisy, moments.weights, entries, class_counts, class_weight, low_rank=settings.effort.low_rank
     )
-    first = measuring.drawn_first
-    chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED), first)
+    stream = public_stream(_SEED)
+    chain = fit_table_chain(columns, class_counts, released, settings.effort, stream, measuring.drawn_first)
     return Fitted(
         sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, **cuts, "target": target},
         parameters=chain.to_arrays() | _vector_arrays(moments, columns, released.offsets, class_weight),
