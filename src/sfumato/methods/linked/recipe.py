@@ -19,15 +19,15 @@ from sfumato.fitting.facts import Facts
 from sfumato.maths.streams import public_stream
 from sfumato.methods.linked.statistics import Sharing, StepCounts, StepMoments, step_bits
 from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.clip_norms import LEAST_NORM, least_cost_norm, simulated_squares
 from sfumato.methods.tables.recipe import (
     Measuring,
     Names,
+    Settings,
     TableFacts,
     entry_noise,
-    least_cost_norm,
     one_way_error,
     run_table,
-    simulated_squares,
     table_forecast,
     table_stages,
 )
@@ -42,6 +42,7 @@ STEPS = Names("steps: marginals", "steps: second moments")
 _STEP_SHARE = 0.65  # of the squared budget
 _LOST = 0.004  # error for each part of the steps that counts for nothing, beside their noise
 _NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
+_STEP_ORDERS, _FAINT_STEPS = 3, 0.002  # polynomials, beyond this noise of an entry
 _ALIKE = 0.7  # of two steps of a unit: their vectors' product ÷ their squares
 _NORM_SEED = 11
 
@@ -92,6 +93,13 @@ class MeasuringSteps(Measuring):
         """Return the sizes with K, which the noise of counts grows with."""
         return replace(facts, unit_rows=self.sharing.full)
 
+    def weighted(self, settings: Settings) -> Settings:
+        """Return settings with few polynomials unless noise is small: what steps say is mostly in their scores."""
+        found = super(MeasuringSteps, self).weighted(settings)
+        if found.entry <= _FAINT_STEPS:
+            return found
+        return replace(found, resolution=replace(found.resolution, orders=min(found.resolution.orders, _STEP_ORDERS)))
+
     def counts(self, layout: TableLayout) -> StepCounts:
         """Return the counts of steps."""
         return StepCounts(layout, sharing=self.sharing)
@@ -102,7 +110,7 @@ class MeasuringSteps(Measuring):
         """Return the norm of a unit's steps together that noise and bias favour, by the released numbers of steps."""
         if not noise_multiplier:
             most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
-            return float(np.sqrt(max(self.sharing.full * most, 0.05)))
+            return float(np.sqrt(max(self.sharing.full * most, LEAST_NORM**2)))
         squares = simulated_squares(vectors, shares)
         assert self.steps is not None
         law = self.steps[1:] / max(self.steps[1:].sum(), 1e-300)

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import special
 
 from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
@@ -26,6 +25,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
+from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.cross_moments import Entries, cross_moments
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.histograms import STANDS_OUT
@@ -94,7 +94,6 @@ _TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
 _CLASS_WEIGHT = 0.5
 _CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
 _COUNTED_CELLS = 37  # of a number by class, at most
-_LEAST_NORM = 0.05  # a table of constants by its released marginals has vectors of norm 0
 _SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
 _MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
 _ROUNDS, _ROUNDS_WITHOUT_NOISE = 60, 200
@@ -407,46 +406,3 @@ def _moment_measurements(noisy: Noisy, statistic: TableMoments) -> tuple[tuple[s
         return ((POOLED, pooled),)
     weight = statistic.weights[1]
     return ((POOLED, pooled), (MOMENTS, _unweighted(noisy, noisy.value[1:] / weight, weight, slice(1, None))))
-
-
-_NORM_ROWS, _NORM_SEED = 4096, 7
-_TOGETHER = 0.3  # of a simulated column's score, what all columns share: norms spread wider than if they did not
-_NORMS_TRIED = 60
-_CLIPPED = 0.1  # error of a moment for each part of the squared norm that is clipped off, beside its noise
-
-
-def clip_norm_of(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise: float) -> float:
-    """Return the clip norm whose noise and bias together are least, for rows as the released shares make them.
-
-    Free: uses released shares only.
-
-    Args:
-        vectors: per column, the entries of each cell, shape (c, q).
-        shares: per column, P(cell), shape (c,).
-        noise: of a mean product, as a part of the squared clip norm; 0 for none.
-    """
-    squares = simulated_squares(vectors, shares)
-    if not noise:
-        most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
-        return float(np.sqrt(max(most, _LEAST_NORM**2)))
-    return least_cost_norm(squares, noise)
-
-
-def simulated_squares(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the squared norms of rows as the released shares make them, shape (rows,); arguments as `clip_norm_of`."""
-    rng = public_stream(_NORM_SEED)
-    common = np.sqrt(_TOGETHER) * rng.standard_normal(_NORM_ROWS)
-    squares = np.zeros(_NORM_ROWS)
-    for entries, share in zip(vectors, shares, strict=True):
-        ranks = special.ndtr(common + np.sqrt(1 - _TOGETHER) * rng.standard_normal(_NORM_ROWS)) * share.sum()
-        cells = np.minimum(np.searchsorted(np.cumsum(share), ranks, side="right"), share.size - 1)
-        squares += (entries[cells] ** 2).sum(axis=1)
-    return squares
-
-
-def least_cost_norm(squares: np.ndarray, noise: float) -> float:
-    """Return the norm whose noise and bias together are least, for records of these squared norms."""
-    mean = max(float(squares.mean()), _LEAST_NORM**2)
-    tried = np.geomspace(0.7, 40.0, _NORMS_TRIED) * mean
-    costs = [noise * c / np.sqrt(2) + _CLIPPED * np.maximum(squares - c, 0.0).mean() / mean for c in tried]
-    return float(np.sqrt(tried[int(np.argmin(costs))]))
