@@ -95,7 +95,7 @@ class MeasuringSteps(Measuring):
 
     def weighted(self, settings: Settings) -> Settings:
         """Return settings with few polynomials unless noise is small: what steps say is mostly in their scores."""
-        found = super(MeasuringSteps, self).weighted(settings)
+        found = Measuring.weighted(self, settings)
         if found.entry <= _FAINT_STEPS:
             return found
         return replace(found, resolution=replace(found.resolution, orders=min(found.resolution.orders, _STEP_ORDERS)))
