@@ -1,7 +1,7 @@
 """Linked rows: what samples keep of a law with known answers, how a unit is bounded, and what memory and time it takes.
 
     python benchmarks/linked.py law [--fits 5] [--units 20000] [--out FILE.json]
-    python benchmarks/linked.py size [--units 1000000]
+    python benchmarks/linked.py size [--units 1000000] [--times 3]
 
 The law is that of the tests (`tests/fixtures/linked.py`): one to six visits of a patient, a score whose deviations from
 a mean with a drift have a correlation of .9 from one visit to the next, a state of four labels by a Markov chain, gaps
@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from sfumato import ConditionalGaussian, NonPrivate
 from sfumato.methods.linked import recipe
@@ -137,12 +139,17 @@ def show(name: str, found: dict[str, dict[str, float]]) -> dict[str, dict[str, f
 def size(arguments: argparse.Namespace) -> None:
     n, path = arguments.units, arguments.parquet
     if not path.exists():
-        visits(n).to_parquet(path, index=False)
+        frame = visits(n)
+        with pq.ParquetWriter(path, pa.Schema.from_pandas(frame, preserve_index=False)) as writer:
+            for copy in range(arguments.times):  # later visits of the same patients
+                later = frame.assign(day=frame["day"] + 200 * copy)
+                writer.write_table(pa.Table.from_pandas(later, preserve_index=False))
         print("wrote", path, "- run it again: the peak below is then that of the fit alone")
         return
     start = peak()
     began = time.process_time()
-    release = ConditionalGaussian(epsilon=1.0, delta=1e-8).fit(path, schema=schema(units=n), seed=1)
+    found = schema(units=n, max_rows=6 * arguments.times)
+    release = ConditionalGaussian(epsilon=1.0, delta=1e-8).fit(path, schema=found, seed=1)
     print(f"fit {time.process_time() - began:.1f} s, peak {peak() - start:.0f} MiB above {start:.0f}")
     began, rows = time.process_time(), 0
     for batch in release.batches(n, seed=1):
@@ -159,6 +166,7 @@ def main() -> None:
     parser.add_argument("what", choices=["law", "size"])
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--units", type=int, default=20_000)
+    parser.add_argument("--times", type=int, default=3, help="of size: times the law's visits a patient")
     parser.add_argument("--parquet", type=Path, default=Path("linked.parquet"))
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()

@@ -93,8 +93,8 @@ BUGS = [
     PlantedBug(
         "linked rows: ties follow from the place in the file",
         LINKED,
-        "        return [*ties, mixed(owners, content), np.where(np.isnan(order), _LAST, order)]\n",
-        "        return [np.where(np.isnan(order), _LAST, order)]\n",
+        "        place = np.lexsort((*keys, units))\n",
+        "        return np.lexsort((keys[-1], units))\n",
         "tests/records/test_linked.py -k order_of_the_file",
     ),
     PlantedBug(

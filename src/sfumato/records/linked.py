@@ -209,7 +209,7 @@ class _Sorting:
         self._kinds: dict[str, TabularKind] = schema.of_kind(TabularKind)
         self._numbers = UnitNumbers((*schema.missing, ""))
         self._units: list[np.ndarray] = []
-        self._codes: list[Mapping[str, np.ndarray]] = []
+        self._codes: list[dict[str, np.ndarray]] = []
         self._held, self._counted = 0, 1 << 20
 
     def take(self, cells: object, rows: Rows) -> None:
@@ -232,28 +232,43 @@ class _Sorting:
     def _sort(self) -> None:
         """Put all rows in their order, and drop those that do not count."""
         units = np.concatenate([np.zeros(0, dtype=np.int64), *self._units])
+        self._units = []
+        # a column at a time, so that no more than one is there twice
         codes = {
-            name: np.concatenate([part[name] for part in self._codes]) if self._codes else np.zeros(0)
-            for name in self._kinds
+            name: np.concatenate([part.pop(name) for part in self._codes] or [np.zeros(0)]) for name in self._kinds
         }
-        self._units, self._codes = [], []
-        place = np.lexsort((*self._keys(units, codes), units))
+        self._codes = []
+        place = self._order_of(units, codes)
         units = units[place]
         starts = np.flatnonzero(np.diff(units, prepend=-1))
         rank = np.arange(units.size) - np.repeat(starts, np.diff(starts, append=units.size))
         counts = rank < self._max_rows
         place = place[counts]
-        self._units, self._codes = [units[counts]], [{name: column[place] for name, column in codes.items()}]
+        for name in codes:
+            codes[name] = codes[name][place]
+        self._units, self._codes = [units[counts]], [codes]
         self._held = int(counts.sum())
+
+    def _order_of(self, units: np.ndarray, codes: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the places of all rows in their order, unit after unit, shape (n,)."""
+        keys = self._keys(units, codes)
+        place = np.lexsort((*keys, units))
+        same = np.ones(max(units.size - 1, 0), dtype=bool)
+        for key in (units, *keys):
+            same &= np.diff(key[place]) == 0
+        alike = np.flatnonzero(same)
+        # two contents of one hash are still told apart, so that no place in the source decides
+        columns = [np.nan_to_num(codes[name], nan=-1.0) for name in sorted(codes)] if alike.size else []
+        if any((column[place[alike]] != column[place[alike + 1]]).any() for column in columns):
+            place = np.lexsort((*columns, *keys, units))
+        return place
 
     def _keys(self, units: np.ndarray, codes: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """Return by what rows of one unit are put in order, the last first."""
         content = content_hashes(codes, units.size)
         owners = self._numbers.hashes()[units]
-        # two contents of one hash are still told apart, so that no place in the source decides
-        ties = [np.nan_to_num(codes[name], nan=-1.0) for name in sorted(codes)]
         if self._order is None:
             copies = pd.DataFrame({"unit": units, "content": content}).groupby(["unit", "content"]).cumcount()
-            return [*ties, mixed(mixed(owners, content), copies.to_numpy().astype(np.uint64))]
+            return [mixed(mixed(owners, content), copies.to_numpy().astype(np.uint64))]
         order = codes[self._order]
-        return [*ties, mixed(owners, content), np.where(np.isnan(order), _LAST, order)]
+        return [mixed(owners, content), np.where(np.isnan(order), _LAST, order)]

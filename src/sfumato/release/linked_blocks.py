@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,16 +57,20 @@ class LinkedBlocks:
 
     def each(self, block: int) -> Iterator[pa.Table]:
         """Yield the rows of a block's units, numbered on from those of the blocks before."""
-        release, sampler = self.release, self.conditions.sampler
+        sampler = self.conditions.sampler
         assert isinstance(sampler, LinkedTable)
-        assert release.schema.unit is not None
         owners, rows = sampler.units(self.size, public_stream(self.seed, block))
         count = int(np.searchsorted(owners, self.n - block * self.size))
-        at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(release._row_bytes(), 1)))
-        name = release.schema.unit.column
+        at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(self.release._row_bytes(), 1)))
         for first in range(0, max(count, 1), at_once):
             some = slice(first, min(first + at_once, count))
-            numbers = pa.array(owners[some] + block * self.size + _FIRST_ID)
-            ids = number_ids(numbers, release.form.storage[name])
-            table = release._decode({key: codes[some] for key, codes in rows.items()}, self.conditions.values)
-            yield table.add_column(0, name, ids)
+            part = {name: codes[some] for name, codes in rows.items()}
+            yield self.numbered(owners[some] + block * self.size, part)
+
+    def numbered(self, owners: np.ndarray, rows: Mapping[str, np.ndarray]) -> pa.Table:
+        """Return coded rows as samples have them, with the numbers of their units, which are counted from 0."""
+        release = self.release
+        assert release.schema.unit is not None
+        name = release.schema.unit.column
+        ids = number_ids(pa.array(owners + _FIRST_ID), release.form.storage[name])
+        return release._decode(rows, self.conditions.values).add_column(0, name, ids)

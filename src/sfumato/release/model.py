@@ -112,7 +112,7 @@ class Release(Estimating):
     def _trial(self, sampler: Sampler) -> pa.Table:
         """Return the rows of two records, as samples have them."""
         if isinstance(sampler, LinkedTable):
-            return next(LinkedBlocks(self, 2, 0, Conditions(sampler, {}, None)).tables_between(0, 1, 1))
+            return LinkedBlocks(self, 2, 0, Conditions(sampler, {}, None)).numbered(*sampler.units(2, public_stream(0)))
         rows = self._decode(sampler.rows(2, public_stream(0)))
         return as_written(rows, self.schema, self.form.storage, 0)
 

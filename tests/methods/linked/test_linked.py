@@ -13,6 +13,8 @@ from fixtures.linked import apart, figures, in_order, schema, visits
 from sfumato import BuyCount, ConditionalGaussian, DPMix, IndependentItems, NonPrivate, Schema, load, tune
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.evaluate import evaluate
+from sfumato.fitting import account
+from sfumato.mechanisms import queries
 from sfumato.release import linked_blocks
 from sfumato.report import write_report
 
@@ -133,6 +135,34 @@ def test_the_certificate_protects_the_unit_at_the_price_of_one_record(frame):
     assert {f"{t}: {n}" for t in ("units", "steps") for n in ("counts of cells", "second moments")} <= names
     assert method.describe_plan(schema(units=FEW))["stages"][2]["forecast"]
     assert method.epsilon_for(schema(units=FEW), target_error=0.05) > 0
+
+
+def test_a_checkpoint_goes_on_and_draws_nothing_twice(frame, tmp_path, monkeypatch):
+    method, path = ConditionalGaussian(epsilon=2.0, calibration_rows=300), tmp_path / "fit.ckpt"
+    drawn = []
+    second = queries.noisy_second_moment
+
+    def ends(exact, *, stage, **rest):
+        drawn.append(stage)
+        if stage.startswith("steps"):
+            raise KeyboardInterrupt
+        return second(exact, stage=stage, **rest)
+
+    monkeypatch.setattr(account, "noisy_second_moment", ends)
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(frame, schema=schema(units=FEW), checkpoint=path)
+    monkeypatch.setattr(account, "noisy_second_moment", second)
+    first = method.fit(frame, schema=schema(units=FEW), checkpoint=path)
+    again = method.fit(frame, schema=schema(units=FEW), checkpoint=path)
+    assert drawn == ["units: second moments", "steps: second moments"]
+    for name, values in first.parameters.items():
+        np.testing.assert_array_equal(values, again.parameters[name])
+
+
+def test_given_constants_with_workers_and_in_blocks(release, monkeypatch):
+    one = pa.concat_tables(release.batches(20_000, seed=5, given={"sex": "m"}))
+    assert set(one["sex"].to_pylist()) == {"m"}
+    assert one["patient"][-1].as_py() == 20_000
 
 
 def test_the_same_bits_whatever_the_order_of_the_file(frame):
