@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fixtures import linked_rules
 from fixtures.linked import schema, visits
 from harness.coupling import attack, check_same, leaves
 from sfumato import BuyCount, ConditionalGaussian
@@ -81,3 +82,12 @@ def test_rows_beyond_those_that_count_change_nothing():
     one = fit(with_unit(BASE, rows))
     more = fit(with_unit(BASE, [*rows, {**ROW, "day": 1400, "score": 0.0}, {**ROW, "day": 1500, "state": "d"}]))
     check_same(one, more)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_unit_whose_rows_break_rules(monkeypatch):
+    base = linked_rules.visits().head(120)
+    row = {"sex": "m", "age": 3, "discharged": 10, "stay": 5, "pregnant": "yes", "ward": "a"}
+    more = pd.DataFrame([{**row, "who": 10**6, "admitted": 900 - i} for i in range(6)])[list(base.columns)]
+    fit = fitted(Schema.from_dict(linked_rules.DOCUMENT))
+    attack(monkeypatch, fit, base, pd.concat([more, base], ignore_index=True))

@@ -63,7 +63,6 @@ def test_what_is_wrong_is_named(change, message):
     ("change", "message"),
     [
         ({"rows": 100}, "`units` in the unit"),
-        ({"rules": [{"range": {"day": [0, 5]}}]}, "no rules beside linked rows"),
         ({"columns": {**COLUMNS, "set": {"kind": "set", "n_items": 4, "max_length": 2}}}, "'set': expected a declared"),
     ],
 )

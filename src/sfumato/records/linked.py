@@ -55,7 +55,7 @@ class LinkedData:
         self._rows = PrivateData(source, schema)
         self._source = as_records(source, schema)
         self._schema = schema
-        self.tables = linked_tables(schema)
+        self.tables = linked_tables(schema.modelled)
         self._sequences: _Sequences | None = None
 
     @property
@@ -99,7 +99,7 @@ class LinkedData:
         if self._sequences is None:
             # of coding and sorting nothing may be said but that it failed
             message = f"Cannot read the units of {self._source.label}. Please report its types: a fit reads any cell."
-            sorting = _Sorting(self._schema)
+            sorting = _Sorting(self._schema.modelled)
             unit = self._schema.unit
             assert unit is not None
             names = list(dict.fromkeys([*self._schema.released, unit.column]))

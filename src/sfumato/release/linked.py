@@ -34,6 +34,11 @@ class LinkedTable:
         self.width = self._units.width + later
         self.possible = np.ones(1, dtype=bool)
 
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The columns that no row may have otherwise once a unit is drawn: constants and order."""
+        return (*self._tables.constants, *([] if self._tables.order is None else [self._tables.order]))
+
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return the coded rows of n units, unit after unit."""
         del classes
@@ -76,7 +81,7 @@ class LinkedTable:
             rows[tables.order] = later_order(tables, found)
         return rows
 
-    def given(self, codes: Mapping[str, float]) -> Sampler:
+    def given(self, codes: Mapping[str, float]) -> LinkedTable:
         """Return the sampler given these constants.
 
         Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import number_ids
 from sfumato.release.conditions import Conditions
 from sfumato.release.linked import LinkedTable
+from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.workers import drawn_in_order
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class LinkedBlocks:
     def each(self, block: int) -> Iterator[pa.Table]:
         """Yield the rows of a block's units, numbered on from those of the blocks before."""
         sampler = self.conditions.sampler
-        assert isinstance(sampler, LinkedTable)
+        assert isinstance(sampler, LinkedTable | RuledUnits)
         owners, rows = sampler.units(self.size, public_stream(self.seed, block))
         count = int(np.searchsorted(owners, self.n - block * self.size))
         at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(self.release._row_bytes(), 1)))
@@ -67,7 +68,7 @@ class LinkedBlocks:
             part = {name: codes[some] for name, codes in rows.items()}
             yield self.numbered(owners[some] + block * self.size, part)
 
-    def numbered(self, owners: np.ndarray, rows: Mapping[str, np.ndarray]) -> pa.Table:
+    def numbered(self, owners: np.ndarray, rows: Mapping[str, Any]) -> pa.Table:
         """Return coded rows as samples have them, with the numbers of their units, which are counted from 0."""
         release = self.release
         assert release.schema.unit is not None

@@ -32,6 +32,7 @@ from sfumato.release.estimates import Estimating
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.linked import LinkedTable
 from sfumato.release.linked_blocks import SAMPLE_BLOCK, LinkedBlocks
+from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler
@@ -77,7 +78,7 @@ class Release(Estimating):
         inner, plan = build_sampler(self.schema.modelled, self.sampler, self.parameters), self.schema.rule_plan
         if plan is None or isinstance(inner, MixtureSet):
             return inner
-        return RuledSampler(plan, inner)
+        return RuledUnits(plan, inner) if isinstance(inner, LinkedTable) else RuledSampler(plan, inner)
 
     def check(self) -> None:
         """Build the sampler and try the form, so that a damaged release fails here and not while sampling.
@@ -111,7 +112,7 @@ class Release(Estimating):
 
     def _trial(self, sampler: Sampler) -> pa.Table:
         """Return the rows of two records, as samples have them."""
-        if isinstance(sampler, LinkedTable):
+        if isinstance(sampler, LinkedTable | RuledUnits):
             return LinkedBlocks(self, 2, 0, Conditions(sampler, {}, None)).numbered(*sampler.units(2, public_stream(0)))
         rows = self._decode(sampler.rows(2, public_stream(0)))
         return as_written(rows, self.schema, self.form.storage, 0)
@@ -243,7 +244,7 @@ class Release(Estimating):
         if n is None:
             n = self.certificate.n_public
         n = require_integer(at_least=0, n=n)
-        if isinstance(conditions.sampler, LinkedTable):
+        if isinstance(conditions.sampler, LinkedTable | RuledUnits):
             if compared is not None:
                 raise ConfigError("Expected linked rows as they are drawn, got unique_rows. Leave it out.")
             linked = LinkedBlocks(self, n, _seed(seed), conditions)

@@ -18,7 +18,8 @@ from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.numbers import Integer
 from sfumato.columns.open import Open
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, SchemaError
+from sfumato.rules import RulePlan
 from sfumato.schema.unit import Unit
 
 if TYPE_CHECKING:
@@ -143,9 +144,24 @@ def _column_faults(schema: Schema, unit: Unit) -> list[str]:
         faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")
     if schema.rows is not None:
         faults.append("Expected `units` in the unit as the public count of linked rows, got `rows`. Declare units.")
-    if schema.rules:
-        faults.append("Expected no rules beside linked rows, got some: they are not kept yet. Take them out.")
     return faults
+
+
+def require_free(schema: Schema, plan: RulePlan) -> None:
+    """Refuse rules that compute what links rows, or put it behind another column.
+
+    Raises:
+        SchemaError: names the column.
+    """
+    unit = schema.unit
+    if unit is None or not unit.linked:
+        return
+    for name in (*unit.constant, unit.order):
+        if name in plan.follows or name in plan.gaps:
+            raise SchemaError(
+                f"Expected rules that leave the constants and the order of linked rows as they are, got one by which "
+                f"{name!r} follows from another column. Turn it round, or take it out."
+            )
 
 
 def require_unlinked(schema: Schema, what: str) -> None:

@@ -32,6 +32,7 @@ from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 from sfumato.schema.entries import read_kind
 from sfumato.schema.faults import column_faults, draft_faults, refuse, rows_faults, table_faults, tokens, unknown_keys
+from sfumato.schema.linked import require_free
 from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.ruled import modelled, plain_rules, rule_plan
@@ -103,7 +104,8 @@ class Schema:
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "rows", plain_value(self.rows))
         object.__setattr__(self, "rules", plain_rules(self.rules))
-        _ = self.rule_plan  # faults of rules are told here
+        if (plan := self.rule_plan) is not None:  # faults of rules are told here
+            require_free(self, plan)
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader, self.rules, self.accept)
