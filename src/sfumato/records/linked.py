@@ -120,7 +120,8 @@ class LinkedData:
 class StepRecords:
     """Records of steps: of each unit of two rows or more, coded columns of all its steps side by side.
 
-    Columns have shape (units, max_rows − 1), of which the first ones of a unit count, as many as `STEPS` says.
+    Columns have shape (units, steps), of which the first ones of a unit count, as many as `STEPS` says. Units come in
+    the order of their numbers of steps; nothing depends on it.
     """
 
     max_rows_per_unit = 1
@@ -141,11 +142,13 @@ class StepRecords:
         """Yield chunks of coded columns, a unit a row."""
         sequences = self._data.sequences()
         units = np.flatnonzero(sequences.sizes > 1)
-        width = self._tables.max_rows - 1
-        at_once = max(1, _STEPS_AT_ONCE // width)
-        for start in range(0, units.size, at_once):
-            some = units[start : start + at_once]
+        units = units[np.argsort(-sequences.sizes[units], kind="stable")]  # of like length together: little is empty
+        start = 0
+        while start < units.size:
+            width = int(sequences.sizes[units[start]]) - 1
+            some = units[start : start + max(1, _STEPS_AT_ONCE // width)]
             yield self._of(sequences.sizes[some], _places(sequences, some, width), sequences.codes)
+            start += some.size
 
     def _of(self, sizes: np.ndarray, places: np.ndarray, codes: Mapping[str, np.ndarray]) -> Rows:
         tables, n = self._tables, places.shape

@@ -173,7 +173,7 @@ class Release(Estimating):
             seed: the same seed gives the same rows; the first rows do not depend on n. Random if not given.
             given: values that all rows have, per column: a label, a number, a date, or None for missing. The other
                 columns are drawn from the model's law given these: exactly, or for tables by importance resampling from
-                at least 16,384 candidates. Of images: the label.
+                at least 16,384 candidates. Of images: the label. Of linked rows: constants.
             class_counts: how many rows each class of the target has, in place of n.
             unique_rows: "drop" leaves out the rows of a table that occur once in the sample, and draws more in their
                 place; then the first rows depend on n. For eyes: the guarantee is the same with and without.
