@@ -180,5 +180,5 @@ def test_its_repr_shows_names_alone():
 def test_a_column_that_is_not_there_is_refused():
     with pytest.raises(SchemaError, match="'what'"):
         data(visits([0], 0).drop(columns="what"))
-    with pytest.raises(SchemaError, match="got no column 'who'. "):
+    with pytest.raises(SchemaError, match=r"got no column 'who'\. "):
         data(visits([0], 0).drop(columns="who"))

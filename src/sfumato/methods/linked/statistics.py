@@ -5,8 +5,8 @@ K steps count whole, and a unit with more counts as K. In whole numbers of 2^-10
 K·2^10 at most. The part that each step of a unit has is a function of k, which is a column of every step: what is
 learned of a step given k is not moved by it. Proof: docs/proofs/linked.md.
 
-Reference: Amin, Kulesza, Muñoz Medina and Vassilvitskii, ICML 2019, on bounding what a user contributes; there rows beyond
-a bound are dropped, here all steps of a unit share it.
+Reference: Amin, Kulesza, Muñoz Medina and Vassilvitskii, ICML 2019, on bounding what a user contributes; there rows
+beyond a bound are dropped, here all steps of a unit share it.
 """
 
 from __future__ import annotations
