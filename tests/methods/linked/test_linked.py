@@ -11,7 +11,7 @@ import pytest
 
 from fixtures.linked import apart, figures, in_order, schema, visits
 from sfumato import BuyCount, ConditionalGaussian, DPMix, IndependentItems, NonPrivate, Schema, load, tune
-from sfumato.errors import ConfigError, ReleaseError
+from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.evaluate import evaluate
 from sfumato.fitting import account
 from sfumato.mechanisms import queries
@@ -245,6 +245,9 @@ def test_what_does_not_read_linked_rows_yet_says_so(frame, release, tmp_path):
         write_report(release, tmp_path / "r.html")
     with pytest.raises(ConfigError, match="without linked rows for tune"):
         tune(frame, [ConditionalGaussian(epsilon=1.0)], schema=release.schema)
+    for ask in (lambda: release.mean("score"), lambda: release.replicates(2)):
+        with pytest.raises(EstimateError, match="got one of linked rows"):
+            ask()
 
 
 def test_damaged_releases_are_refused(release):
