@@ -48,7 +48,69 @@ CLIPPING = "        return np.minimum(most // np.maximum(squares, 1), 1 << self.
 SQUARED = "        for of_cell, column in zip(self._squares, cells, strict=True):\n"
 NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n"
 
+LINKED = "records/linked.py"
+STEPS = "methods/linked/statistics.py"
+LINKED_RECIPE = "methods/linked/recipe.py"
+LINKED_FITS = "tests/attacks/test_linked.py"
+TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
+
 BUGS = [
+    PlantedBug(
+        "steps: clipped row by row, not by unit",
+        STEPS,
+        "            np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)\n",
+        "            np.maximum.at(squares, owners[pairs], products**2)\n",
+        "tests/mechanisms/test_queries.py -k steps",
+    ),
+    PlantedBug(
+        "steps: the clip forgets how steps of a unit go together",
+        STEPS,
+        "        for lag in range(int(steps.max(initial=0))):\n",
+        "        for lag in range(1):\n",
+        "tests/mechanisms/test_queries.py -k steps",
+    ),
+    PlantedBug(
+        "steps: every one counts whole",
+        STEPS,
+        "        return np.minimum(1 << WEIGHT_BITS, (self.full << WEIGHT_BITS) // np.maximum(steps, 1))\n",
+        "        return np.full_like(steps, 1 << WEIGHT_BITS)\n",
+        "tests/mechanisms/test_queries.py -k steps",
+    ),
+    PlantedBug(
+        "linked rows: one too many counts",
+        LINKED,
+        "        counts = rank < self._max_rows\n",
+        "        counts = rank <= self._max_rows\n",
+        "tests/records/test_linked.py -k first_rows_count",
+    ),
+    PlantedBug(
+        "linked rows: what lies beyond the last step is read",
+        STEPS,
+        "    mine = np.arange(width) < steps[:, None]\n",
+        "    mine, steps = np.full((steps.size, width), True), np.full(steps.size, width)\n",
+        "tests/methods/linked/test_statistics.py -k beyond",
+    ),
+    PlantedBug(
+        "linked rows: ties follow from the place in the file",
+        LINKED,
+        "        place = np.lexsort((*keys, units))\n",
+        "        return np.lexsort((keys[-1], units))\n",
+        "tests/records/test_linked.py -k order_of_the_file",
+    ),
+    PlantedBug(
+        "steps: how much each counts, by the true numbers of rows",
+        LINKED_RECIPE,
+        "    sharing, share = shared(fit, tables, law)\n",
+        f"    law = {TRUE_STEPS} / max({TRUE_STEPS}.sum(), 1)\n    sharing, share = shared(fit, tables, law)\n",
+        LINKED_FITS,
+    ),
+    PlantedBug(
+        "linked rows: settings by the true number of units",
+        LINKED_RECIPE,
+        "    tables, n = data.tables, fit.n_public\n",
+        "    tables, n = data.tables, max(1, data.sequences().sizes.size)\n",
+        LINKED_FITS,
+    ),
     PlantedBug(
         "workers: units are divided among pieces",
         "records/source_records.py",
@@ -400,9 +462,9 @@ BUGS = [
     PlantedBug(
         "a clip norm read off the records",
         "methods/tables/recipe.py",
-        "    moments = TableMoments(layout,",
+        "    moments = measuring.moments(layout,",
         "    clip_norm += 1e-6 * float(reduce(TwoResolutionCounts(layout), fit.data).open_in_mechanism().sum())\n"
-        "    moments = TableMoments(layout,",
+        "    moments = measuring.moments(layout,",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(

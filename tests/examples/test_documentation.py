@@ -65,6 +65,19 @@ def test_the_example_of_the_estimators_runs(tmp_path: Path, monkeypatch: pytest.
     assert len(synthetic) == 1000
 
 
+def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
+    (block,) = _blocks(ROOT / "docs" / "linked.md", "python")
+    scope: dict[str, Any] = {}
+    exec(block, scope)
+    persons, women, frame = scope["persons"], scope["women"], scope["frame"]
+    assert persons["patient"].nunique() == 500
+    assert (persons.groupby("patient")["day"].diff().dropna() >= 0).all()
+    assert (persons.groupby("patient")["sex"].nunique() == 1).all()
+    assert set(women["sex"]) == {"f"}
+    assert abs(len(persons) / 500 - len(frame) / frame["patient"].nunique()) < 0.5
+    assert scope["correlation"] > 0.75
+
+
 def test_the_chapter_on_inference_runs_and_is_true() -> None:
     (block,) = _blocks(ROOT / "docs" / "inference.md", "python")
     scope: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from sfumato.methods.dpgm.profiles import ClusterProfiles, TotalLength
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.methods.images.teacher import Standardised, TeacherGradient
 from sfumato.methods.items import ItemCounts
+from sfumato.methods.linked.statistics import Sharing, StepCounts, StepMoments, step_bits
 from sfumato.methods.marginals import ClassCellCounts, TableLayout
 from sfumato.methods.mixtures.centres import CentreGrid
 from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
@@ -38,6 +39,7 @@ from sfumato.models.mixtures.covariances import DiagonalCovariance, FullCovarian
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.flat import ImageVectors, RankVectors
 from sfumato.models.sets import SetEncoder
+from sfumato.records.linked import STEPS
 from sfumato.schema.accept import Criterion
 from sfumato.schema.grid import Grid
 from sfumato.schema.open_schema import OpenKind
@@ -174,6 +176,43 @@ class NormsAndSum:
         for part, clip_norm in enumerate(self.clip_norms):
             sums[part] += clip_rows(rows["z"][parts == part], clip_norm).sum(axis=0) / clip_norm
         total += joint_exact(counts, sums.ravel(), self.share).open_in_mechanism()
+
+
+STEPS_AT_MOST = 5
+
+
+def step_rows(n: int, seed: int = 0):
+    """Single units with their steps: none, one, many; all alike, all apart, and what lies beyond the last one."""
+    rng = np.random.default_rng(seed)
+    pool = table_rows(n, seed)
+
+    def unit(places, steps: int):
+        places = np.resize(places, STEPS_AT_MOST)
+        rows = {name: np.array([[pool[i][name][0] for i in places]]) for name in pool[0]}
+        return {**rows, STEPS: np.array([steps])}
+
+    drawn = [unit(rng.integers(0, len(pool), STEPS_AT_MOST), steps) for _ in range(n) for steps in (5, 2, 1, 0)]
+    alike = [unit([i], steps) for i in range(0, len(pool), 7) for steps in (5, 3, 2, 1)]
+    return [*drawn, *alike, *(unit([i], 5) for i in range(len(pool) - 8, len(pool)))]
+
+
+def step_moments(clip_norm: float, full: int) -> StepMoments:
+    """Moments of steps, with vectors as `table_moments` has them."""
+    table = table_moments(clip_norm, 0.0, None)
+    sharing = Sharing(full)
+    return StepMoments(table.layout, table.vectors, clip_norm, bits=step_bits(1_000), sharing=sharing)
+
+
+def _step_cases() -> list[StatisticCase]:
+    layout, pool = table_layout(None), step_rows(12)
+    return [
+        StatisticCase("counts of steps, each unit as one", StepCounts(layout, sharing=Sharing(1)), pool),
+        StatisticCase("counts of steps, three whole", StepCounts(layout, sharing=Sharing(3)), pool),
+        StatisticCase("counts of steps, all whole", StepCounts(layout, sharing=Sharing(5)), pool),
+        StatisticCase("moments of steps", step_moments(1.0, 3), pool),
+        StatisticCase("moments of steps, each unit as one", step_moments(0.6, 1), pool),
+        StatisticCase("moments of steps, loose", step_moments(60.0, 5), pool, attained=0.0),
+    ]
 
 
 def table_layout(target: int | None = 3) -> TableLayout:
@@ -420,6 +459,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("feature sums, one cluster", cluster_sums(1), feature_rows(60)),
         StatisticCase("feature sums, recentred", recentred_sums(3), feature_rows(60)),
         StatisticCase("feature sums, one cluster, recentred", recentred_sums(1), feature_rows(60)),
+        *_step_cases(),
         *_discovery_cases(),
         *_image_cases(),
         *_flat_cases(),
@@ -456,6 +496,10 @@ MECHANISMS = {
         MechanismCase("noisy_second_moment, pooled", noisy_second_moment, STATISTICS["pooled squares"], symmetric=True),
         MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
+        MechanismCase("noisy_histogram, steps", noisy_histogram, STATISTICS["counts of steps, three whole"]),
+        MechanismCase(
+            "noisy_second_moment, steps", noisy_second_moment, STATISTICS["moments of steps"], symmetric=True
+        ),
         MechanismCase(
             "noisy_second_moment, no target",
             noisy_second_moment,

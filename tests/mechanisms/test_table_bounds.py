@@ -33,6 +33,9 @@ TABLES = [
     "second moments, loose",
     "second moments, no target",
     "second moments, no target, loose",
+    "counts of steps, three whole",
+    "moments of steps",
+    "moments of steps, loose",
 ]
 
 

@@ -123,11 +123,13 @@ def check_command(
         columns = [{"name": name, "kind": kind, "released": flag == "yes"} for name, kind, flag in rows]
         draft = {"draft": True} if found.draft else {}
         rules = {"rules": [rule_text(rule) for rule in found.rules]} if found.rules else {}
-        print_json({"valid": True, "rows": found.rows, "columns": columns, **draft, **rules})
+        print_json({"valid": True, "rows": found.n_records, "columns": columns, **draft, **rules})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
     _show_rules(found)
-    say("Rows: " + ("not declared; pass --rows or --buy-rows" if found.rows is None else f"{found.rows}, public"))
+    n = found.n_records
+    counted = "Units, each with its rows: " if found.linked else "Rows: "
+    say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
     if told(found):
         say(f"Where the facts come from: {'; '.join(told(found))}.")
     _tell_next(schema, found)
@@ -154,7 +156,7 @@ def _tell_next(path: Path, schema: Schema) -> None:
         facts = "; ".join(read_off(schema))
         say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
     else:
-        rows = "--buy-rows --delta 1e-6 " if schema.rows is None else ""
+        rows = "--buy-rows --delta 1e-6 " if schema.n_records is None else ""
         say(f"Next: sfumato fit DATA --schema {path} --epsilon 1 {rows}--out RELEASE")
 
 

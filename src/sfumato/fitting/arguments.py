@@ -65,7 +65,12 @@ def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
     """Return the declared number of rows, or None if it is to be bought."""
     if isinstance(n_public, BuyCount):
         return None
-    rows = schema.rows if n_public is None else n_public
+    rows = schema.n_records if n_public is None else n_public
+    if rows is None and schema.linked:
+        raise ConfigError(
+            "Expected a public number of units, got none. Put `units:` into the schema's `unit`, pass n_public=... "
+            "(--rows), or buy a noisy count: n_public=BuyCount() (--buy-rows)."
+        )
     if rows is None:
         raise ConfigError(
             "Expected a public number of rows, got none. Put `rows:` into the schema, pass n_public=... (--rows), "

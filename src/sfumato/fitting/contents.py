@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.kinds import ItemSet
 from sfumato.columns.sets import is_set_storage, plain_list_type
 from sfumato.errors import PrivacyWarning, ReleaseError, SchemaError, require_instance
 from sfumato.io.arrow import write_type
@@ -67,9 +66,8 @@ def check_types(source: Source, schema: Schema, *, as_source: bool) -> None:
         _check_written(name, storage)
         if name in schema.released and name not in schema.open:
             schema.columns[name].check_storage(name, storage)
-    for kind in schema.of_kind(ItemSet).values():
-        if kind.id is not None:
-            check_ids(source.storage[kind.id])
+    for name in schema.ids:
+        check_ids(source.storage[name])
     warnings.warn(
         f"The storage types of {source.label} are published, as as_source asks for. One cell may decide such a type: "
         "ask for it only if they were fixed without looking at the records. The certificate says so.",
@@ -97,10 +95,9 @@ def _holds(schema: Schema, name: str, storage: pa.DataType) -> bool:
 
 
 def _sample_type(schema: Schema, name: str, container: Container) -> pa.DataType:
-    """Return the type of a column of samples; the ids of a long table are whole numbers."""
-    kind = schema.columns[name]
-    ids = {kind.id for kind in schema.of_kind(ItemSet).values()}
-    if container == "csv" and getattr(kind, "written", None) is not None:
+    """Return the type of a column of samples; what numbers sets or units are whole numbers."""
+    kind, ids = schema.columns[name], schema.ids
+    if container == "csv" and name not in ids and getattr(kind, "written", None) is not None:
         return kind.sample_type  # how its text looks is for the file to be written
     return _contained(pa.int64() if name in ids else kind.sample_type, container)
 

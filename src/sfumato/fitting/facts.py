@@ -46,8 +46,9 @@ class Facts:
 
     @property
     def unit_rows(self) -> int:
-        """Most rows of a unit: how many times a record's contribution a unit's may be."""
-        return 1 if self.schema.unit is None else self.schema.unit.max_rows
+        """How many times a record's contribution a unit's may be: its most rows, or 1 where these are one record."""
+        unit = self.schema.unit
+        return 1 if unit is None or unit.linked else unit.max_rows
 
     @property
     def sets(self) -> list[str]:

@@ -42,6 +42,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.reading import plain
 from sfumato.records.engine import Engine, Records
+from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
@@ -66,6 +67,7 @@ class Synthesizer(ABC):
     needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
     makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
     discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table
+    links: ClassVar[bool] = False  # whether it models linked rows
 
     epsilon: float | NonPrivate
     delta: float | None = field(default=None)
@@ -167,6 +169,8 @@ class Synthesizer(ABC):
             delta: δ of the fit; some of it may be spent outside the events.
         """
         check_target(schema, target)
+        if schema.linked:
+            self._require_links(target)
         if schema.rules and not self.makes_model:
             raise ConfigError(
                 f"Expected a schema without rules for the method {self.method}, got some: its release is a data set, "
@@ -194,6 +198,15 @@ class Synthesizer(ABC):
             )
             stages = [count, *stages]
         return Plan(stages)
+
+    def _require_links(self, target: str | None) -> None:
+        if not self.links:
+            raise ConfigError(
+                f"Expected a schema without linked rows for the method {self.method}, got a unit with order or "
+                "constant. Take these out, which leaves unlinked rows, or use the method gaussian."
+            )
+        if target is not None:
+            raise ConfigError(f"Expected no target beside linked rows, got {target=}. Leave it out.")
 
     def _budget(self, rows: int | None) -> PrivacyBudget | None:
         if isinstance(self.epsilon, NonPrivate):
@@ -297,7 +310,7 @@ class Synthesizer(ABC):
         noise = noise_door(budget, seed)
         source = open_source(data, csv=schema.reader.csv)
         with engine_for(source, workers, engine) as running:
-            records = PrivateData(source, schema, engine=running)
+            records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=running)
             check_types(records.source, schema, as_source=as_source)
             allowed = budget or nominal_budget(rows)
             plan = calibrate(self.uncalibrated(schema, target, rows, allowed.delta), allowed)
@@ -322,7 +335,7 @@ class Synthesizer(ABC):
         run: Callable[[Fit], Fitted],
         driver: Driver[Ledger],
         noise: NoiseSource,
-        records: PrivateData,
+        records: PrivateData | LinkedData,
         target: str | None,
         rows: int | None,
         *,

@@ -55,6 +55,7 @@ from sfumato.release import Release
 from sfumato.release.ruled import FreeRows, RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.schema.accept import Criterion
+from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.sources import read_off, told
 
@@ -129,6 +130,7 @@ def tune(
     """
     schema = open_schema(schema)
     warn_of_draft(schema, accept_draft=accept_draft)
+    require_unlinked(schema, "tune")
     schema = with_criteria(read_schema(schema), accept)
     search = Search.of(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape),

@@ -91,6 +91,11 @@ class Measured:
     """
 
     def __init__(self, release: Release, stream: tuple[int, ...] = (_STREAM,)) -> None:
+        if release.schema.linked:
+            raise EstimateError(
+                "Expected a release of single rows for estimates, got one of linked rows: these have no estimates yet. "
+                "Take order and constant out of the unit and fit again."
+            )
         held = {m.name: m for m in release.measurements}
         if release.sampler.get("name") != "table_softmax" or not {RUN_COUNTS, CELL_COUNTS, POOLED} <= held.keys():
             raise EstimateError(

@@ -1,6 +1,7 @@
 """ConditionalGaussian: a few noisy sums in closed form, then a model that everything else is a function of.
 
 Tables: counts at two resolutions, then second moments; a chain of softmaxes (`sfumato.methods.tables.recipe`).
+Linked rows of units: two such tables, of first rows and of steps (`sfumato.methods.linked.recipe`).
 Images: profiles, class sums, pooled second moment, class second moments (`sfumato.methods.images.recipe`).
 
 All are one-shot Gaussian releases.
@@ -26,6 +27,7 @@ from sfumato.methods.images.recipe import (
     image_stages,
     run_images,
 )
+from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.privacy.plan import Plan, Stage
 
@@ -52,6 +54,7 @@ class ConditionalGaussian(Synthesizer):
     method: ClassVar[str] = "gaussian"
     resumable: ClassVar[bool] = True
     discovers: ClassVar[bool] = True
+    links: ClassVar[bool] = True
 
     marginal_share: float = 0.4
     level_groups: int = 64
@@ -72,23 +75,27 @@ class ConditionalGaussian(Synthesizer):
             raise ConfigError(f"Expected pose to be one of {', '.join(map(repr, POSES))}, got pose={self.pose!r}.")
 
     def stages(self, facts: Facts) -> list[Stage]:
-        """For tables two releases, for images four; see the module's docstring."""
+        """For tables two releases, for linked rows and for images four; see the module's docstring."""
         if facts.schema.images:
             return image_stages(facts.schema, self.purpose)
-        return table_stages(facts, marginal_share=self.marginal_share, level_groups=self.level_groups)
+        stages = linked_stages if facts.schema.linked else table_stages
+        return stages(facts, marginal_share=self.marginal_share, level_groups=self.level_groups)
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
+        if facts.schema.linked:
+            return linked_forecast(plan, facts)
         return (image_forecast if facts.schema.images else table_forecast)(plan, facts)
 
     def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of a label's share, of all classes together; of images, that of a class count."""
+        if facts.schema.linked:
+            return linked_error(plan, facts)
         return (class_share_error if facts.schema.images else one_way_error)(plan, facts)
 
     def run(self, fit: Fit) -> Fitted:
         """Fit the marginals, the moments and the chain; or the moments of images."""
         if fit.data.schema.images:
             return run_images(fit, self.pose, self.purpose)
-        return run_table(
-            fit, level_groups=self.level_groups, clip_slack=self.clip_slack, simulated=self.calibration_rows
-        )
+        run = run_linked if fit.facts.schema.linked else run_table
+        return run(fit, level_groups=self.level_groups, clip_slack=self.clip_slack, simulated=self.calibration_rows)

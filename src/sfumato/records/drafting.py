@@ -111,7 +111,7 @@ class Draft:
         else:
             lines.append(_NO_ROWS)
         if self.schema.unit is not None:
-            lines += [f"# {self.unit_note}\n", yaml_text({"unit": dataclasses.asdict(self.schema.unit)})]
+            lines += [f"# {self.unit_note}\n", yaml_text({"unit": self.schema.unit.to_dict()})]
         top = {key: value for key, value in self.schema.to_dict().items() if key in ("missing", "reader")}
         if top:
             lines += ["# How cells are written; nothing here may hide a value that means something.\n", yaml_text(top)]

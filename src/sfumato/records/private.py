@@ -91,7 +91,7 @@ class PrivateData(SourceRecords):
 
 def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> None:
     """Refuse a schema that does not describe the source, naming every column that does not fit."""
-    needed = [*schema.written, *([] if schema.unit is None else [schema.unit.column])]
+    needed = [*schema.written, *([] if schema.unit is None or schema.linked else [schema.unit.column])]
     absent = [name for name in needed if name not in source.storage]
     if absent:
         # a file's own names are not listed: without a header line, or with a stray quote in it, they are a record

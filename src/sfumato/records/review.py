@@ -97,7 +97,8 @@ def _unit(schema: Schema) -> Iterator[Question]:
         if answer == "row":
             document.pop("unit", None)
         elif column in names and rows.isdecimal():
-            document["unit"] = {"column": column, "max_rows": int(rows)}
+            kept = {} if schema.unit is None or schema.unit.column != column else schema.unit.to_dict()
+            document["unit"] = {**kept, "column": column, "max_rows": int(rows)}
         else:
             raise _refused("unit", f"`row`, or a column and its most rows, such as `{names[0]}{_TO}5`", answer)
         _forget(document, "unit")

@@ -25,9 +25,47 @@ from sfumato.records.engine import Rows
 from sfumato.records.long_tables import unit_names
 from sfumato.schema.unit import Unit
 
-_NOBODY = -1
+NOBODY = -1
+"""The number of a row without a unit."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
+
+
+@final
+class UnitNumbers:
+    """Numbers of units, in the order in which they come.
+
+    Memory: a name and a hash per unit.
+
+    Args:
+        missing: texts that stand for no unit.
+    """
+
+    def __init__(self, missing: Sequence[str]) -> None:
+        self._missing = missing
+        self._ids: dict[object, int] = {}
+        self._hashes: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def hashes(self) -> np.ndarray:
+        """Return a hash of each unit's name, uint64, shape (units,)."""
+        return np.array(self._hashes, dtype=np.uint64)
+
+    def numbers(self, cells: Column) -> np.ndarray:
+        """Return the number of each row's unit, −1 without one; units are numbered as they come."""
+        coded = unit_names(joined(cells), self._missing).dictionary_encode()
+        names = [None if name != name else name for name in coded.dictionary.to_pylist()]
+        new = {name: place for place, name in enumerate(names) if name is not None and name not in self._ids}
+        # in the type they are stored in: of Python's numbers Arrow would guess one, by all of them together
+        texts = _texts(coded.dictionary.take(pa.array(list(new.values()), pa.int64())))
+        for name, text in zip(new, texts, strict=True):
+            self._ids[name] = len(self._ids)
+            self._hashes.append(_hash(text))
+        numbers = [NOBODY if name is None else self._ids[name] for name in names]
+        index = coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.array([*numbers, NOBODY], dtype=np.int64)[index]
 
 
 @final
@@ -43,9 +81,7 @@ class UnitRows:
 
     def __init__(self, max_rows: int, missing: Sequence[str]) -> None:
         self._max_rows = max_rows
-        self._missing = missing
-        self._ids: dict[object, int] = {}
-        self._hashes: list[int] = []
+        self._names = UnitNumbers(missing)
         self._counts = np.zeros(0, dtype=np.int64)
         self._crowded: list[pd.DataFrame] = []
         self._quota: pd.DataFrame | None = None
@@ -76,7 +112,7 @@ class UnitRows:
     def count(self, cells: Column) -> None:
         """Take in the units of a chunk: the first pass."""
         units = self._units(cells)
-        found = np.bincount(units[units != _NOBODY], minlength=len(self._ids))
+        found = np.bincount(units[units != NOBODY], minlength=len(self._names))
         found[: self._counts.size] += self._counts
         self._counts = found
 
@@ -95,7 +131,7 @@ class UnitRows:
         self._crowded = []
         same = ["unit", "content"]
         rows["copy"] = rows.groupby(same, sort=False).cumcount()
-        owner = np.array(self._hashes, dtype=np.uint64)[rows["unit"].to_numpy()]
+        owner = self._names.hashes()[rows["unit"].to_numpy()]
         rows["order"] = mixed(mixed(owner, rows["content"].to_numpy()), rows["copy"].to_numpy().astype(np.uint64))
         first = rows.sort_values(["unit", "order", "content"]).groupby("unit", sort=False).head(self._max_rows)
         self._quota = first.groupby(same, sort=False).size().rename("kept").reset_index()
@@ -105,22 +141,11 @@ class UnitRows:
         return Keeper(self, self._quota)
 
     def _units(self, cells: Column) -> np.ndarray:
-        """Return the number of each row's unit, −1 without one; units are numbered as they come."""
-        coded = unit_names(joined(cells), self._missing).dictionary_encode()
-        names = [None if name != name else name for name in coded.dictionary.to_pylist()]
-        new = {name: place for place, name in enumerate(names) if name is not None and name not in self._ids}
-        # in the type they are stored in: of Python's numbers Arrow would guess one, by all of them together
-        texts = _texts(coded.dictionary.take(pa.array(list(new.values()), pa.int64())))
-        for name, text in zip(new, texts, strict=True):
-            self._ids[name] = len(self._ids)
-            self._hashes.append(_hash(text))
-        numbers = [_NOBODY if name is None else self._ids[name] for name in names]
-        index = coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
-        return np.array([*numbers, _NOBODY], dtype=np.int64)[index]
+        return self._names.numbers(cells)
 
     def _crowded_rows(self, units: np.ndarray, rows: Rows) -> tuple[np.ndarray, pd.DataFrame]:
         """Return where the rows of units with too many are, and these: unit and hash of the content."""
-        places = np.flatnonzero((units != _NOBODY) & (self._counts[units] > self._max_rows))
+        places = np.flatnonzero((units != NOBODY) & (self._counts[units] > self._max_rows))
         part = {name: column[places] for name, column in rows.items()}
         return places, pd.DataFrame(
             {"unit": units[places].astype(np.int32), "content": content_hashes(part, len(places))}
@@ -144,7 +169,7 @@ class Keeper:
     def keep(self, cells: Column, rows: Rows) -> np.ndarray:
         """Return which records to keep, shape (n,)."""
         units = self._units._units(cells)
-        kept = units != _NOBODY
+        kept = units != NOBODY
         if self._quota is None:
             return kept
         places, crowded = self._units._crowded_rows(units, rows)

@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import is_text, read_text
-from sfumato.columns.kind import ColumnKind, Fault
+from sfumato.columns.kind import ColumnKind, Fault, TabularKind
 from sfumato.io.chunks import Source
 from sfumato.records.long_tables import as_records
+from sfumato.records.units import NOBODY, UnitNumbers
 from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
-Problem: TypeAlias = Literal["absent", "storage", "undeclared"] | Fault
+Problem: TypeAlias = Literal["absent", "storage", "undeclared", "varies", "too_many"] | Fault
 
 _MOST_EXAMPLES = 5
 _LONGEST_EXAMPLE = 40
@@ -33,9 +36,10 @@ class Finding:
             bounds, or too many items. `unparseable`: not a number, date or image. `absent`: declared, but not in the
             data.
             `undeclared`: in the data, but not declared; it is left out. `storage`: the column's
-            type cannot hold the declared values.
+            type cannot hold the declared values. Of linked rows, `varies`: units in whose rows a constant is not the
+            same; `too_many`: units with more than `max_rows` rows.
         becomes: what a fit makes of such cells, or what is wrong with the column.
-        count: how many cells, or unknown items of sets; 0 for a problem of the whole column.
+        count: how many cells, unknown items of sets, or units; 0 for a problem of the whole column.
         examples: a few of their values.
     """
 
@@ -68,6 +72,8 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
             for problem, cells in kind.problems(chunk.columns[name], schema.missing):
                 _note(counted, name, problem, kind, cells)
     findings += _skipped_records(source, schema)
+    if schema.unit is not None and schema.unit.linked and not absent & {schema.unit.column, *schema.unit.constant}:
+        findings += _linked_findings(source, schema, schema.unit)
     order = {name: place for place, name in enumerate(schema.columns)}
     findings += counted.values()
     return sorted(findings, key=lambda finding: order.get(finding.column, len(order)))
@@ -86,6 +92,30 @@ def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
             count=len(skipped),
             examples=examples[:_MOST_EXAMPLES],
         )
+
+
+def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Finding]:
+    """Yield findings of units: constants that vary, and more rows than count."""
+    numbers = UnitNumbers((*schema.missing, ""))
+    kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if name in unit.constant}
+    sizes, lows = np.zeros(0, dtype=np.int64), {name: np.zeros(0) for name in kinds}
+    highs = dict(lows)
+    for chunk in source.chunks([unit.column, *kinds]):
+        whose = numbers.numbers(chunk.columns[unit.column])
+        mine = whose != NOBODY
+        whose, more = whose[mine], (0, len(numbers) - sizes.size)
+        sizes = np.pad(sizes, more) + np.bincount(whose, minlength=len(numbers))
+        for name, kind in kinds.items():
+            codes = np.nan_to_num(kind.code(chunk.columns[name], missing=schema.missing)[mine], nan=-1.0)
+            lows[name] = np.pad(lows[name], more, constant_values=np.inf)
+            highs[name] = np.pad(highs[name], more, constant_values=-np.inf)
+            np.minimum.at(lows[name], whose, codes)
+            np.maximum.at(highs[name], whose, codes)
+    if crowded := int((sizes > unit.max_rows).sum()):
+        yield Finding(column=unit.column, problem="too_many", becomes=f"its first {unit.max_rows} rows", count=crowded)
+    for name in kinds:
+        if varying := int((lows[name] < highs[name]).sum()):
+            yield Finding(column=name, problem="varies", becomes="that of the unit's first row", count=varying)
 
 
 def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sfumato.columns.kind import GivenValue
 from sfumato.errors import ConfigError, require_integer
 from sfumato.maths.streams import public_stream
+from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler
 from sfumato.schema.schema import Schema
@@ -52,7 +53,7 @@ class Conditions:
                 raise ConfigError(f"Expected {argument} to be a mapping, got {type(asked).__name__}.")
         values = {name: _read(schema, storage, name, value) for name, value in dict(given or {}).items()}
         if values:
-            if isinstance(sampler, RuledSampler):  # rules compare values, which codes round
+            if isinstance(sampler, RuledSampler | RuledUnits):  # rules compare values, which codes round
                 sampler = sampler.given_values(values)
             else:
                 sampler = sampler.given({name: value.code for name, value in values.items()})

@@ -30,6 +30,9 @@ from sfumato.release.binding import bound, check_binding, check_measurements, wh
 from sfumato.release.conditions import Conditions
 from sfumato.release.estimates import Estimating
 from sfumato.release.files import packed_arrays, read_files, write_files
+from sfumato.release.linked import LinkedTable
+from sfumato.release.linked_blocks import SAMPLE_BLOCK, LinkedBlocks
+from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler
@@ -39,7 +42,6 @@ from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
 
-SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _BLOCK_BYTES, _MOST_ROW_BYTES = 1 << 26, 1 << 24  # of cells, which labels may make long
 _LARGEST_SEED = 2**63 - 1
@@ -77,7 +79,7 @@ class Release(Estimating, Viewing):
         inner, plan = build_sampler(self.schema.modelled, self.sampler, self.parameters), self.schema.rule_plan
         if plan is None or isinstance(inner, MixtureSet):
             return inner
-        return RuledSampler(plan, inner)
+        return RuledUnits(plan, inner) if isinstance(inner, LinkedTable) else RuledSampler(plan, inner)
 
     def check(self) -> None:
         """Build the sampler and try the form, so that a damaged release fails here and not while sampling.
@@ -105,10 +107,16 @@ class Release(Estimating, Viewing):
         if isinstance(self._sampler, MixtureSet):
             self._contained(next(self._sampler.batches(1, 0, 1)))
             return
-        rows = self._decode(self._sampler.rows(2, public_stream(0)))
-        trial = as_written(rows, self.schema, self.form.storage, 0)
+        trial = self._trial(self._sampler)
         if self._has_library() and not self._comes_back(trial):
             raise ReleaseError("Expected a container and dtypes that fit the storage types in the release.")
+
+    def _trial(self, sampler: Sampler) -> pa.Table:
+        """Return the rows of two records, as samples have them."""
+        if isinstance(sampler, LinkedTable | RuledUnits):
+            return LinkedBlocks(self, 2, 0, Conditions(sampler, {}, None)).numbered(*sampler.units(2, public_stream(0)))
+        rows = self._decode(sampler.rows(2, public_stream(0)))
+        return as_written(rows, self.schema, self.form.storage, 0)
 
     def _plain(self) -> list[str]:
         """The released columns whose storage types say all of their cells."""
@@ -161,11 +169,12 @@ class Release(Estimating, Viewing):
         Privacy: none (a function of the release).
 
         Args:
-            n: how many, at least 0; by default the public number of rows, or all mixtures.
+            n: how many, at least 0; by default the public number of rows, or all mixtures. Of linked rows: units, each
+                with its rows, numbered from 1 in the unit's column.
             seed: the same seed gives the same rows; the first rows do not depend on n. Random if not given.
             given: values that all rows have, per column: a label, a number, a date, or None for missing. The other
                 columns are drawn from the model's law given these: exactly, or for tables by importance resampling from
-                at least 16,384 candidates. Of images: the label.
+                at least 16,384 candidates. Of images: the label. Of linked rows: constants.
             class_counts: how many rows each class of the target has, in place of n.
             unique_rows: "drop" leaves out the rows of a table that occur once in the sample, and draws more in their
                 place; then the first rows depend on n. For eyes: the guarantee is the same with and without.
@@ -236,6 +245,11 @@ class Release(Estimating, Viewing):
         if n is None:
             n = self.certificate.n_public
         n = require_integer(at_least=0, n=n)
+        if isinstance(conditions.sampler, LinkedTable | RuledUnits):
+            if compared is not None:
+                raise ConfigError("Expected linked rows as they are drawn, got unique_rows. Leave it out.")
+            linked = LinkedBlocks(self, n, _seed(seed), conditions)
+            return linked.tables_between(0, max(1, -(-n // linked.size)), workers)
         blocks = _Blocks(self, n, _seed(seed), conditions)
         if compared is None:
             return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)

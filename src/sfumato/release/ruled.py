@@ -60,7 +60,7 @@ class RuledSampler:
         Raises:
             ConfigError: no row that keeps the rules has them, or the release gives such rows probability 0.
         """
-        return self._with({name: _stored(self._plan.kinds[name], value) for name, value in values.items()})
+        return self._with({name: value_of(self._plan.kinds[name], value) for name, value in values.items()})
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return n rows that keep all rules: codes of labels, and numbers and dates as they are written.
@@ -114,7 +114,7 @@ class RuledSampler:
         return table
 
     def _with(self, values: Mapping[str, Column]) -> Sampler:
-        known = _implied(self._plan, dict(values))
+        known = implied_values(self._plan, dict(values))
         plan, codes = self._plan, {}
         for name, kind in plan.free.items():
             if name in plan.gaps:
@@ -207,7 +207,7 @@ def _codes(kind: TabularKind, column: Column) -> np.ndarray:
     return column
 
 
-def _implied(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:
+def implied_values(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:
     """Return values with all that follows from them.
 
     Raises:
@@ -224,7 +224,8 @@ def _implied(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:
             return known
 
 
-def _stored(kind: TabularKind, value: GivenValue) -> Column:
+def value_of(kind: TabularKind, value: GivenValue) -> Column:
+    """Return a given value as rules compare it, shape (1,)."""
     if isinstance(kind, NumericKind):
         values, valid = kind.read(value.stored, ())
         dtype = type(kind.bounds[0])

@@ -30,6 +30,7 @@ from sfumato.report.estimates import estimates_of
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
+from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema
 
 _WORDS = {
@@ -94,6 +95,7 @@ def write_report(
             raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
         signed = verify_release(Path(release), Path(public_key))
     found = release if isinstance(release, Release) else load(release)
+    require_unlinked(found.schema, "the report")
     if found.certificate.epsilon is not None:
         found.certificate.verify()
     page = render(page_content(found, real=real, test=test, target=target, seed=seed, signed=signed))

@@ -9,6 +9,7 @@ from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kinds import ColumnKind, ItemSet, is_kind
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
+from sfumato.schema.linked import linked_faults
 from sfumato.schema.unit import Unit, count
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def table_faults(schema: Schema) -> list[str]:
             f"Expected the unit's column declared, got {schema.unit.column!r} open. Declare kind: identifier."
         )
     faults += _long_faults(schema)
+    if not faults and schema.unit is not None and schema.unit.linked:
+        faults += linked_faults(schema, schema.unit)
     if not faults and not schema.released:
         faults.append("Expected at least one column to release, got none. Declare one.")
     return faults

@@ -32,6 +32,7 @@ from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 from sfumato.schema.entries import read_kind
 from sfumato.schema.faults import column_faults, draft_faults, refuse, rows_faults, table_faults, tokens, unknown_keys
+from sfumato.schema.linked import require_free
 from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.ruled import modelled, plain_rules, rule_plan
@@ -103,7 +104,8 @@ class Schema:
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "rows", plain_value(self.rows))
         object.__setattr__(self, "rules", plain_rules(self.rules))
-        _ = self.rule_plan  # faults of rules are told here
+        if (plan := self.rule_plan) is not None:  # faults of rules are told here
+            require_free(self, plan)
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader, self.rules, self.accept)
@@ -161,8 +163,23 @@ class Schema:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The columns of samples: the released ones, and before a set of a long table the column `id`."""
-        return (*self._ids, *self.released)
+        """The columns of samples: the released ones; before them whose a linked row, or an item of a long table, is."""
+        return (*self.ids, *self.released)
+
+    @property
+    def linked(self) -> bool:
+        """Whether rows of one unit are linked: the unit is the record, and samples have units with their rows."""
+        return self.unit is not None and self.unit.linked
+
+    @property
+    def n_records(self) -> int | None:
+        """The public number of records: of rows, or of units where rows are linked; None if it is stated elsewhere."""
+        return self.unit.units if self.unit is not None and self.unit.linked else self.rows
+
+    @property
+    def ids(self) -> list[str]:
+        """The columns of samples that number whose a row is: of linked rows and of long tables."""
+        return [self.unit.column] if self.unit is not None and self.unit.linked else self._ids
 
     @property
     def _ids(self) -> list[str]:
@@ -201,7 +218,7 @@ class Schema:
         if self.rows is not None:
             document["rows"] = self.rows
         if self.unit is not None:
-            document["unit"] = dataclasses.asdict(self.unit)
+            document["unit"] = self.unit.to_dict()
         if self.missing != MISSING_TOKENS:
             document["missing"] = list(self.missing)
         if reader := self.reader.to_dict():

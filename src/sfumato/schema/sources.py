@@ -94,9 +94,10 @@ def bought(schema: Schema, names: Iterable[str]) -> Schema:
 
 
 def without_rows(schema: Schema) -> Schema:
-    """Return a schema that declares no number of rows."""
+    """Return a schema that declares no number of rows, and none of units."""
+    unit = None if schema.unit is None else dataclasses.replace(schema.unit, units=None)
     source = {fact: word for fact, word in schema.table_source.items() if fact != "rows"}
-    return dataclasses.replace(schema, rows=None, table_source=source)
+    return dataclasses.replace(schema, rows=None, unit=unit, table_source=source)
 
 
 def read_off(schema: Schema) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""Whom the guarantee protects, where that is not the row."""
+"""Whom the guarantee protects, where that is not the row; and what links the rows of one unit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sfumato.columns.facts import plain_value, shown
 from sfumato.errors import SchemaError
@@ -16,6 +17,10 @@ class Unit:
     Attributes:
         column: the column that says whose a row is; it is never released.
         max_rows: the most rows of one unit that are used.
+        order: a column of numbers or dates by which a unit's rows follow each other. With it, or with `constant`, rows
+            are linked: samples are units with their rows.
+        constant: the columns that are the same in all rows of a unit.
+        units: of linked rows, the number of units that may be assumed publicly.
 
     Example:
         >>> from sfumato import Schema
@@ -27,25 +32,77 @@ class Unit:
 
     column: str
     max_rows: int
+    order: str | None = None
+    constant: tuple[str, ...] = ()
+    units: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
             raise SchemaError(f"Expected unit to name a column, got column={shown(self.column)}.")
         object.__setattr__(self, "max_rows", count(self.max_rows, "max_rows of unit"))
+        if self.order is not None and (not isinstance(self.order, str) or not self.order):
+            raise SchemaError(f"Expected order of unit to name a column, got {shown(self.order)}.")
+        object.__setattr__(self, "constant", _names(self.constant))
+        if self.units is not None:
+            object.__setattr__(self, "units", count(self.units, "units of unit"))
+        if self.units is not None and not self.linked:
+            raise SchemaError(
+                "Expected units of unit beside order or constant, got it alone. Name what links the rows, or declare "
+                "the public number of rows as `rows`."
+            )
+
+    @property
+    def linked(self) -> bool:
+        """Whether the unit with all its rows is one record, and samples have units with their rows."""
+        return self.order is not None or bool(self.constant)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the unit as plain values; what has its default is left out."""
+        document: dict[str, Any] = {"column": self.column, "max_rows": self.max_rows}
+        if self.order is not None:
+            document["order"] = self.order
+        if self.constant:
+            document["constant"] = list(self.constant)
+        if self.units is not None:
+            document["units"] = self.units
+        return document
+
+
+_NEEDED, _KNOWN = {"column", "max_rows"}, {"column", "max_rows", "order", "constant", "units"}
 
 
 def read_unit(entry: object, faults: list[str]) -> Unit | None:
     """Return the unit of a schema document, or note what is wrong with it."""
     if entry is None:
         return None
-    if not isinstance(entry, Mapping) or set(entry) != {"column", "max_rows"}:
+    if not isinstance(entry, Mapping) or not set(entry) >= _NEEDED:
         faults.append("Expected unit to hold column and max_rows, such as {column: person, max_rows: 5}.")
         return None
+    unknown = [key for key in entry if key not in _KNOWN]
+    if unknown:
+        faults.append(
+            f"Expected unit to hold column, max_rows and perhaps order, constant and units, got {shown(unknown[0])}."
+        )
+        return None
     try:
-        return Unit(column=entry["column"], max_rows=entry["max_rows"])
+        return Unit(**entry)
     except SchemaError as error:
         faults.append(str(error))
     return None
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return the names of constant columns, each once.
+
+    Raises:
+        SchemaError: they are no list of names.
+    """
+    names = list(value) if isinstance(value, list | tuple) else None
+    if names is None or not all(isinstance(name, str) and name for name in names):
+        raise SchemaError(f"Expected constant of unit to be a list of columns, got {shown(value)}.")
+    if len(set(names)) < len(names):
+        raise SchemaError("Expected constant of unit to name each column once, got one twice.")
+    return tuple(names)
 
 
 def count(value: object, name: str) -> int:

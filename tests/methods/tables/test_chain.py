@@ -121,6 +121,13 @@ class TestDrawingOrder:
             means[i, j] = means[j, i] = moment
         assert drawing_order(means, blocks).tolist() == [2, 1, 3, 0]
 
+    def test_the_first_columns_come_before_all_others(self):
+        blocks = [slice(j, j + 1) for j in range(4)]
+        means = np.zeros((4, 4))
+        for i, j, moment in ((1, 2, 0.9), (2, 3, 0.8), (3, 0, 0.7)):
+            means[i, j] = means[j, i] = moment
+        assert drawing_order(means, blocks, 2).tolist() == [1, 0, 2, 3]
+
     def test_columns_without_features_have_a_place(self):
         blocks = [slice(0, 0), slice(0, 2), slice(2, 2), slice(2, 3)]
         order = drawing_order(rng().standard_normal((3, 3)), blocks)

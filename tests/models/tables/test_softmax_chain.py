@@ -159,6 +159,19 @@ class TestDraws:
         assert (chain.draw_classes(5000, rng()) == 1).all()
 
 
+def test_rows_follow_known_cells_by_the_law_given_these():
+    chain = dataclasses.replace(softmax_chain(), order=np.array([0, 1, 2]))
+    law = joint_law(chain)[0]
+    for cell in range(law.shape[0]):
+        known = np.full((40_000, 1), cell)
+        cells = chain.followed(known, np.random.default_rng(cell))
+        assert (cells[:, 0] == cell).all()
+        found = np.zeros(law.shape[1:])
+        np.add.at(found, (cells[:, 1], cells[:, 2]), 1 / len(cells))
+        np.testing.assert_allclose(found, law[cell] / law[cell].sum(), atol=0.01)
+    assert chain.followed(np.zeros((0, 2), dtype=np.int64), np.random.default_rng(0)).shape == (0, 3)
+
+
 @pytest.fixture(scope="module")
 def arrays():
     return softmax_chain().to_arrays()

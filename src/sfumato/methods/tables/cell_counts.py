@@ -63,6 +63,10 @@ class TwoResolutionCounts(Counts):
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records."""
+        self.add_weighted(total, rows, None)
+
+    def add_weighted(self, total: np.ndarray, rows: Rows, weights: np.ndarray | None) -> None:
+        """Count some records, each so many times, shape (n,); None is once."""
         classes = self.layout.classes(rows)
         widths, sizes = self._widths
         width, place = sum(widths), self.layout.n_classes * sum(widths)
@@ -72,9 +76,9 @@ class TwoResolutionCounts(Counts):
             cells = column.cells(rows[column.name])
             n_runs = int(runs[-1]) + 1
             flat = classes * n_runs + runs[cells]
-            counts = np.bincount(flat, minlength=self.layout.n_classes * n_runs)
+            counts = np.bincount(flat, weights, minlength=self.layout.n_classes * n_runs)
             by_class[:, start : start + n_runs] += counts.reshape(-1, n_runs)
-            total[place : place + size] += np.bincount(cells, minlength=size)
+            total[place : place + size] += np.bincount(cells, weights, minlength=size)
             start, place = start + n_runs, place + size
 
     def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -105,8 +105,12 @@ def fit_table_chain(
     moments: CrossMoments,
     effort: Effort,
     rng: np.random.Generator,
+    drawn_first: int = 0,
 ) -> SoftmaxChain:
-    """Fit column after column, each to rows simulated from those before it."""
+    """Fit column after column, each to rows simulated from those before it.
+
+    So many columns, the first ones, come before all others.
+    """
     k = class_counts.size
     shares = class_counts / class_counts.sum()
     ends = np.cumsum([column.features.size for column in columns])
@@ -122,7 +126,7 @@ def fit_table_chain(
     apart = len(moments.by_class) > 0
     weights = np.zeros((k if apart else 1, d, d))
     made: list[SoftmaxColumn | None] = [None] * len(columns)
-    order = drawing_order(moments.means, blocks)
+    order = drawing_order(moments.means, blocks, drawn_first)
     known = np.zeros(d, dtype=bool)
     for j in order:
         column, block = columns[j], blocks[j]
@@ -195,8 +199,8 @@ def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> l
     return made
 
 
-def drawing_order(means: np.ndarray, blocks: list[slice]) -> np.ndarray:
-    """Return the columns, each the one that depends most on those before it."""
+def drawing_order(means: np.ndarray, blocks: list[slice], first: int = 0) -> np.ndarray:
+    """Return the columns, each the one that depends most on those before it; the first ones before all others."""
     starts = [block.start for block in blocks if block.stop > block.start]
     places = np.array([j for j, block in enumerate(blocks) if block.stop > block.start], dtype=np.int64)
     strength = np.zeros((len(blocks), len(blocks)))
@@ -204,11 +208,11 @@ def drawing_order(means: np.ndarray, blocks: list[slice]) -> np.ndarray:
         squares = np.add.reduceat(np.add.reduceat(means**2, starts, axis=0), starts, axis=1)
         strength[np.ix_(places, places)] = squares
     left = list(range(len(blocks)))
-    order = [int(np.argmax(strength.sum(axis=0)))]
+    order = [int(np.argmax(strength.sum(axis=0)[: first or None]))]
     left.remove(order[0])
     bound = strength[order[0]].copy()
     while left:
-        following = max(left, key=lambda j: bound[j])
+        following = max(left, key=lambda j: (j < first, bound[j]))
         order.append(following)
         left.remove(following)
         bound += strength[following]

@@ -11,11 +11,10 @@ What a table of many columns takes, from public facts: what cannot be fitted is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import special
 
 from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
@@ -26,6 +25,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
+from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.cross_moments import Entries, cross_moments
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.histograms import STANDS_OUT
@@ -71,6 +71,16 @@ def require_fits(n_classes: int, dimension: int, n_cells: int, n_columns: int) -
 
 MARGINALS, MOMENTS = "marginals", "second moments by class"
 RUN_COUNTS, CELL_COUNTS, POOLED = "counts of runs by class", "counts of cells", "second moments"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the two stages of a table are called."""
+
+    marginals: str = MARGINALS
+    moments: str = MOMENTS
+
+
 _MOST_CLASSES = 1_000
 _FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
 _BOUND_SHARE = 0.05  # of the rows at a bound, which would be lost if noise hid them in a cell of their own
@@ -84,7 +94,6 @@ _TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
 _CLASS_WEIGHT = 0.5
 _CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
 _COUNTED_CELLS = 37  # of a number by class, at most
-_LEAST_NORM = 0.05  # a table of constants by its released marginals has vectors of norm 0
 _SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
 _MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
 _ROUNDS, _ROUNDS_WITHOUT_NOISE = 60, 200
@@ -100,7 +109,7 @@ class TableFacts:
     n_classes: int
     n_features: int
     n_level_cells: int  # that have a feature
-    unit_rows: int = 1
+    unit_rows: float = 1
     n_number_entries: int = 0  # at least: of scores, and of what tells missing numbers
     n_levels: int = 0
 
@@ -144,42 +153,56 @@ class TableFacts:
         return self.n_level_cells + numbers + self.n_classes
 
 
-def table_stages(facts: Facts, *, marginal_share: float, level_groups: int) -> list[Stage]:
-    """Return the two stages, after what cannot be fitted has been refused."""
+def table_stages(
+    facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0, names: Names | None = None
+) -> list[Stage]:
+    """Return the two stages, after what cannot be fitted has been refused.
+
+    Args:
+        facts: what is public of the table.
+        marginal_share: part of the table's squared budget for the marginals.
+        level_groups: most levels of a column that keep an indicator of their own.
+        share: part of the squared budget for the table.
+        names: of the stages.
+    """
+    names = names or Names()
     sizes = TableFacts.of(facts, level_groups)
     counted = sizes.n_levels + _COUNTED_CELLS * sizes.n_number_entries
     require_fits(sizes.n_classes, sizes.dimension(1), counted, sizes.n_features)
     ratio = float(np.sqrt(2))
     return [
         Stage(
-            name=MARGINALS,
-            noise_multiplier=multiplier_for_share(marginal_share),
+            name=names.marginals,
+            noise_multiplier=multiplier_for_share(share * marginal_share),
             replace_distance=ratio,
             measures="how many rows lie in each cell of each column, and per class in runs of cells",
         ),
         Stage(
-            name=MOMENTS,
-            noise_multiplier=multiplier_for_share(1 - marginal_share),
+            name=names.moments,
+            noise_multiplier=multiplier_for_share(share * (1 - marginal_share)),
             replace_distance=ratio,
             measures="how the columns go together, over all rows and per class",
         ),
     ]
 
 
-def table_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
+def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict[str, str]:
     """Say what the noise of each stage means at `n_public`, from public facts alone."""
-    share = one_way_error(plan, facts)
-    joint = entry_noise(plan[MOMENTS].noise_multiplier, TableFacts.of(facts), facts.rows)
+    names = names or Names()
+    share = one_way_error(plan, facts, names)
+    joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), facts.rows)
     return {
-        MARGINALS: f"standard error of a 1-way share ±{share:.2g}",
-        MOMENTS: f"standard error of a correlation ±{joint:.2g}",
+        names.marginals: f"standard error of a 1-way share ±{share:.2g}",
+        names.moments: f"standard error of a correlation ±{joint:.2g}",
     }
 
 
-def one_way_error(plan: Plan, facts: Facts) -> float:
+def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float:
     """Return the noise of a label's share, from both counts of it."""
     sizes = TableFacts.of(facts)
-    noise_std = plan[MARGINALS].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
+    noise_std = (
+        plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
+    )
     precision = RUN_STEP**2 / sizes.n_classes + CELL_STEP**2
     return float(noise_std / np.sqrt(precision) / facts.rows)
 
@@ -201,13 +224,16 @@ class Settings:
     effort: Effort
 
     @classmethod
-    def of(cls, fit: Fit, facts: TableFacts, level_groups: int, simulated: int | None) -> Settings:
+    def of(
+        cls, fit: Fit, facts: TableFacts, level_groups: int, simulated: int | None, names: Names | None = None
+    ) -> Settings:
         """Choose them from public facts and the planned noise; without noise, the finest."""
+        names = names or Names()
         weights = {} if fit.target is None else {fit.target: _TARGET_WEIGHT}
         plan = fit.plan
         entry = 0.0
         if not fit.noise.silent:
-            entry = entry_noise(plan[MOMENTS].noise_multiplier, facts, fit.n_public)
+            entry = entry_noise(plan[names.moments].noise_multiplier, facts, fit.n_public)
         by_class = _by_class(facts, entry)
         if entry < _FAINT:
             resolution = _fitting(Resolution(_RUNS_WITHOUT_NOISE, _MOST_ORDERS, level_groups, weights), facts, by_class)
@@ -215,7 +241,7 @@ class Settings:
             effort = Effort(_SLACK, _ROUNDS_WITHOUT_NOISE, rows, low_rank=False, least_variance=least)
             return cls(_CELLS_WITHOUT_NOISE, True, entry, resolution, by_class, effort)
         counts_std = (
-            plan[MARGINALS].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
+            plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
         )
         cells = int(np.clip(fit.n_public / counts_std, _FEWEST_CELLS, _MOST_CELLS))
         orders = next((orders for noise, orders in _ORDERS if entry < noise), 1)
@@ -250,18 +276,61 @@ def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Reso
     return replace(resolution, orders=1)
 
 
-def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> Fitted:
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How the records of a table are measured: each counts once, and is clipped by itself.
+
+    Attributes:
+        names: of the two stages.
+        drawn_first: how many columns, the first ones, are drawn before all others.
+        weights: of columns that count for more or less than others.
+    """
+
+    names: Names = field(default_factory=Names)
+    drawn_first: int = 0
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def sized(self, facts: TableFacts) -> TableFacts:
+        """Return the sizes that settings follow from."""
+        return facts
+
+    def weighted(self, settings: Settings) -> Settings:
+        """Return settings in which columns count as they are to."""
+        weights = {**settings.resolution.weights, **self.weights}
+        return replace(settings, resolution=replace(settings.resolution, weights=weights))
+
+    def counts(self, layout: TableLayout) -> TwoResolutionCounts:
+        """Return the statistic of the first stage."""
+        return TwoResolutionCounts(layout)
+
+    def clip_norm(
+        self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: int
+    ) -> float:
+        """Return the norm that noise and bias together favour; 0 is no noise."""
+        return clip_norm_of(vectors, shares, noise_multiplier / n_public)
+
+    def moments(
+        self, layout: TableLayout, vectors: tuple[np.ndarray, ...], clip_norm: float, by_class: float, n_public: int
+    ) -> TableMoments:
+        """Return the statistic of the second stage."""
+        return TableMoments(layout, vectors, clip_norm, by_class, bits=MomentBits.of(n_public))
+
+
+def run_table(
+    fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None, measuring: Measuring | None = None
+) -> Fitted:
     """Buy both releases and fit the chain."""
+    measuring = measuring or Measuring()
+    names = measuring.names
     schema = fit.data.schema
-    facts = TableFacts.of(fit.facts, level_groups)
-    plan = fit.plan
-    settings = Settings.of(fit, facts, level_groups, simulated)
+    facts = measuring.sized(TableFacts.of(fit.facts, level_groups))
+    settings = measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names))
     cuts = {"ends": settings.ends, "narrow": True}
     grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, **cuts)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
-    counting = TwoResolutionCounts(layout)
-    counts = fit.measure(MARGINALS, counting)
+    counting = measuring.counts(layout)
+    counts = fit.measure(names.marginals, counting)
     class_counts = released_counts(counts, counting)
     columns = column_shares(counts, counting, class_counts, settings.resolution)
     shares = [column.shares for column in columns]
@@ -271,10 +340,10 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
         class_weight = _class_weight(settings.entry, facts)
         shares.append(class_counts / class_counts.sum())
         vectors.append(np.sqrt(class_weight) * np.eye(facts.n_classes))
-    multiplier = 0.0 if fit.noise.silent else plan[MOMENTS].noise_multiplier * facts.unit_rows
-    clip_norm = clip_slack * clip_norm_of(vectors, shares, multiplier / fit.n_public)
-    moments = TableMoments(layout, tuple(vectors), clip_norm, settings.by_class, bits=MomentBits.of(fit.n_public))
-    noisy = fit.measure(MOMENTS, moments)
+    multiplier = 0.0 if fit.noise.silent else fit.plan[names.moments].noise_multiplier * facts.unit_rows
+    clip_norm = clip_slack * measuring.clip_norm(vectors, shares, multiplier, fit.n_public)
+    moments = measuring.moments(layout, tuple(vectors), clip_norm, settings.by_class, fit.n_public)
+    noisy = fit.measure(names.moments, moments)
     entries = Entries.of(
         [column.features for column in columns],
         [column.hermite() for column in columns],
@@ -283,7 +352,8 @@ def run_table(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int 
     released = cross_moments(
         noisy, moments.weights, entries, class_counts, class_weight, low_rank=settings.effort.low_rank
     )
-    chain = fit_table_chain(columns, class_counts, released, settings.effort, public_stream(_SEED))
+    stream = public_stream(_SEED)
+    chain = fit_table_chain(columns, class_counts, released, settings.effort, stream, measuring.drawn_first)
     return Fitted(
         sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, **cuts, "target": target},
         parameters=chain.to_arrays() | _vector_arrays(moments, columns, released.offsets, class_weight),
@@ -336,35 +406,3 @@ def _moment_measurements(noisy: Noisy, statistic: TableMoments) -> tuple[tuple[s
         return ((POOLED, pooled),)
     weight = statistic.weights[1]
     return ((POOLED, pooled), (MOMENTS, _unweighted(noisy, noisy.value[1:] / weight, weight, slice(1, None))))
-
-
-_NORM_ROWS, _NORM_SEED = 4096, 7
-_TOGETHER = 0.3  # of a simulated column's score, what all columns share: norms spread wider than if they did not
-_NORMS_TRIED = 60
-_CLIPPED = 0.1  # error of a moment for each part of the squared norm that is clipped off, beside its noise
-
-
-def clip_norm_of(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise: float) -> float:
-    """Return the clip norm whose noise and bias together are least, for rows as the released shares make them.
-
-    Free: uses released shares only.
-
-    Args:
-        vectors: per column, the entries of each cell, shape (c, q).
-        shares: per column, P(cell), shape (c,).
-        noise: of a mean product, as a part of the squared clip norm; 0 for none.
-    """
-    rng = public_stream(_NORM_SEED)
-    common = np.sqrt(_TOGETHER) * rng.standard_normal(_NORM_ROWS)
-    squares = np.zeros(_NORM_ROWS)
-    for entries, share in zip(vectors, shares, strict=True):
-        ranks = special.ndtr(common + np.sqrt(1 - _TOGETHER) * rng.standard_normal(_NORM_ROWS)) * share.sum()
-        cells = np.minimum(np.searchsorted(np.cumsum(share), ranks, side="right"), share.size - 1)
-        squares += (entries[cells] ** 2).sum(axis=1)
-    mean = max(float(squares.mean()), _LEAST_NORM**2)
-    if not noise:
-        most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
-        return float(np.sqrt(max(most, _LEAST_NORM**2)))
-    tried = np.geomspace(0.7, 40.0, _NORMS_TRIED) * mean
-    costs = [noise * c / np.sqrt(2) + _CLIPPED * np.maximum(squares - c, 0.0).mean() / mean for c in tried]
-    return float(np.sqrt(tried[int(np.argmin(costs))]))

@@ -100,6 +100,31 @@ class SoftmaxChain:
                 features[:, block] = column.values[runs]
         return cells
 
+    def followed(self, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return cells of rows whose first drawn columns are known, shape (n, columns): the law given these, exactly.
+
+        Blocks of rows are not raked to the columns' shares: those given what is known differ.
+
+        Args:
+            known: cells of the columns 0 … m − 1, which come first in the chain's order, shape (n, m).
+            rng: source of (public) randomness.
+        """
+        n, m = known.shape
+        cells = np.zeros((n, len(self.columns)), dtype=np.int64)
+        cells[:, :m] = known
+        features = np.zeros((n, self.weights.shape[1]), dtype=np.float32)
+        classes, blocks = np.zeros(n, dtype=np.int64), self.blocks()
+        with np.errstate(all="ignore"):
+            for j in range(m):
+                column = self.columns[j]
+                features[:, blocks[j]] = column.values[column.runs[known[:, j]]]
+            for j in self.order[m:]:
+                column, block = self.columns[j], blocks[j]
+                runs = choose(self.predictor(features, classes, block), column.values, column.tilts, classes, rng)
+                cells[:, j] = column.cells(runs, rng)
+                features[:, block] = column.values[runs]
+        return cells
+
     def sample(
         self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,177 @@
+"""Linked rows: what samples keep of a law with known answers, how a unit is bounded, and what memory and time it takes.
+
+    python benchmarks/linked.py law [--fits 5] [--units 20000] [--out FILE.json]
+    python benchmarks/linked.py size [--units 1000000] [--times 3]
+
+The law is that of the tests (`tests/fixtures/linked.py`): one to six visits of a patient, a score whose deviations from
+a mean with a drift have a correlation of .9 from one visit to the next, a state of four labels by a Markov chain, gaps
+of 30 days in the mean, sex and year of birth. δ = 1e-6, add or remove one patient with all visits, seeds 1, 2, …
+
+`law` fits at several ε, and at ε = 1 with other bounds of a unit:
+
+    K = 1, 2, 3, 5     so many steps of a patient count whole; more share the weight of K. 5 is every step whole
+    sum of squares     K as chosen; clipped by the sum of the steps' squared norms, not by the norm of their sum
+    row by row         each step clipped by itself and noise for five of them, as unlinked rows of a unit have it
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sfumato import ConditionalGaussian, NonPrivate
+from sfumato.methods.linked import recipe
+from sfumato.methods.linked.statistics import Sharing, StepMoments
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from fixtures.linked import apart, figures, in_order, schema, visits
+
+DELTA = 1e-6
+WHOLE = 5  # steps of six visits
+
+
+def errors(real: dict[str, Any], made: dict[str, Any]) -> dict[str, float]:
+    """Differences of the figures, and the total variation of transitions."""
+    found = {name: made[name] - real[name] for name in ("rows", "correlation", "gap", "drift")}
+    return {**found, "transitions": apart(real, made), "constants": made["constants"], "least gap": made["least gap"]}
+
+
+@contextmanager
+def changed(**names: Any) -> Iterator[None]:
+    """The recipe with other functions or settings, for a while."""
+    before = {name: getattr(recipe, name) for name in names}
+    try:
+        for name, value in names.items():
+            setattr(recipe, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(recipe, name, value)
+
+
+def whole(full: int) -> Callable[..., tuple[Sharing, float]]:
+    """In place of `recipe.shared`: so many steps count whole."""
+    return lambda fit, tables, law: (Sharing(full), float(law @ np.minimum(np.arange(law.size), full)))
+
+
+class BySquares(StepMoments):
+    """Clipped by the sum of the steps' squared norms: an upper bound of the norm of their sum."""
+
+    def shared(self, vectors: np.ndarray, owners: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        squares = np.zeros(steps.size)
+        np.add.at(squares, owners, np.einsum("ij,ij->i", vectors, vectors))
+        most = 2.0 ** (2 * self.bits.entries + self.bits.weights)
+        return np.minimum(self.sharing.weights(steps), np.floor(most / np.maximum(squares, 1.0)))
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    found = {f"K = {full}": {"shared": whole(full)} for full in (1, 2, 3, WHOLE)}
+    found["sum of squares"] = {"StepMoments": BySquares, "_ALIKE": 1.0}
+    # clipping never binds at five times the largest of a step: what five single steps would cost
+    found["row by row"] = {"shared": whole(WHOLE), "StepMoments": BySquares, "_ALIKE": 1.0, "MeasuringSteps": AtWorst}
+    return found
+
+
+class AtWorst(recipe.MeasuringSteps):
+    """The clip norm of a unit is that of one step, five times over."""
+
+    def clip_norm(self, vectors, shares, noise_multiplier, n_public):
+        one = recipe.least_cost_norm(
+            recipe.simulated_squares(vectors, shares), noise_multiplier / n_public
+        )  # noise_multiplier has K in it
+        return float(np.sqrt(WHOLE) * one)
+
+
+def fits(frame: pd.DataFrame, epsilon: float | NonPrivate, seeds: range, n: int) -> dict[str, dict[str, float]]:
+    """Mean and deviation of the errors over fits."""
+    real = figures(in_order(frame))
+    found = []
+    for seed in seeds:
+        method = ConditionalGaussian(epsilon=epsilon, delta=DELTA)
+        release = method.fit(frame, schema=schema(units=n), seed=seed)
+        found.append(errors(real, figures(release.sample(n, seed=seed))))
+    table = pd.DataFrame(found)
+    return {
+        name: {
+            "mean": round(float(column.mean()), 4),
+            "deviation": round(float(column.std(ddof=0)), 4),
+            "largest": round(float(column.abs().max()), 4),
+        }
+        for name, column in table.items()
+    }
+
+
+def law(arguments: argparse.Namespace) -> None:
+    n, seeds = arguments.units, range(1, arguments.fits + 1)
+    frame = visits(n)
+    found: dict[str, Any] = {"units": n, "fits": len(seeds), "delta": DELTA, "real": plain(figures(in_order(frame)))}
+    for epsilon in (0.5, 1.0, 3.0, 10.0):
+        found[f"epsilon {epsilon:g}"] = show(f"epsilon {epsilon:g}", fits(frame, epsilon, seeds, n))
+    found["no noise"] = show("no noise", fits(frame, NonPrivate(), range(1, 2), n))
+    for name, change in variants().items():
+        with changed(**change):
+            found[f"epsilon 1, {name}"] = show(f"epsilon 1, {name}", fits(frame, 1.0, seeds, n))
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def plain(found: dict[str, Any]) -> dict[str, Any]:
+    return {k: v.round(4).tolist() if isinstance(v, np.ndarray) else round(v, 4) for k, v in found.items()}
+
+
+def show(name: str, found: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    print(name, {key: (part["mean"], part["deviation"]) for key, part in found.items()}, flush=True)
+    return found
+
+
+def size(arguments: argparse.Namespace) -> None:
+    n, path = arguments.units, arguments.parquet
+    if not path.exists():
+        frame = visits(n)
+        with pq.ParquetWriter(path, pa.Schema.from_pandas(frame, preserve_index=False)) as writer:
+            for copy in range(arguments.times):  # later visits of the same patients
+                later = frame.assign(day=frame["day"] + 200 * copy)
+                writer.write_table(pa.Table.from_pandas(later, preserve_index=False))
+        print("wrote", path, "- run it again: the peak below is then that of the fit alone")
+        return
+    start = peak()
+    began = time.process_time()
+    found = schema(units=n, max_rows=6 * arguments.times)
+    release = ConditionalGaussian(epsilon=1.0, delta=1e-8).fit(path, schema=found, seed=1)
+    print(f"fit {time.process_time() - began:.1f} s, peak {peak() - start:.0f} MiB above {start:.0f}")
+    began, rows = time.process_time(), 0
+    for batch in release.batches(n, seed=1):
+        rows += batch.num_rows
+    print(f"sample of {n} units, {rows} rows: {time.process_time() - began:.1f} s, peak {peak() - start:.0f} MiB")
+
+
+def peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("what", choices=["law", "size"])
+    parser.add_argument("--fits", type=int, default=5)
+    parser.add_argument("--units", type=int, default=20_000)
+    parser.add_argument("--times", type=int, default=3, help="of size: times the law's visits a patient")
+    parser.add_argument("--parquet", type=Path, default=Path("linked.parquet"))
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    {"law": law, "size": size}[arguments.what](arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Linked rows: two tables, each bought with two releases as any table is, and a chain of each.
+
+    units: marginals, second moments     constants, number of rows, first row
+    steps: marginals, second moments     a row given the one before it, the constants, and the rows that there are
+
+A unit has one record in each, bounded as a whole. Everything after the noise is a function of the releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sfumato.errors import ConfigError
+from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.facts import Facts
+from sfumato.maths.streams import public_stream
+from sfumato.methods.linked.statistics import Sharing, StepCounts, StepMoments, step_bits
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.clip_norms import LEAST_NORM, least_cost_norm, simulated_squares
+from sfumato.methods.tables.recipe import (
+    Measuring,
+    Names,
+    Settings,
+    TableFacts,
+    entry_noise,
+    one_way_error,
+    run_table,
+    table_forecast,
+    table_stages,
+)
+from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.linked import LinkedData
+from sfumato.release.linked import LinkedTable
+from sfumato.release.table_samplers import softmax_grid
+from sfumato.schema.linked import LinkedTables, linked_tables
+
+UNITS = Names("units: marginals", "units: second moments")
+STEPS = Names("steps: marginals", "steps: second moments")
+_STEP_SHARE = 0.65  # of the squared budget
+_LOST = 0.004  # error for each part of the steps that counts for nothing, beside their noise
+_NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
+_STEP_ORDERS, _FAINT_STEPS = 3, 0.002  # polynomials, beyond this noise of an entry
+_ALIKE = 0.7  # of two steps of a unit: their vectors' product ÷ their squares
+_NORM_SEED = 11
+
+
+def linked_stages(facts: Facts, *, marginal_share: float, level_groups: int) -> list[Stage]:
+    """Return two stages for units and two for steps; of units of one row, those of units alone."""
+    tables = linked_tables(facts.schema)
+    settings = {"marginal_share": marginal_share, "level_groups": level_groups}
+    units, steps = _facts(tables, facts.n_public)
+    if steps is None:
+        return table_stages(units, **settings, names=UNITS)
+    return [
+        *table_stages(units, **settings, share=1 - _STEP_SHARE, names=UNITS),
+        *table_stages(steps, **settings, share=_STEP_SHARE, names=STEPS),
+    ]
+
+
+def linked_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
+    """Say what the noise of each stage means; of steps, where every unit has two rows."""
+    units, steps = _facts(linked_tables(facts.schema), facts.n_public)
+    return table_forecast(plan, units, UNITS) | ({} if steps is None else table_forecast(plan, steps, STEPS))
+
+
+def linked_error(plan: Plan, facts: Facts) -> float:
+    """Return the noise of a label's share among units."""
+    return one_way_error(plan, _facts(linked_tables(facts.schema), facts.n_public)[0], UNITS)
+
+
+def _facts(tables: LinkedTables, n_public: int | None) -> tuple[Facts, Facts | None]:
+    return Facts(tables.units, None, n_public), None if tables.steps is None else Facts(tables.steps, None, n_public)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringSteps(Measuring):
+    """How steps are measured: those of a unit share one bound.
+
+    Attributes:
+        sharing: how much each counts.
+        n_units: the public number of units.
+        steps: P(k) of the units' numbers of steps, 0 first, as released.
+    """
+
+    sharing: Sharing = field(default_factory=lambda: Sharing(1))
+    n_units: int = 1
+    steps: np.ndarray | None = None
+
+    def sized(self, facts: TableFacts) -> TableFacts:
+        """Return the sizes with K, which the noise of counts grows with."""
+        return replace(facts, unit_rows=self.sharing.full)
+
+    def weighted(self, settings: Settings) -> Settings:
+        """Return settings with few polynomials unless noise is small: what steps say is mostly in their scores."""
+        found = Measuring.weighted(self, settings)
+        if found.entry <= _FAINT_STEPS:
+            return found
+        return replace(found, resolution=replace(found.resolution, orders=min(found.resolution.orders, _STEP_ORDERS)))
+
+    def counts(self, layout: TableLayout) -> StepCounts:
+        """Return the counts of steps."""
+        return StepCounts(layout, sharing=self.sharing)
+
+    def clip_norm(
+        self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: int
+    ) -> float:
+        """Return the norm of a unit's steps together that noise and bias favour, by the released numbers of steps."""
+        if not noise_multiplier:
+            most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
+            return float(np.sqrt(max(self.sharing.full * most, LEAST_NORM**2)))
+        squares = simulated_squares(vectors, shares)
+        assert self.steps is not None
+        law = self.steps[1:] / max(self.steps[1:].sum(), 1e-300)
+        k = public_stream(_NORM_SEED).choice(np.arange(1, law.size + 1), squares.size, p=law)
+        together = np.sqrt(k + k * (k - 1) * _ALIKE**2) * np.minimum(1.0, self.sharing.full / k)
+        return least_cost_norm(squares * together, noise_multiplier / self.sharing.full / n_public)
+
+    def moments(
+        self, layout: TableLayout, vectors: tuple[np.ndarray, ...], clip_norm: float, by_class: float, n_public: int
+    ) -> StepMoments:
+        """Return the second moments of steps."""
+        del by_class, n_public
+        return StepMoments(layout, vectors, clip_norm, bits=step_bits(self.n_units), sharing=self.sharing)
+
+
+def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> Fitted:
+    """Buy the releases of units and of steps, and fit a chain to each."""
+    data = fit.data
+    if not isinstance(data, LinkedData):
+        raise ConfigError("Expected records of units for linked rows, got records of rows.")
+    tables, n = data.tables, fit.n_public
+    settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
+    units = run_table(Fit(data, fit.account, Facts(tables.units, None, n)), **settings, measuring=Measuring(UNITS))
+    if tables.steps is None:
+        return _joined(units, None)
+    law = number_of_steps(tables, units)
+    sharing, share = shared(fit, tables, law)
+    facts = Facts(tables.steps, None, max(1, round(n * share)))
+    weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
+    measuring = MeasuringSteps(STEPS, tables.n_fixed, weights, sharing=sharing, n_units=n, steps=law)
+    return _joined(units, run_table(Fit(data.steps, fit.account, facts), **settings, measuring=measuring))
+
+
+def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
+    """Return P(k) of a unit's number of steps, 0 first, as the chain of units has it, shape (max_rows,)."""
+    place = tables.units.released.index(tables.count)
+    column = softmax_grid(tables.units, units.sampler).columns[place]
+    assert column.edges is not None
+    shares, widths = units.parameters[f"column.{place}.shares"], np.diff(column.edges)
+    return np.repeat(shares / widths, widths)
+
+
+def shared(fit: Fit, tables: LinkedTables, law: np.ndarray) -> tuple[Sharing, float]:
+    """Return how many steps of a unit count whole, and the steps that count per unit.
+
+    Noise grows with K, and what is seen grows less; what is left out of long units is a bias where these differ.
+    """
+    assert tables.steps is not None
+    k = np.arange(law.size)
+    noise = 0.0
+    if not fit.noise.silent:
+        sizes = TableFacts.of(Facts(tables.steps, None, fit.n_public))
+        noise = entry_noise(fit.plan[STEPS.moments].noise_multiplier, sizes, fit.n_public)
+    whole = max(float(law @ k), 1e-9)
+    counted = {full: max(float(law @ np.minimum(k, full)), 1e-9) for full in range(1, law.size)}
+    cost = {full: noise * full / seen + _LOST * (1 - seen / whole) for full, seen in counted.items()}
+    best = min(cost, key=lambda full: cost[full])
+    return Sharing(best), counted[best]
+
+
+def _joined(units: Fitted, steps: Fitted | None) -> Fitted:
+    """Return the sampler of both tables."""
+    parts: Mapping[str, Fitted] = {"units": units} | ({} if steps is None else {"steps": steps})
+    return Fitted(
+        sampler={"name": LinkedTable.name, **{name: dict(part.sampler) for name, part in parts.items()}},
+        parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},
+        measurements=tuple((f"{name}: {key}", m) for name, part in parts.items() for key, m in part.measurements),
+    )

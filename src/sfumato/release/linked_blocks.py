@@ -1,0 +1,77 @@
+"""Samples of linked rows a block of units at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.maths.streams import public_stream
+from sfumato.records.long_tables import number_ids
+from sfumato.release.conditions import Conditions
+from sfumato.release.linked import LinkedTable
+from sfumato.release.linked_rules import RuledUnits
+from sfumato.release.workers import drawn_in_order
+
+if TYPE_CHECKING:
+    from sfumato.release.model import Release
+
+SAMPLE_BLOCK = 16_384
+_BLOCK_NUMBERS, _BLOCK_BYTES = 1 << 22, 1 << 26
+_FIRST_ID = 1
+
+
+@dataclass(frozen=True)
+class LinkedBlocks:
+    """Draws one block of units after the other, each from a random stream of its own.
+
+    Attributes:
+        release: of linked rows.
+        n: how many units.
+        seed: of all blocks.
+        conditions: whose sampler draws units.
+    """
+
+    release: Release
+    n: int
+    seed: int
+    conditions: Conditions
+
+    @property
+    def size(self) -> int:
+        """Units of a block."""
+        return max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self.conditions.sampler.width))
+
+    def tables_between(self, first: int, end: int, workers: int) -> Iterator[pa.Table]:
+        """Yield the rows of some blocks, in order, at most 16,384 at a time."""
+        if workers > 1 and end - first > 1:
+            return drawn_in_order(self, ((block, None) for block in range(first, end)), min(workers, end - first))
+        return (table for block in range(first, end) for table in self.each(block))
+
+    def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
+        """Return the rows of a block."""
+        del classes
+        return list(self.each(block))
+
+    def each(self, block: int) -> Iterator[pa.Table]:
+        """Yield the rows of a block's units, numbered on from those of the blocks before."""
+        sampler = self.conditions.sampler
+        assert isinstance(sampler, LinkedTable | RuledUnits)
+        owners, rows = sampler.units(self.size, public_stream(self.seed, block))
+        count = int(np.searchsorted(owners, self.n - block * self.size))
+        at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(self.release._row_bytes(), 1)))
+        for first in range(0, max(count, 1), at_once):
+            some = slice(first, min(first + at_once, count))
+            part = {name: codes[some] for name, codes in rows.items()}
+            yield self.numbered(owners[some] + block * self.size, part)
+
+    def numbered(self, owners: np.ndarray, rows: Mapping[str, Any]) -> pa.Table:
+        """Return coded rows as samples have them, with the numbers of their units, which are counted from 0."""
+        release = self.release
+        assert release.schema.unit is not None
+        name = release.schema.unit.column
+        ids = number_ids(pa.array(owners + _FIRST_ID), release.form.storage[name])
+        return release._decode(rows, self.conditions.values).add_column(0, name, ids)

@@ -1,0 +1,109 @@
+"""Linked rows that keep the rules of a schema, each row by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.kind import GivenValue
+from sfumato.errors import ConfigError
+from sfumato.release.linked import LinkedTable
+from sfumato.release.ruled import implied_values, value_of
+from sfumato.rules.cells import Column, Table, joined, put, size, taken
+from sfumato.rules.examples import examples
+from sfumato.rules.plan import RulePlan
+from sfumato.rules.repair import Keeper
+
+_RESERVE = 1024  # units of whose rows some are taken over
+_ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least
+_FRUITLESS = 3  # times, one after the other, without any unit that keeps the rules
+
+
+class RuledUnits:
+    """Units whose rows keep rules: rows are mended, but for constants and order; a unit that cannot be is drawn anew.
+
+    Args:
+        plan: the rules.
+        inner: a sampler of what they leave free.
+        given: constants that all units have, shape (1,) each.
+    """
+
+    class_column: str | None = None
+
+    def __init__(self, plan: RulePlan, inner: LinkedTable, given: Mapping[str, Column] | None = None) -> None:
+        self._plan, self._inner, self._given = plan, inner, dict(given or {})
+        self._keeper = Keeper(plan, inner.fixed)
+        self.width, self.possible = inner.width + 2 * len(plan.kinds), inner.possible
+
+    def given(self, codes: Mapping[str, float]) -> RuledUnits:
+        """Return the sampler given the codes of constants: see `LinkedTable.given`."""
+        return RuledUnits(self._plan, self._inner.given(codes))
+
+    def given_values(self, values: Mapping[str, GivenValue]) -> RuledUnits:
+        """Return the sampler given these constants, which rules are judged on as they are.
+
+        Raises:
+            ConfigError: they break a rule, or as `LinkedTable.given`.
+        """
+        inner = self._inner.given({name: value.code for name, value in values.items()})
+        stored = {name: value_of(self._plan.kinds[name], value) for name, value in values.items()}
+        implied_values(self._plan, dict(stored))  # refuses those that break a rule by themselves
+        return RuledUnits(self._plan, inner, stored)
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
+        """Return the rows of n units, unit after unit: codes of labels, and numbers and dates as they are written."""
+        del classes
+        return self.units(n, rng)[1]
+
+    def units(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Mapping[str, Any]]:
+        """Return the unit of each row, 0 to n − 1, and rows that keep all rules.
+
+        Raises:
+            ConfigError: no units like some of them were found.
+        """
+        wanted, owners, tables, fruitless = np.arange(n), [], [], 0
+        for _ in range(_ROUNDS):
+            whose, table, good = self._mended(max(wanted.size, min(n, _FEWEST)), rng)
+            taken_over = good[: wanted.size]
+            place = np.full(whose.max(initial=-1) + 1, -1)
+            place[taken_over] = wanted[: taken_over.size]
+            rows = np.flatnonzero(place[whose] >= 0)
+            owners.append(place[whose][rows])
+            tables.append(taken(table, rows))
+            wanted = wanted[taken_over.size :]
+            fruitless = 0 if good.size else fruitless + 1
+            if not wanted.size or fruitless == _FRUITLESS:
+                break
+        if wanted.size:
+            raise ConfigError(
+                "Expected units whose rows can keep the rules, found none. Give fewer constants or other values."
+            )
+        found = np.concatenate(owners)
+        order = np.argsort(found, kind="stable")
+        return found[order], taken(joined(tables), order)
+
+    def _mended(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table, np.ndarray]:
+        """Return the unit of each row, rows, and the units all of whose rows keep all rules, in order."""
+        owners, table = self._drawn(n, rng)
+
+        def reserve(component: int) -> Iterator[Table]:
+            rules, columns = self._plan.components[component]
+            more = self._drawn(_RESERVE, rng)[1]
+            self._keeper.project(more)
+            yield taken({name: more[name] for name in columns}, np.flatnonzero(~self._keeper.broken(more, rules)))
+            yield examples(self._plan, component)
+
+        bad = self._keeper.mend(table, rng, reserve) | self._keeper.broken(table, self._plan.rules)
+        whole = np.ones(n, dtype=bool)
+        whole[owners[bad]] = False
+        return owners, table, np.flatnonzero(whole)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table]:
+        owners, codes = self._inner.units(n, rng)
+        table = self._plan.assembled(codes)
+        for name, value in self._given.items():
+            put(table, np.arange(size(table)), name, value[np.zeros(size(table), dtype=np.int64)])
+        self._plan.follow(table, tuple(self._given))
+        return owners, table

@@ -1,0 +1,224 @@
+"""Samplers of tables: what every sampler answers, and the chains of tables as coded rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from sfumato.errors import ConfigError, ReleaseError
+from sfumato.models.tables.gaussian_chain import ChainModel, ConditionalChain, given_first
+from sfumato.models.tables.softmax_chain import SoftmaxChain
+from sfumato.models.tables.softmax_given import SoftmaxGiven
+from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.schema.schema import Schema
+
+C = TypeVar("C", ChainModel, SoftmaxChain)
+
+
+class Sampler(Protocol):
+    """Draws coded rows.
+
+    Attributes:
+        width: numbers that drawing one row takes, which bounds the rows of a block.
+        class_column: name of the column whose classes are modelled apart; None for one class.
+    """
+
+    width: int
+    class_column: str | None
+
+    @property
+    def possible(self) -> np.ndarray:
+        """Which classes rows can have, given what is given, shape (k,)."""
+        ...
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
+        """Return n coded rows: codes per column, images as stored, or `CodedSets`. Classes are drawn if not given."""
+        ...
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler of the conditional law, given the codes of some columns.
+
+        Raises:
+            ConfigError: the release gives such rows probability 0, or cannot fix these columns.
+        """
+        ...
+
+
+class _OnGrid(Generic[C]):
+    """What the samplers of tables share: codes of the cells that their chain draws."""
+
+    _grid: Grid
+    _target: int | None
+    _chain: C
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows."""
+        return self.coded(*self._chain.sample(n, rng, classes), rng)
+
+    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return coded rows for classes and the cells of the other columns."""
+        if self._target is not None:
+            cells = np.insert(cells, self._target, classes, axis=1)
+        return self._grid.rows(cells, rng)
+
+
+class TableChain(_OnGrid[ChainModel]):
+    """Samples of a chain model (`sfumato.models.tables.gaussian_chain`), as coded rows of a table."""
+
+    name = "table_chain"
+
+    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
+        widening = _switch(settings, "widening")  # releases of before the setting have cells of equal width
+        self._grid, self._target = _table_grid(schema, settings, widening=widening)
+        self.class_column: str | None = settings.get("target")
+        self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
+        self._chain = ChainModel.from_arrays(parameters, tuple(c.n_cells for c in self._features))
+        n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
+        if self._chain.class_shares.size != n_classes:
+            raise ReleaseError("Expected one class share per level of the target in the release.")
+        self.width = self._chain.factors.shape[1] + len(self._grid.columns)
+        self.possible = np.ones(n_classes, dtype=bool)
+        self._orders: dict[tuple[int, ...], tuple[ChainModel, tuple[int, ...]]] = {}
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler of the conditional law. The chain of each set of columns is made once."""
+        cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in enumerate(self._features) if c.name in codes}
+        columns = tuple(cells)
+        if columns not in self._orders:
+            self._orders[columns] = given_first(self._chain, columns)
+        chain = ConditionalChain.of(*self._orders[columns], cells)
+        shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
+        return GivenChain(self, chain, chain.posterior(shares), codes)
+
+
+class GivenChain:
+    """Samples of a chain model given the cells of some columns, as coded rows of a table."""
+
+    def __init__(
+        self, plain: TableChain, chain: ConditionalChain, shares: np.ndarray | None, codes: Mapping[str, float]
+    ) -> None:
+        if shares is None:
+            raise _impossible(codes)
+        self._plain, self._chain, self._shares = plain, chain, shares
+        self.width, self.class_column = plain.width, plain.class_column
+        self.possible = chain.probabilities > 0
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows; a given number is the code of some value in its cell."""
+        return self._plain.coded(*self._chain.sample(n, rng, self._shares, classes), rng)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler given these codes instead."""
+        return self._plain.given(codes)
+
+
+class TableSoftmax(_OnGrid[SoftmaxChain]):
+    """Samples of a chain of softmaxes (`sfumato.models.tables.softmax_chain`), as coded rows of a table."""
+
+    name = "table_softmax"
+
+    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
+        self._grid, self._target = _softmax_grid(schema, settings)
+        self.class_column: str | None = settings.get("target")
+        self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
+        self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._features))
+        n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
+        if self._chain.class_shares.size != n_classes:
+            raise ReleaseError("Expected one class share per level of the target in the release.")
+        runs = max((column.tilts.shape[1] for column in self._chain.columns), default=1)
+        self.width = self._chain.weights.shape[1] + 2 * runs + len(self._grid.columns)
+        self.possible = np.ones(n_classes, dtype=bool)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler of the conditional law."""
+        cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in enumerate(self._features) if c.name in codes}
+        shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
+        chain = SoftmaxGiven(self._chain, cells, shares)
+        if not chain.possible or not shares.sum() > 0:
+            raise _impossible(codes)
+        return GivenSoftmax(self, chain)
+
+    def followed(self, codes: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return coded rows whose first columns have these codes, the others drawn given these.
+
+        Raises:
+            ReleaseError: they are not the columns that are drawn first.
+        """
+        first = self._features[: len(codes)]
+        self.require_first(len(codes))
+        known = np.stack([column.cells(codes[column.name]) for column in first], axis=1)
+        found = self._grid.rows(self._chain.followed(known, rng), rng)
+        return {**found, **codes}
+
+    def require_first(self, n: int) -> None:
+        """Refuse a chain that draws other columns before the first n.
+
+        Raises:
+            ReleaseError: it does.
+        """
+        if self._target is not None or sorted(self._chain.order[:n].tolist()) != list(range(n)):
+            raise ReleaseError("Expected a chain of steps that draws the row before first in the release.")
+
+
+class GivenSoftmax:
+    """Samples of a chain of softmaxes given the cells of some columns, as coded rows of a table."""
+
+    def __init__(self, plain: TableSoftmax, chain: SoftmaxGiven) -> None:
+        self._plain, self._chain = plain, chain
+        self.width, self.class_column = plain.width, plain.class_column
+        self.possible = chain.class_shares > 0
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows; a given number is the code of some value in its cell."""
+        return self._plain.coded(*self._chain.sample(n, rng, classes), rng)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler given these codes instead."""
+        return self._plain.given(codes)
+
+
+def softmax_grid(schema: Schema, settings: Mapping[str, Any]) -> Grid:
+    """Return the grid that the settings of a `TableSoftmax` name."""
+    return _softmax_grid(schema, settings)[0]
+
+
+def _softmax_grid(schema: Schema, settings: Mapping[str, Any]) -> tuple[Grid, int | None]:
+    # releases of before a setting have bounds among other values, and cells of one least width
+    cuts = {name: _switch(settings, name) for name in ("ends", "narrow")}
+    return _table_grid(schema, settings, widening=True, from_zero=True, **cuts)
+
+
+def _switch(settings: Mapping[str, Any], name: str) -> bool:
+    """Return a setting of a release, off where it is not there."""
+    value = settings.get(name, False)
+    if not isinstance(value, bool):
+        raise ReleaseError(f"Expected {name} to be true or false in the release.")
+    return value
+
+
+def _table_grid(schema: Schema, settings: Mapping[str, Any], **cuts: bool) -> tuple[Grid, int | None]:
+    """Return the grid that a release's settings name, and the place of its target."""
+    cells, target = settings.get("numeric_cells"), settings.get("target")
+    if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
+        raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
+    if target is not None and target not in schema.released:
+        raise ReleaseError("Expected the release's target to be one of its columns.")
+    grid = Grid.of(schema, numeric_cells=cells, **cuts)
+    return grid, None if target is None else schema.released.index(target)
+
+
+def _impossible(codes: Mapping[str, float]) -> ConfigError:
+    names = ", ".join(map(repr, codes))
+    return ConfigError(
+        f"Expected given values that this release's rows can have together, got {names} with values of "
+        "probability 0. Give fewer columns or other values."
+    )
+
+
+def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, float]) -> np.ndarray:
+    """Return the shares of the classes, or all of them for the class that is given."""
+    if column is None or column not in codes:
+        return shares
+    return (np.arange(shares.size) == int(codes[column])).astype(np.float64)

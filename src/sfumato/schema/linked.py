@@ -1,0 +1,190 @@
+"""Linked rows of a unit as two tables of a known kind: of units with their first row, and of steps from row to row.
+
+    units    constants, number of rows, the first row
+    steps    constants, number of rows, the row's number; the row before; the row, its order as the distance from before
+
+Both have one record a unit: of steps a unit has a sequence, which a mechanism bounds as a whole. Their schemas follow
+from the declared one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from sfumato.columns.bounded import NumericKind
+from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.numbers import Integer
+from sfumato.columns.open import Open
+from sfumato.errors import ConfigError, SchemaError
+from sfumato.rules import RulePlan
+from sfumato.schema.unit import Unit
+
+if TYPE_CHECKING:
+    from sfumato.schema.schema import Schema
+
+MOST_LINKED = 1_000
+"""Most rows of a unit that are linked: sums of their whole numbers stay below 2^63."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LinkedTables:
+    """The two tables of a schema of linked rows.
+
+    Attributes:
+        units: schema of units with their first row.
+        steps: schema of two rows that follow each other; its rule puts their order. None where a unit has one row.
+        count: the column of units and steps that holds the number of a unit's rows; empty where a unit has one row.
+        place: the column of steps that holds the number of the row, 2 for the first step.
+        before: per column of a row, the column of steps that holds it in the row before.
+        constants: the columns that a unit's rows share.
+        order: the column of order, if there is one.
+        max_rows: the most rows of a unit.
+    """
+
+    units: Schema
+    steps: Schema | None
+    count: str
+    place: str
+    before: dict[str, str]
+    constants: tuple[str, ...]
+    order: str | None
+    max_rows: int
+
+    @classmethod
+    def of(cls, schema: Schema) -> LinkedTables:
+        """Return the tables of a schema whose unit links its rows."""
+        unit = schema.unit
+        assert unit is not None
+        kinds = {name: schema.columns[name] for name in schema.released}
+        constants = tuple(name for name in schema.released if name in unit.constant)
+        taken, varying = set(kinds), [name for name in schema.released if name not in constants]
+        count, place = (_new(taken, f"{word} of {unit.column}") for word in ("number of rows", "row"))
+        before = {name: _new(taken, f"{name} before") for name in varying}
+        if unit.max_rows == 1:
+            return cls(_table(schema, kinds), None, "", "", before, constants, unit.order, 1)
+        fixed: dict[str, ColumnKind] = {name: kinds[name] for name in constants}
+        fixed[count] = Integer(lower=1, upper=unit.max_rows)
+        units = _table(schema, {**fixed, **{name: kinds[name] for name in varying}})
+        # of a unit of one row there is no step: what steps can be is less than what a number of rows can
+        fixed[count] = Integer(lower=2, upper=unit.max_rows)
+        steps = {**fixed, place: Integer(lower=2, upper=unit.max_rows)}
+        steps |= {before[name]: kinds[name] for name in varying}
+        rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
+        joint = _table(schema, {**steps, **{name: kinds[name] for name in varying}}, rules)
+        return cls(units, joint, count, place, before, constants, unit.order, unit.max_rows)
+
+    @property
+    def n_fixed(self) -> int:
+        """How many columns of steps, the first ones, are known before a row is drawn."""
+        return len(self.constants) + 2 + len(self.before)
+
+
+@lru_cache(maxsize=16)
+def _cached(key: _Key) -> LinkedTables:
+    return LinkedTables.of(key.schema)
+
+
+class _Key:
+    """A schema, to be found again by what decides its tables."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._said = (schema.unit, tuple(schema.columns.items()), schema.missing)
+
+    def __hash__(self) -> int:
+        return hash(self._said)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self._said == other._said
+
+
+def linked_tables(schema: Schema) -> LinkedTables:
+    """Return the two tables of a schema of linked rows."""
+    return _cached(_Key(schema))
+
+
+def linked_faults(schema: Schema, unit: Unit) -> list[str]:
+    """Return what is wrong with linked rows."""
+    faults = []
+    known = ", ".join(map(repr, schema.released))
+    named = [("order", unit.order)] if unit.order is not None else []
+    for key, name in [*named, *(("constant", name) for name in unit.constant)]:
+        if name not in schema.released:
+            faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
+    if faults:
+        return faults
+    return [*_order_faults(schema, unit), *_column_faults(schema, unit)]
+
+
+def _order_faults(schema: Schema, unit: Unit) -> list[str]:
+    if unit.order is None:
+        return []
+    if unit.order in unit.constant:
+        return [f"Expected order of unit to vary, got {unit.order!r} among the constants, too. Take it out of these."]
+    if not isinstance(schema.columns[unit.order], NumericKind):
+        return [f"Expected order of unit to name a column of numbers or dates, got {unit.order!r}."]
+    return []
+
+
+def _column_faults(schema: Schema, unit: Unit) -> list[str]:
+    faults = []
+    if not set(schema.released) - set(unit.constant):
+        faults.append("Expected linked rows to have a column that is not constant, got none. Name fewer constants.")
+    for name in schema.released:
+        kind = schema.columns[name]
+        if isinstance(kind, Open) or not isinstance(kind, TabularKind):
+            faults.append(
+                f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
+                f"{kind.name}. Declare it, or take order and constant out of the unit."
+            )
+    if unit.max_rows > MOST_LINKED:
+        faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")
+    if schema.rows is not None:
+        faults.append("Expected `units` in the unit as the public count of linked rows, got `rows`. Declare units.")
+    return faults
+
+
+def require_free(schema: Schema, plan: RulePlan) -> None:
+    """Refuse rules that compute what links rows, or put it behind another column.
+
+    Raises:
+        SchemaError: names the column.
+    """
+    unit = schema.unit
+    if unit is None or not unit.linked:
+        return
+    for name in (*unit.constant, unit.order):
+        if name in plan.follows or name in plan.gaps:
+            raise SchemaError(
+                f"Expected rules that leave the constants and the order of linked rows as they are, got one by which "
+                f"{name!r} follows from another column. Turn it round, or take it out."
+            )
+
+
+def require_unlinked(schema: Schema, what: str) -> None:
+    """Refuse linked rows where these are not read yet.
+
+    Raises:
+        ConfigError: names what does not read them.
+    """
+    if schema.linked:
+        raise ConfigError(
+            f"Expected a schema without linked rows for {what}, got a unit with order or constant: {what} of linked "
+            "rows is not there yet. Take order and constant out to look at single rows."
+        )
+
+
+def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:
+    cleared = {"rows": None, "unit": None, "sources": {}, "table_source": {}, "accept": (), "draft": False}
+    return dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared)
+
+
+def _new(taken: set[str], name: str) -> str:
+    """Return a name that no column has, and note it."""
+    while name in taken:
+        name += "'"
+    taken.add(name)
+    return name
