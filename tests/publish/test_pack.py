@@ -5,12 +5,16 @@ import hashlib
 import json
 import re
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 import sfumato
 from fixtures.publish_names import LABELS, NAMES, TITLE
+from sfumato import ConditionalGaussian, IndependentItems, Schema
+from sfumato.columns import Categorical, Image, ItemSet
 from sfumato.errors import ConfigError, OutputError, ReleaseError
 
 FILES = {
@@ -161,3 +165,21 @@ def test_the_commands(call, folder, tmp_path):
     assert call("export", release, "--as", "certificate").json == json.loads((folder / "certificate.json").read_text())
     assert call("export", release, "--as", "croissant", "--out", tmp_path / "c.json").code == 0
     assert call("export", release, "--as", "croissant", "--out", tmp_path / "c.json").code == 2
+
+
+def test_images_and_sets_have_their_own_formats(tmp_path):
+    rng = np.random.default_rng(0)
+    images = {"x": rng.random((200, 8, 8)).astype(np.float32), "y": rng.integers(0, 2, 200)}
+    columns = {"x": Image(shape=(8, 8), lower=0, upper=1, dtype="float32"), "y": Categorical(categories=("0", "1"))}
+    pictures = ConditionalGaussian(epsilon=1.0).fit(images, schema=Schema(columns=columns, rows=200), target="y")
+    sfumato.pack(pictures, tmp_path / "pictures", n=5)
+    assert np.load(tmp_path / "pictures" / "rows.npz")["x"].shape == (5, 8, 8)
+    assert "There are no noisy tables" in (tmp_path / "pictures" / "README.md").read_text().replace("\\", "")
+    with pytest.raises(ConfigError, match="npz"):
+        sfumato.pack(pictures, tmp_path / "more", formats=("parquet",))
+    baskets = pa.table({"basket": [["a"], ["a", "b"], [], ["c"]] * 50})
+    schema = Schema(columns={"basket": ItemSet(max_length=3, items=("a", "b", "c"))}, rows=200)
+    sets = IndependentItems(epsilon=1.0).fit(baskets, schema=schema)
+    sfumato.pack(sets, tmp_path / "sets", n=7)
+    assert pq.read_table(tmp_path / "sets" / "rows.parquet").num_rows == 7
+    assert {item.name for item in tmp_path.iterdir()} == {"pictures", "sets"}

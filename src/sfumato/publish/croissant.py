@@ -89,9 +89,13 @@ def _rows(release: Release, file: str) -> dict[str, Any]:
 
 def _field(release: Release, place: int, name: str, file: str) -> dict[str, Any]:
     kind = release.schema.columns[name].name if name in release.schema.columns else "column"
+    storage = release.form.storage[name]
+    lists = types.is_list(storage) or types.is_large_list(storage)
     return {
         "@type": "cr:Field", "@id": f"rows/column-{place}", "name": f"rows/column-{place}",
-        "description": f"{words.whole(name)} ({kind})", "dataType": _data_type(release.form.storage[name]),
+        "description": f"{words.whole(name)} ({kind})",
+        "dataType": _data_type(storage.value_type if lists else storage),
+        **({"repeated": True} if lists else {}),
         "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
     }  # fmt: skip
 

@@ -79,7 +79,8 @@ def pack(
         out: the folder to make; nothing is replaced.
         n: how many rows; by default the public number.
         seed: of the rows; random if not given.
-        formats: of the rows of a table, "csv", "parquet" or both; images and mixtures are `.npz`.
+        formats: of the rows of a table, "csv", "parquet" or both; images and mixtures are `.npz`, sets in
+            one cell Parquet.
         spreadsheet_safe: whether text in rows.csv that a spreadsheet would compute gets an apostrophe.
         publication: what the publisher says: title, publisher, publisher_type, description, license, url, date.
         public_key: PEM of the key that the release, a path, is signed with; it is checked.
@@ -193,19 +194,25 @@ def _rows(
     folder: _Folder, release: Release, n: int | None, seed: int | None, formats: Sequence[str], safe: bool
 ) -> dict[str, str]:
     """Draw the rows once for each format, the same; return their check sums."""
-    is_table = not release.schema.images and release.sampler["name"] != MixtureSet.name
-    if release.schema.of_kind(ItemSet) and "parquet" in formats:
-        raise ConfigError("Expected formats=('csv',) for sets of items, got parquet.")
-    if not is_table and tuple(formats) != ("csv",):
-        raise ConfigError("Expected no formats for images and mixtures, which are written as .npz. Leave them out.")
+    suffixes = _suffixes(release, formats)
     seed = fresh_seed() if seed is None else seed
     found = {}
-    for suffix in formats if is_table else ("npz",):
+    for suffix in suffixes:
         name = f"rows.{suffix}"
         release.write_sample(folder.place / name, n, seed=seed, spreadsheet_safe=safe and suffix == "csv")
         folder.files[name] = "synthetic rows"
         found[name] = folder.sum_of(name)
     return found
+
+
+def _suffixes(release: Release, formats: Sequence[str]) -> Sequence[str]:
+    """Return the formats of rows: images and mixtures are arrays; sets in one cell are lists, which no CSV holds."""
+    if release.schema.images or release.sampler["name"] == MixtureSet.name:
+        if tuple(formats) != ("csv",):
+            raise ConfigError("Expected no formats for images and mixtures, which are written as .npz. Leave them out.")
+        return ("npz",)
+    in_cells = any(kind.id is None for kind in release.schema.of_kind(ItemSet).values())
+    return ("parquet",) if in_cells else formats
 
 
 def _describe(folder: _Folder, release: Release, about: Publication, rows: Mapping[str, str], n_rows: int) -> None:
