@@ -28,6 +28,7 @@ napoleon_custom_sections = ["Edge cases"]
 html_theme = "furo"
 html_title = "Sfumato"
 html_show_sphinx = False
+html_extra_path = ["../src/sfumato/publish/schemas"]  # JSON Schemas, beside the pages
 
 _NOTES = ("Privacy:", "Edge cases:", "Reference:")
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
     from sfumato.privacy.certificate import Certificate
     from sfumato.privacy.plan import Neighbours
+    from sfumato.publish.pack import export, pack
     from sfumato.release import Measurement, Release, SourceForm, load
     from sfumato.release.signature import new_key, sign_release, verify_release
     from sfumato.schema.open_schema import OpenSchema
@@ -81,9 +82,11 @@ else:  # a type checker should not take every name for one of ours
         "combine": "sfumato.inference.combining",
         "create_ledger": "sfumato.fitting.data_ledger",
         "describe": "sfumato.front",
+        "export": "sfumato.publish.pack",
         "fit": "sfumato.front",
         "load": "sfumato.release",
         "new_key": "sfumato.release.signature",
+        "pack": "sfumato.publish.pack",
         "read_ledger": "sfumato.fitting.data_ledger",
         "sign_release": "sfumato.release.signature",
         "train_on_mixtures": "sfumato.models.mixed_training",
@@ -145,9 +148,11 @@ __all__ = [
     "combine",
     "create_ledger",
     "describe",
+    "export",
     "fit",
     "load",
     "new_key",
+    "pack",
     "read_ledger",
     "sign_release",
     "train_on_mixtures",

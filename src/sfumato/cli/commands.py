@@ -51,6 +51,16 @@ COMMANDS: Mapping[str, Entry] = {
         "certificate_command",
         "Show what a release cost, and check it: epsilon is computed again from the listed events.",
     ),
+    "pack": Entry(
+        "publish_commands",
+        "pack_command",
+        "Write the folder to publish: release, rows, noisy tables, codebook, cards. Reads no record.",
+    ),
+    "export": Entry(
+        "publish_commands",
+        "export_command",
+        "Describe a release for a catalogue: Croissant, Hugging Face, the registry of DP deployments.",
+    ),
     "sign": Entry("signature_commands", "sign_command", "Sign a release, in a file beside it; or make a key."),
     "verify": Entry(
         "signature_commands", "verify_command", "Check who signed a release, and that it is as it was signed."

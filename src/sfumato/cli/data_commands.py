@@ -20,11 +20,13 @@ from sfumato.records.private import PrivateData
 from sfumato.records.rule_breaks import count_breaks
 from sfumato.records.validation import Finding, validate
 from sfumato.rules import rule_text
+from sfumato.schema.ddi import from_ddi
 from sfumato.schema.documents import write_text
 from sfumato.schema.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off, told
+from sfumato.schema.standards import from_csvw, from_frictionless, from_omop, from_sdv
 
 schema_app = typer.Typer(
     help="Write, import and check schemas: what is publicly known of a table.",
@@ -42,12 +44,24 @@ class SchemaFormat(StrEnum):
     smartnoise = "smartnoise"
     domain = "domain"
     nist = "nist"
+    frictionless = "frictionless"
+    csvw = "csvw"
+    ddi = "ddi"
+    sdv = "sdv"
+    omop = "omop"
 
 
 _IMPORTERS = {
-    SchemaFormat.smartnoise: from_smartnoise_yaml,
     SchemaFormat.domain: from_domain_json,
     SchemaFormat.nist: from_nist_dictionary,
+}
+_OF_TABLES = {
+    SchemaFormat.smartnoise: from_smartnoise_yaml,
+    SchemaFormat.frictionless: from_frictionless,
+    SchemaFormat.csvw: from_csvw,
+    SchemaFormat.ddi: from_ddi,
+    SchemaFormat.sdv: from_sdv,
+    SchemaFormat.omop: from_omop,
 }
 
 
@@ -165,15 +179,28 @@ def import_command(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="The file to import.")],
     format_: Annotated[
         SchemaFormat,
-        typer.Option("--format", help="SmartNoise YAML, private-pgm domain.json, or NIST data dictionary."),
+        typer.Option(
+            "--from",
+            "--format",
+            help="Frictionless Table Schema, CSVW, DDI codebook, SDV metadata, OMOP CDM field table, SmartNoise YAML, "
+            "private-pgm domain.json, or NIST data dictionary.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the schema.")],
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="The table to take, where the file describes several.")
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn another tool's description of a table into a schema."""
     refuse_inputs(out, description=source)
     refuse_existing(out, overwrite=overwrite)
-    schema = _IMPORTERS[format_](source)
+    if format_ in _OF_TABLES:
+        schema = _OF_TABLES[format_](source, table=table)
+    elif table is not None:
+        raise ConfigError(f"Expected no --table beside --from {format_.value}, which describes one. Leave it out.")
+    else:
+        schema = _IMPORTERS[format_](source)
     with last_output(out):
         schema.save(out, overwrite=overwrite)
     say(f"Wrote {out}: {len(schema.columns)} columns. Check that its bounds and categories are public knowledge.")

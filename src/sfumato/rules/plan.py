@@ -10,6 +10,7 @@ follows from others is not looked at. So neighbours stay neighbours, and no proo
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,8 +66,15 @@ class RulePlan:
 
     @cached_property
     def order(self) -> list[str]:
-        """The columns that follow from others, each after what it follows from."""
-        sources = {name: [s for s in rule.sources if s in self.follows] for name, rule in self.follows.items()}
+        """The columns that follow from others, each after what it follows from and what says when it is missing."""
+        sources = {name: {s for s in rule.sources if s in self.follows} for name, rule in self.follows.items()}
+        told = {
+            name: {c for rule in self.nulls.get(name, ()) for c in rule.columns if c in sources} for name in sources
+        }
+        with contextlib.suppress(CycleError):  # what follows from a column may say when this is missing: mended later
+            return list(
+                TopologicalSorter({name: (sources[name] | told[name]) - {name} for name in sources}).static_order()
+            )
         try:
             return list(TopologicalSorter(sources).static_order())
         except CycleError as error:
@@ -190,7 +198,8 @@ class RulePlan:
             if name not in frozen:
                 table[name] = self.follows[name].value(table)
                 for rule in self.nulls.get(name, ()):
-                    rule.project(table, frozen)
+                    if all(column in table for column in rule.columns):
+                        rule.project(table, frozen)
 
     @cached_property
     def nulls(self) -> dict[str, list[NullIf]]:

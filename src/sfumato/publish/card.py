@@ -1,0 +1,139 @@
+"""The data card of a release in Markdown: what it is, what it cost, its limits; and a Hugging Face card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sfumato.columns.kinds import LevelKind
+from sfumato.privacy import words
+from sfumato.publish.publication import NOT_SAID, Publication, markdown
+from sfumato.release import Release
+from sfumato.rules import rule_text
+from sfumato.schema.documents import yaml_text
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+_LICENSES = frozenset(
+    [
+        "apache-2.0",
+        "mit",
+        "cc0-1.0",
+        "cc-by-4.0",
+        "cc-by-sa-4.0",
+        "cc-by-nc-4.0",
+        "cc-by-nc-sa-4.0",
+        "odbl",
+        "odc-by",
+        "pddl",
+        "bsd-3-clause",
+    ]
+)
+LIMITS = (
+    "No row is the record of a person, and no row says that such a person exists.",
+    "Rare groups, tails and combinations of many columns are the least exact: noise hides them.",
+    "Standard errors that are computed from the rows as if they were records are too small. Use the noisy tables, or "
+    "`sfumato estimate`, whose intervals hold the noise.",
+    "A second release of the same records adds to what this one cost.",
+)
+
+
+def limits(release: Release) -> list[str]:
+    """Return what the release does not promise, a sentence each."""
+    return [*LIMITS, *release.certificate.assumptions]
+
+
+def citation(publication: Publication) -> str:
+    """Return how to cite the data."""
+    place = f" {publication.url}" if publication.url else ""
+    whose = f"{publication.publisher} ({publication.date[:4]})"
+    return f"{whose}: {publication.title}. Differentially private synthetic data.{place}"
+
+
+def data_card(release: Release, publication: Publication, files: Mapping[str, str], notes: Sequence[str] = ()) -> str:
+    """Return the data card.
+
+    Args:
+        release: what is published.
+        publication: who publishes it.
+        files: name → what it is.
+        notes: what is not in the tables, a sentence each.
+    """
+    certificate = release.certificate
+    about = (
+        publication.description
+        or "Synthetic rows, made under differential privacy from records that are not published."
+    )
+    parts = [
+        [f"# {markdown(publication.title)}", markdown(about)],
+        [
+            "## What it cost",
+            *_bullets([*words.not_covered(certificate), words.guarantee(certificate), *_cost(release)]),
+        ],
+        [
+            "## What that means",
+            *[markdown(said) for said in words.meaning(certificate)],
+            markdown(words.who(certificate)),
+        ],
+        ["## Limits", *_bullets(limits(release))],
+        ["## Columns", _columns(release), *_rules(release), markdown(words.origins(certificate))],
+        ["## Files", *_bullets_of(files), *_bullets(notes)],
+        ["## How to cite", markdown(citation(publication)), f"License: {markdown(publication.license)}"],
+    ]
+    return "\n\n".join("\n\n".join(part) for part in parts) + "\n"
+
+
+def _cost(release: Release) -> list[str]:
+    certificate = release.certificate
+    stages = [
+        f"{stage.name}: {stage.event}, {100 * stage.share:.3g} % of the budget" for stage in words.stages(certificate)
+    ]
+    return [f"Method: {certificate.method}.", words.entering(certificate), *stages, *words.checked(release.checked)]
+
+
+def _bullets(lines: Sequence[str]) -> list[str]:
+    return ["\n".join(f"- {markdown(line)}" for line in lines)] if lines else []
+
+
+def _bullets_of(files: Mapping[str, str]) -> list[str]:
+    return ["\n".join(f"- `{name}`: {markdown(what)}" for name, what in files.items())] if files else []
+
+
+def _columns(release: Release) -> str:
+    lines = ["| column | kind | domain |", "|---|---|---|"]
+    for name in release.schema.released:
+        kind = release.schema.columns[name]
+        facts = kind.to_dict()
+        domain = f"{facts['lower']} to {facts['upper']}" if {"lower", "upper"} <= facts.keys() else ""
+        if isinstance(kind, LevelKind):
+            domain = f"{len(kind.labels)} categories"
+        lines.append(f"| {markdown(name)} | {markdown(facts.get('kind', kind.name))} | {markdown(domain)} |")
+    return "\n".join(lines)
+
+
+def _rules(release: Release) -> list[str]:
+    return _bullets([f"Every row keeps: {rule_text(rule)}" for rule in release.schema.rules])
+
+
+def hugging_face_card(
+    release: Release, publication: Publication, files: Mapping[str, str], n_rows: int, notes: Sequence[str] = ()
+) -> str:
+    """Return the card of a Hugging Face data set: the data card under YAML that its hub reads.
+
+    `n_rows` is the number of synthetic rows beside it.
+    """
+    license_ = publication.license.lower()
+    size = next((name for most, name in _SIZES if n_rows < most), "10M<n<100M")
+    front = {
+        "pretty_name": publication.title,
+        "license": license_ if license_ in _LICENSES else "other" if publication.license != NOT_SAID else "unknown",
+        **(
+            {"license_name": publication.license}
+            if license_ not in _LICENSES and publication.license != NOT_SAID
+            else {}
+        ),
+        "size_categories": [size],
+        "tags": ["synthetic", "differential-privacy", "sfumato"],
+    }
+    data = [name for name in files if name in ("rows.csv", "rows.parquet")]
+    if data:
+        front["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": data[-1]}]}]
+    return f"---\n{yaml_text(front)}---\n\n{data_card(release, publication, files, notes)}"

@@ -1,0 +1,251 @@
+"""`pack`: the folder to publish of a release, written whole or not at all; and one export alone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow as pa
+
+from sfumato.columns.kinds import ItemSet
+from sfumato.errors import ConfigError, OutputError, require_integer
+from sfumato.io.atomic import atomic_path, reason_of, refuse_existing, refuse_inputs
+from sfumato.io.sinks import write_table
+from sfumato.maths.streams import fresh_seed
+from sfumato.models.mixed import MixtureSet
+from sfumato.publish.card import data_card, hugging_face_card
+from sfumato.publish.codebook import categories_table, columns_table
+from sfumato.publish.croissant import croissant
+from sfumato.publish.publication import Publication
+from sfumato.publish.registry import registry_record
+from sfumato.publish.tables import noisy_tables
+from sfumato.release import Release, load
+from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
+from sfumato.release.signature import signature_path, verify_release
+from sfumato.report.write import write_report
+from sfumato.schema.documents import json_text, yaml_text
+
+FORMATS = ("csv", "parquet")
+RELEASE, SUMS = "release.sfm", "SHA256SUMS"
+_BLOCK = 1 << 20
+
+
+@dataclass(slots=True)
+class _Folder:
+    """A folder that is being filled, and what its files are."""
+
+    place: Path
+    files: dict[str, str] = field(default_factory=dict)
+
+    def text(self, name: str, what: str, content: str) -> None:
+        (self.place / name).write_text(content, encoding="utf-8", newline="\n")
+        self.files[name] = what
+
+    def table(self, name: str, what: str, table: pa.Table) -> None:
+        # spreadsheets open these; the exact names and labels are in schema.yaml
+        write_table([table], self.place / name, spreadsheet=True)
+        self.files[name] = what
+
+    def sum_of(self, name: str) -> str:
+        found = hashlib.sha256()
+        with (self.place / name).open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                found.update(block)
+        return found.hexdigest()
+
+
+def pack(
+    release: Release | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    n: int | None = None,
+    seed: int | None = None,
+    formats: Sequence[str] = ("csv",),
+    spreadsheet_safe: bool = False,
+    publication: Mapping[str, str] | None = None,
+    public_key: str | os.PathLike[str] | None = None,
+) -> None:
+    """Write the folder to publish: release, rows, noisy tables, codebook, cards, report, signature, check sums.
+
+    Privacy: none (a function of the release; no record is read).
+
+    Args:
+        release: a release, or the path of one; a signature beside the path comes along.
+        out: the folder to make; nothing is replaced.
+        n: how many rows; by default the public number.
+        seed: of the rows; random if not given.
+        formats: of the rows of a table, "csv", "parquet" or both; images and mixtures are `.npz`, sets in
+            one cell Parquet.
+        spreadsheet_safe: whether text in rows.csv that a spreadsheet would compute gets an apostrophe.
+        publication: what the publisher says: title, publisher, publisher_type, description, license, url, date.
+        public_key: PEM of the key that the release, a path, is signed with; it is checked.
+
+    Raises:
+        ConfigError: an argument is outside its domain, or the release is not private.
+        OutputError: the folder exists, or cannot be written.
+        ReleaseError: the release cannot be read, its certificate does not hold, or the signature is not of this key.
+
+    Example:
+        >>> sfumato.pack("people.sfm", "people", publication={"title": "People 2024"})  # doctest: +SKIP
+    """
+    place, about = Path(out), _publication(publication)
+    path = None if isinstance(release, Release) else Path(release)
+    refuse_inputs(place, release=path, public_key=public_key)
+    refuse_existing(place, overwrite=False)
+    if not formats or set(formats) - set(FORMATS) or len(set(formats)) < len(formats):
+        raise ConfigError(f"Expected formats of {', '.join(FORMATS)}, each once, got {list(formats)!r}.")
+    n = None if n is None else require_integer(at_least=0, n=n)
+    if public_key is not None:
+        if path is None:
+            raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
+        verify_release(path, public_key)
+    found = _private(release)
+    with atomic_path(place, overwrite=False) as partial:
+        folder = _Folder(partial)
+
+        def fill() -> None:
+            partial.mkdir()
+            _release(folder, found, path)
+            rows = _rows(folder, found, n, seed, formats, spreadsheet_safe)
+            _describe(folder, found, about, rows, found.certificate.n_public if n is None else n)
+            if find_spec("jinja2") is not None:
+                write_report(found if path is None else path, partial / "report.html", public_key=public_key)
+            _sums(folder)
+
+        failure = reason_of(fill)
+        if failure:
+            raise OutputError(f"Cannot write {place}: {failure}.")
+
+
+def export(
+    release: Release | str | os.PathLike[str], form: str, *, publication: Mapping[str, str] | None = None
+) -> str:
+    """Return one description of a release as text: what `sfumato export` writes.
+
+    Privacy: none (a function of the release).
+
+    Args:
+        release: a release, or the path of one.
+        form: "croissant" (JSON-LD), "huggingface" (Markdown under YAML), "registry" (YAML, of the registry of DP
+            deployments), "datacard" (Markdown), "schema" (YAML) or "certificate" (JSON).
+        publication: as `pack`.
+
+    Raises:
+        ConfigError: an argument is outside its domain, or the release is not private.
+        ReleaseError: the release cannot be read, or its certificate does not hold.
+
+    Example:
+        >>> print(sfumato.export("people.sfm", "registry"))  # doctest: +SKIP
+    """
+    about = _publication(publication)
+    forms: Mapping[str, Callable[[Release], str]] = {
+        "croissant": lambda found: json_text(croissant(found, about, {})),
+        "huggingface": lambda found: hugging_face_card(found, about, {}, found.certificate.n_public),
+        "registry": lambda found: yaml_text(registry_record(found, about)),
+        "datacard": lambda found: data_card(found, about, {}),
+        "schema": lambda found: yaml_text(found.schema.to_dict()),
+        "certificate": lambda found: json_text(found.certificate.to_dict()),
+    }
+    if form not in forms:
+        raise ConfigError(f"Expected one of {', '.join(forms)}, got {form!r}.")
+    return forms[form](_private(release))
+
+
+def _private(release: Release | str | os.PathLike[str]) -> Release:
+    """Return a release of which the certificate holds; what guarantees nothing is not described as if it did."""
+    found = release if isinstance(release, Release) else load(release)
+    if not found.certificate.private:
+        raise ConfigError(
+            "Expected a release with secret noise to publish, got one that is not private: it has no noise, or noise "
+            "from a seed. Fit again without a seed."
+        )
+    found.certificate.verify()
+    return found
+
+
+def _publication(said: Mapping[str, str] | None) -> Publication:
+    known = set(Publication.__dataclass_fields__)
+    if said is not None and (not isinstance(said, Mapping) or set(said) - known):
+        raise ConfigError(f"Expected publication to have entries of {', '.join(sorted(known))}, got others.")
+    return Publication(**(said or {}))
+
+
+def _release(folder: _Folder, release: Release, path: Path | None) -> None:
+    if path is None:
+        release.save(folder.place / RELEASE)
+    else:  # the bytes that a signature is of
+        manifest, arrays = read_bytes(path)
+        with zipfile.ZipFile(folder.place / RELEASE, "x", zipfile.ZIP_STORED) as archive:
+            archive.writestr(zipfile.ZipInfo(MANIFEST), manifest)
+            archive.writestr(zipfile.ZipInfo(ARRAYS), arrays)
+    folder.files[RELEASE] = "the release: sfumato.load reads it, and samples any number of rows"
+    if path is not None and signature_path(path).is_file():
+        name = f"{RELEASE}.sig"
+        (folder.place / name).write_bytes(signature_path(path).read_bytes())
+        folder.files[name] = "its signature: `sfumato verify` checks it with the publisher's public key"
+
+
+def _rows(
+    folder: _Folder, release: Release, n: int | None, seed: int | None, formats: Sequence[str], safe: bool
+) -> dict[str, str]:
+    """Draw the rows once for each format, the same; return their check sums."""
+    suffixes = _suffixes(release, formats)
+    seed = fresh_seed() if seed is None else seed
+    found = {}
+    for suffix in suffixes:
+        name = f"rows.{suffix}"
+        release.write_sample(folder.place / name, n, seed=seed, spreadsheet_safe=safe and suffix == "csv")
+        folder.files[name] = "synthetic rows"
+        found[name] = folder.sum_of(name)
+    return found
+
+
+def _suffixes(release: Release, formats: Sequence[str]) -> Sequence[str]:
+    """Return the formats of rows: images and mixtures are arrays; sets in one cell are lists, which no CSV holds."""
+    if release.schema.images or release.sampler["name"] == MixtureSet.name:
+        if tuple(formats) != ("csv",):
+            raise ConfigError("Expected no formats for images and mixtures, which are written as .npz. Leave them out.")
+        return ("npz",)
+    in_cells = any(kind.id is None for kind in release.schema.of_kind(ItemSet).values())
+    return ("parquet",) if in_cells else formats
+
+
+def _describe(folder: _Folder, release: Release, about: Publication, rows: Mapping[str, str], n_rows: int) -> None:
+    folder.text(
+        "schema.yaml", "what was public before: columns, bounds, categories, rules", yaml_text(release.schema.to_dict())
+    )
+    folder.text("certificate.json", "what it cost, for machines", json_text(release.certificate.to_dict()))
+    folder.table(
+        "codebook.csv",
+        "a row per column: kind, bounds, rules, where its facts come from",
+        columns_table(release.schema),
+    )
+    folder.table("categories.csv", "a row per category of each column of labels", categories_table(release.schema))
+    tables = noisy_tables(release)
+    if tables.counts is not None:
+        what = "noisy counts of each column's labels or cells, with standard errors and 95 % intervals"
+        folder.table("counts.csv", what, tables.counts)
+    if tables.pairs is not None:
+        folder.table("pairs.csv", "noisy counts of pairs of labels, the same", tables.pairs)
+    folder.text(
+        "croissant.json", "Croissant 1.0 with its responsible-AI part", json_text(croissant(release, about, rows))
+    )
+    folder.text(
+        "registry.yaml", "a draft for the registry of DP deployments", yaml_text(registry_record(release, about))
+    )
+    files = dict(folder.files)
+    if find_spec("jinja2") is not None:
+        files["report.html"] = "one page for people who decide"
+    files[SUMS] = "SHA-256 of all files: `sha256sum -c SHA256SUMS`"
+    folder.text("README.md", "this card", hugging_face_card(release, about, files, n_rows, tables.left_out))
+
+
+def _sums(folder: _Folder) -> None:
+    names = sorted(item.name for item in folder.place.iterdir())
+    lines = [f"{folder.sum_of(name)}  {name}\n" for name in names]
+    (folder.place / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")

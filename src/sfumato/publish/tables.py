@@ -1,0 +1,137 @@
+"""Noisy tables of a release: counts of each column and of pairs of columns, with their standard errors.
+
+Free: they are functions of the measurements that the release holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.kinds import NumericKind
+from sfumato.errors import EstimateError
+from sfumato.inference.estimate import Estimate
+from sfumato.inference.questions import Questions
+from sfumato.release import Release
+from sfumato.schema.grid import ColumnGrid
+
+MOST_PAIRS, MOST_CELLS = 100, 400
+_COUNTS = ("column", "value", "lower", "upper", "missing")
+_PAIRS = ("first_column", "first_value", "second_column", "second_value")
+_FIGURES = ("count", "std_error", "low", "high")
+
+
+@dataclass(slots=True)
+class NoisyTables:
+    """Noisy tables.
+
+    Attributes:
+        counts: a row per label or cell of each column; None where the release has no such measurements.
+        pairs: a row per pair of labels; None as `counts`, or without two columns of labels.
+        left_out: what is not in them, and why, a sentence each.
+    """
+
+    counts: pa.Table | None = None
+    pairs: pa.Table | None = None
+    left_out: list[str] = field(default_factory=list)
+
+
+def noisy_tables(release: Release) -> NoisyTables:
+    """Return the noisy tables of a release; `low` and `high` are the ends of 95 % intervals, of the records' counts."""
+    found = NoisyTables()
+    try:
+        questions = Questions(release)
+    except EstimateError as error:
+        found.left_out.append(f"There are no noisy tables. {error}")
+        return found
+    rows = [row for column in questions.measured.layout.grid.columns for row in _of_column(questions, column, found)]
+    found.counts = _table(_COUNTS, rows) if rows else None
+    pairs = [row for pair in _label_pairs(questions, found) for row in _of_pair(release, pair, found)]
+    found.pairs = _table(_PAIRS, pairs) if pairs else None
+    return found
+
+
+def _table(names: tuple[str, ...], rows: list[tuple[object, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True))
+    types = [pa.bool_() if name == "missing" else pa.string() for name in names] + [pa.float64()] * len(_FIGURES)
+    arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
+    return pa.table(arrays, names=[*names, *_FIGURES])
+
+
+def _figures(estimate: Estimate) -> tuple[float, ...]:
+    return (estimate.value, estimate.std_error, *estimate.interval())
+
+
+def _of_column(questions: Questions, column: ColumnGrid, found: NoisyTables) -> Iterator[tuple[object, ...]]:
+    plan = questions.measured.release.schema.rule_plan
+    if plan is not None and column.name in {**plan.follows, **plan.gaps}:
+        found.left_out.append(f"Counts of {column.name!r}: it follows from other columns by a rule.")
+        return
+    asked = questions.asked((column.name,), "table")
+    place = questions.measured.names.index(column.name) if column.name in questions.measured.names else None
+    cells = questions.measured.classes if place is None else questions.measured.cells(place)
+    for cell in range(column.n_cells):
+        inside = (cells == cell).astype(np.float64)
+        said = _cell(column, cell)
+        try:
+            value = float(asked.calibration.total(inside[:, None])[0])
+            estimate = asked.estimate(value, inside, f"a cell of {column.name!r}", None)
+        except EstimateError:
+            estimate = None
+        if estimate is None or not inside.any():
+            figures: tuple[float | None, ...] = _measured(questions, place, cell)
+            yield (column.name, *said, *figures)
+        else:
+            yield (column.name, *said, *_figures(estimate))
+
+
+def _measured(questions: Questions, place: int | None, cell: int) -> tuple[float | None, ...]:
+    """Return the noisy count itself, where the model has no such row; of a class there is none."""
+    if place is None:
+        return (None,) * len(_FIGURES)
+    value = float(questions.measured.cell_counts[place][cell])
+    error = float(np.sqrt(questions.measured.cell_variance))
+    return value, error, value - 1.96 * error, value + 1.96 * error
+
+
+def _cell(column: ColumnGrid, cell: int) -> tuple[str | None, str | None, str | None, bool]:
+    """Return the label of a cell, or its bounds, and whether it is that of missing values."""
+    if column.edges is None or column.steps is None or not isinstance(column.kind, NumericKind):
+        labels = [str(label) for label in column.kind.labels]  # type: ignore[attr-defined]
+        label = labels[cell] if cell < len(labels) else None
+        return label, None, None, label is None
+    if column.kind.nullable and cell == column.n_cells - 1:
+        return None, None, None, True
+    ends = column.steps.codes(np.array([column.edges[cell], column.edges[cell + 1] - 1]))
+    lower, upper = column.kind.decode(ends, column.kind.sample_type).cast(pa.string()).to_pylist()
+    return None, lower, upper, False
+
+
+def _label_pairs(questions: Questions, found: NoisyTables) -> list[tuple[str, str]]:
+    """Return pairs of columns of labels, those with the target first: few enough, and each of few enough cells."""
+    plan = questions.measured.release.schema.rule_plan
+    ruled = set() if plan is None else {*plan.follows, *plan.gaps}
+    columns = [c for c in questions.measured.layout.grid.columns if not c.numeric and c.name not in ruled]
+    target = questions.measured.class_column
+    sizes = {column.name: column.n_cells for column in columns}
+    pairs = sorted(combinations(sizes, 2), key=lambda pair: target not in pair)
+    kept = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= MOST_CELLS]
+    if len(kept) < len(pairs):
+        found.left_out.append(f"{len(pairs) - len(kept)} pairs of columns of more than {MOST_CELLS} cells.")
+    if len(kept) > MOST_PAIRS:
+        found.left_out.append(f"{len(kept) - MOST_PAIRS} pairs of columns beyond the first {MOST_PAIRS}.")
+    return kept[:MOST_PAIRS]
+
+
+def _of_pair(release: Release, pair: tuple[str, str], found: NoisyTables) -> Iterator[tuple[object, ...]]:
+    try:
+        estimates = release.crosstab(*pair)
+    except EstimateError as error:
+        found.left_out.append(f"The pair {pair[0]!r}, {pair[1]!r}: {error}")
+        return
+    for (first, second), estimate in estimates.items():
+        yield (pair[0], str(first), pair[1], str(second), *_figures(estimate))

@@ -1,0 +1,158 @@
+"""What a description of another tool says of a column, and the kind that follows from it.
+
+A kind without bounds or categories is left open (`discover: true`); free text becomes an identifier, not released.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
+from sfumato.columns.open import Open, OpenKind
+from sfumato.errors import SchemaError, SchemaWarning
+from sfumato.schema.schema import MISSING_TOKENS, Schema
+from sfumato.schema.unit import Unit
+
+_OPEN: dict[str, OpenKind] = {
+    "integer": "integer",
+    "number": "continuous",
+    "datetime": "datetime",
+    "category": "categorical",
+}
+
+
+@dataclass(slots=True)
+class Found:
+    """What a file says of a column.
+
+    Attributes:
+        name: of the column.
+        form: "integer", "number", "boolean", "datetime" or "category" (labels that are not listed); "identifier" of
+            what names a record.
+        lower: bound of a number or a date, as the file has it.
+        upper: the other.
+        categories: all values that it may have; none where they are not listed.
+        nullable: whether a value may be missing.
+        date_format: of dates, in strftime's letters; None for ISO 8601.
+    """
+
+    name: str
+    form: str
+    lower: object = None
+    upper: object = None
+    categories: Sequence[object] = ()
+    nullable: bool = True
+    date_format: str | None = None
+
+
+@dataclass(slots=True)
+class Table:
+    """What a file says of a table; `source` is where its facts come from, a word of the schema's `source`."""
+
+    columns: list[Found]
+    source: str
+    missing: Iterable[str] = ()
+    unit: str | None = None
+    rows: int | None = None
+    unknown: list[str] = field(default_factory=list)
+
+
+def schema_of(table: Table, path: object) -> Schema:
+    """Return the schema that follows; a warning names the columns of which too little is said.
+
+    Raises:
+        SchemaError: there is no column, a name comes twice, or a fact is impossible; it names the column.
+    """
+    if not table.columns:
+        raise SchemaError(f"Expected {path} to describe at least one column, got none. Name another file.")
+    columns: dict[str, ColumnKind] = {}
+    sources: dict[str, str] = {}
+    left_open: list[str] = []
+    for found in table.columns:
+        if found.name in columns:
+            raise SchemaError(f"Column {found.name!r}: expected each column once in {path}, got it twice.")
+        kind = _kind(found, path)
+        columns[found.name] = kind or Identifier()
+        if kind is None:
+            table.unknown.append(found.name)
+        elif isinstance(kind, Open):
+            left_open.append(found.name)
+        elif not isinstance(kind, Identifier):
+            sources[found.name] = table.source
+    _tell(
+        left_open, "left open with `discover: true`, for a fit to buy. Declare their bounds or categories to save that."
+    )
+    _tell(table.unknown, "declared as identifier, not released. Give bounds or categories to release them.")
+    unit = None if table.unit is None else Unit(column=table.unit, max_rows=1)
+    of_table = {} if table.rows is None else {"rows": table.source}
+    missing = tuple(dict.fromkeys([*MISSING_TOKENS, *table.missing]))
+    return Schema(columns=columns, rows=table.rows, unit=unit, missing=missing, sources=sources, table_source=of_table)
+
+
+def _tell(names: Sequence[str], then: str) -> None:
+    if names:
+        text = f"The file does not fix the domain of {', '.join(map(repr, names))}: {then}"
+        warnings.warn(text, SchemaWarning, stacklevel=4)
+
+
+def _kind(found: Found, path: object) -> ColumnKind | None:
+    fault = ""
+    try:
+        return _unchecked(found)
+    except SchemaError as error:
+        fault = str(error)
+    except (TypeError, ValueError, InvalidOperation):
+        fault = "Expected plain facts, got others."
+    raise SchemaError(f"Column {found.name!r}: {fault} Correct {path}.")
+
+
+def _unchecked(found: Found) -> ColumnKind | None:
+    if found.form == "identifier":
+        return Identifier()
+    if found.form == "boolean":
+        return Boolean(nullable=found.nullable)
+    if found.categories:
+        return Categorical(categories=tuple(map(_label, found.categories)), nullable=found.nullable)
+    if found.lower is None or found.upper is None:
+        return _open(found)
+    if found.form == "datetime":
+        first, last = str(found.lower), str(found.upper)
+        return DateTime(lower=first, upper=last, format=found.date_format, nullable=found.nullable)
+    if found.form not in ("integer", "number"):
+        return None
+    lower, upper = number_of(found.lower), number_of(found.upper)
+    if found.form == "integer" and lower == int(lower) and upper == int(upper):
+        return Integer(lower=int(lower), upper=int(upper), nullable=found.nullable)
+    return Continuous(lower=float(lower), upper=float(upper), nullable=found.nullable)
+
+
+def _open(found: Found) -> Open | None:
+    kind = _OPEN.get(found.form)
+    if kind is None:
+        return None
+    return Open(kind=kind, format=found.date_format) if kind == "datetime" else Open(kind=kind)
+
+
+def number_of(value: object) -> Decimal:
+    """Return a number as a file has it, exactly.
+
+    Raises:
+        SchemaError: it is none, or not finite.
+    """
+    found = None
+    if not isinstance(value, bool):
+        try:
+            found = Decimal(str(value).strip())
+        except InvalidOperation:
+            found = None
+    if found is None or not found.is_finite() or abs(found) > 10**300:
+        raise SchemaError("Expected bounds that are finite numbers, got something else.")
+    return found
+
+
+def _label(value: object) -> Any:  # noqa: ANN401 - what a category may be is the kind's to say
+    return str(value).lower() if isinstance(value, bool) else value
