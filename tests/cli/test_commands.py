@@ -40,7 +40,7 @@ COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "review"), ("schema", "import"),
     ("validate",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
-    ("ledger", "verify"), ("sign",), ("verify",), ("estimate",),
+    ("ledger", "verify"), ("sign",), ("verify",), ("estimate",), ("mixture",), ("factors",), ("cluster",),
 ]  # fmt: skip
 
 
