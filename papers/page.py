@@ -153,6 +153,29 @@ def _table_2(expected: Mapping[str, Any]) -> Iterable[Row]:
             yield [name, f"{figures['accuracy']:.3f}", f"{printed[name]:.3f}"]
 
 
+def verdicts() -> str:
+    """What became of printed figures, from papers/verdicts.json."""
+    found = json.loads((HERE / "verdicts.json").read_text(encoding="utf-8"))["p3gm"]
+    rows = [
+        [
+            entry["item"],
+            entry["row"],
+            f"{entry['paper']:.3f}",
+            f"{entry['ours']:.3f} ± {entry['spread']:.3f}",
+            f"{entry['verdict']}: {entry['why']}" if "why" in entry else entry["verdict"],
+        ]
+        for entry in found
+    ]
+    return "\n\n".join(
+        [
+            "## Verdicts",
+            "Of P3GM's Tables VI (AUROC) and VII so far; other tables have none yet. *Matched*: within the spread "
+            "of our runs. From `papers/verdicts.json`.",
+            table(["figure", "our row", "printed", "ours", "verdict"], rows),
+        ]
+    )
+
+
 def page() -> str:
     """The whole page."""
     head = [
@@ -160,7 +183,7 @@ def page() -> str:
         "Made by `python papers/page.py` from the `expected.json` files under `papers/`, which also hold commands, "
         "seconds and settings. Everything here was scored on real records without noise: no figure is private.",
     ]
-    return "\n\n".join([*head, section.section(), dp_em(), dpgm(), dpmix()]).rstrip() + "\n"
+    return "\n\n".join([*head, verdicts(), section.section(), dp_em(), dpgm(), dpmix()]).rstrip() + "\n"
 
 
 def main() -> None:

@@ -40,8 +40,8 @@ COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "review"), ("schema", "import"),
     ("validate",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
-    ("ledger", "verify"), ("sign",), ("verify",), ("estimate",), ("pack",),
-    ("export",),
+    ("ledger", "verify"), ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
+    ("cluster",),
 ]  # fmt: skip
 
 

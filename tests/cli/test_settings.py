@@ -251,7 +251,7 @@ class TestCommands:
     @pytest.mark.parametrize("method", METHODS)
     def test_what_can_be_set_is_shown(self, call, method):
         found = call("methods", method, "--json").json
-        assert set(found) == {"method", "about", "settings"}
+        assert set(found) == {"method", "about", "settings", "presets"}
         for entry in found["settings"]:
             assert set(entry) == {"name", "type", "default", "required", "with", "about"}
         shown = call("methods", method)
@@ -314,3 +314,46 @@ class TestCommands:
         assert make_method("gaussian", 1.0, None, {}, purpose="fidelity").purpose == Fidelity()
         with pytest.raises(ConfigError, match="--purpose to be fidelity or training"):
             make_method("gaussian", 1.0, None, {}, purpose="fun")
+
+
+class TestPresets:
+    def test_a_preset_and_what_goes_over_it(self):
+        released = METHODS["p3gm"].make.presets()["as-released"].settings
+        found = make_method("p3gm", 1.0, None, {"latent_dim": "12", "prior.n_components": "5"}, preset="as-released")
+        assert (found.latent_dim, found.prior) == (12, settings.Mixture(n_components=5))
+        assert found.noise == released["noise"]
+        anew = make_method("p3gm", 1.0, None, {"prior": "by-class"}, preset="as-released")
+        assert anew.prior == settings.ByClass()
+        flagged = make_method("dpmix", 1.0, None, {}, preset="published", mixture_degree=8)
+        assert (flagged.mixture_degree, flagged.clip_norm) == (8, 28.0)
+
+    @pytest.mark.parametrize(
+        ("method", "preset", "said"),
+        [
+            ("gaussian", "published", "which has none"),
+            ("dpgm", "as-released", "published, published-rbm"),
+            ("p3gm", "as-written:credit", "the decoder alone costs more"),
+        ],
+    )
+    def test_refused_before_anything_is_read(self, tmp_path, monkeypatch, call, method, preset, said):
+        monkeypatch.chdir(tmp_path)
+        rest = ("--schema", "absent.yaml", "--epsilon", 1, "--method", method, "--preset", preset)
+        for command in (("plan",), ("fit", "absent.csv", "--out", "r")):
+            done = call(*command, *rest)
+            assert (done.code, said in done.err) == (2, True)
+        assert not list(tmp_path.iterdir())
+
+    def test_a_plan_a_fit_and_its_certificate_say_it(self, folder, call):
+        options = ("--schema", "schema.yaml", "--epsilon", 5, "--method", "dpmix", "--preset", "published")
+        assert call("plan", *options, "--json").json["preset"].startswith("published: ")
+        assert call("fit", "people.csv", *options, "--out", "r.sfm").code == 0
+        shown = call("certificate", "r.sfm")
+        line = METHODS["dpmix"].make.presets()["published"].differs
+        assert "".join(line.split()) in "".join(shown.out.split())
+        assert load("r.sfm").certificate.epsilon <= 5
+
+    def test_a_method_lists_its_presets(self, call):
+        found = {entry["preset"]: entry["differs"] for entry in call("methods", "p3gm", "--json").json["presets"]}
+        assert found["as-written:credit"].startswith("Refused: ")
+        assert all(found.values())
+        assert "--preset published-rbm: " in call("methods", "dpgm").out

@@ -38,6 +38,21 @@ COMMANDS: Mapping[str, Entry] = {
         "Show what a fit would spend on what, and what its noise would mean. Reads no record.",
     ),
     "fit": Entry("release_commands", "fit_command", "Fit a release to private data."),
+    "mixture": Entry(
+        "model_commands",
+        "mixture_command",
+        "Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM).",
+    ),
+    "factors": Entry(
+        "model_commands",
+        "factors_command",
+        "Fit a factor analysis to numeric columns, from one private second moment.",
+    ),
+    "cluster": Entry(
+        "model_commands",
+        "cluster_command",
+        "Find centres of clusters of numeric columns by private k-means; samples of the release are centres.",
+    ),
     "sample": Entry(
         "release_commands", "sample_command", "Draw synthetic rows from a release, any number, in constant memory."
     ),

@@ -65,6 +65,14 @@ SetOption = Annotated[
 SettingsOption = Annotated[
     Path | None, typer.Option("--settings", metavar="FILE", help="Settings of the method, in YAML or JSON.")
 ]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="P",
+        help="Settings by a name, such as a paper's; see `sfumato methods NAME`. --set goes over.",
+    ),
+]
 DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
 RowsOption = Annotated[
     int | None, typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")

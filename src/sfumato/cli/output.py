@@ -88,6 +88,8 @@ def tell_written(release: Release, out: Path) -> None:
 def print_cost(description: Description) -> None:
     """Print what a plan or a release costs: the guarantee, then the stages."""
     say(words.guarantee(description))
+    if description.preset is not None:
+        say(f"Preset {words.whole(description.preset)}")
     if description.epsilon is None:
         return
     say(words.entering(description))

@@ -34,6 +34,7 @@ from sfumato.cli.options import (
     NamesArePublicOption,
     NMixturesOption,
     PoseOption,
+    PresetOption,
     PurposeOption,
     ReleaseArgument,
     RowsOption,
@@ -58,7 +59,7 @@ from sfumato.cli.outputs import (
     sample_writer,
     tell_sampled,
 )
-from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text
+from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text, presets_of
 from sfumato.engines.choice import engine_at
 from sfumato.errors import ConfigError
 from sfumato.fitting.journal import remove as remove_checkpoint
@@ -99,6 +100,7 @@ def plan_command(
     mixing: MixingOption = None,
     clip_norm: ClipNormOption = None,
     denoise: DenoiseOption = None,
+    preset: PresetOption = None,
     set_: SetOption = None,
     settings: SettingsOption = None,
     delta: DeltaOption = None,
@@ -120,7 +122,7 @@ def plan_command(
     if not private and target_error is not None:
         raise ConfigError(f"Expected no --target-error for the method {method}, which has no noise.")
     chosen = flat_settings(set_, settings)
-    synthesizer = make_method(method, epsilon if target_error is None else 1.0, delta, chosen, **flags)
+    synthesizer = make_method(method, epsilon if target_error is None else 1.0, delta, chosen, preset=preset, **flags)
     known, n_public = OpenSchema.load(schema), _rows(rows, buy_rows)
     if target_error is not None:
         if known.open:
@@ -158,6 +160,7 @@ def fit_command(
     mixing: MixingOption = None,
     clip_norm: ClipNormOption = None,
     denoise: DenoiseOption = None,
+    preset: PresetOption = None,
     set_: SetOption = None,
     settings: SettingsOption = None,
     delta: DeltaOption = None,
@@ -180,7 +183,7 @@ def fit_command(
         "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
-    synthesizer = make_method(method, epsilon, delta, flat_settings(set_, settings), **flags)
+    synthesizer = make_method(method, epsilon, delta, flat_settings(set_, settings), preset=preset, **flags)
     refuse_data(out, {"data": data}, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=FILES)
     n_public = _rows(rows, buy_rows)
@@ -386,10 +389,16 @@ def methods_command(
 
 def _show_settings(method: str, json_output: bool) -> None:
     about, found = find_method(method).about, describe_settings(method)
+    presets = [
+        {"preset": name, "differs": preset.differs or f"Refused: {preset.refused}"}
+        for name, preset in presets_of(method).items()
+    ]
     if json_output:
-        print_json({"method": method, "about": about, "settings": found})
+        print_json({"method": method, "about": about, "settings": found, "presets": presets})
         return
     say(f"{method}: {about}")
+    for entry in presets:
+        say(f"--preset {entry['preset']}: {entry['differs']}")
     if not found:
         say("It has no settings.")
         return

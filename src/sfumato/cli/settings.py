@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sfumato.cli.setting_types import Flat, Setting, read_settings, read_value, settings_of
 from sfumato.errors import ConfigError
+from sfumato.fitting.presets import Preset, find_preset
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.methods.registry import find_method, make_synthesizer
 from sfumato.schema.documents import read_document
@@ -70,6 +72,8 @@ def make_method(
     epsilon: float | None,
     delta: float | None,
     flat: Flat,
+    *,
+    preset: str | None = None,
     **flags: Any,  # noqa: ANN401 - values of different flags
 ) -> Synthesizer:
     """Return a method with settings by name.
@@ -78,12 +82,13 @@ def make_method(
         method: its name.
         epsilon: ε; None for a method without noise.
         delta: δ, or None for the default.
-        flat: settings by dotted names, of their types or as text.
+        flat: settings by dotted names, of their types or as text; they go over those of the preset.
+        preset: the name of a preset, or None.
         flags: settings that have a flag of their own; None is one that was not given.
 
     Raises:
-        ConfigError: no such method, a name that is no setting of it, a value that it cannot have, or a setting given
-            twice.
+        ConfigError: no such method or preset, a name that is no setting of it, a value that it cannot have, or a
+            setting given twice.
     """
     chosen = find_method(method)
     given = dict(flat)
@@ -98,7 +103,29 @@ def make_method(
             raise ConfigError(f"Expected each setting once, got {name!r} twice: by {flag} and by name.")
         read_value(known[name], value, flag)
         given[name] = value
-    return make_synthesizer(method, epsilon, delta, read_settings(chosen.make, given, f"the method {method}"))
+    base = {} if preset is None else dict(find_preset(presets_of(method), preset, method).settings)
+    inner = _inside_preset(base, given)
+    plain = {name: value for name, value in given.items() if name not in inner}
+    what = f"the method {method}"
+    read = read_settings(chosen.make, plain, what)
+    for name in inner:
+        first, _, rest = name.partition(".")
+        base[first] = replace(base[first], **read_settings(type(base[first]), {rest: given[name]}, what, f"{first}."))
+    return make_synthesizer(method, epsilon, delta, {**base, **read})
+
+
+def presets_of(method: str) -> Mapping[str, Preset]:
+    """Return the presets of a method by its name; those of other packages' classes too."""
+    made = find_method(method).make
+    return made.presets() if isinstance(made, type) and issubclass(made, Synthesizer) else {}
+
+
+def _inside_preset(base: Mapping[str, Any], given: Flat) -> list[str]:
+    """Return which settings change a part of what the preset has: dotted, and their type is not given anew."""
+    found = [name.partition(".") for name in given]
+    return [
+        first + dot + rest for first, dot, rest in found if dot and is_dataclass(base.get(first)) and first not in given
+    ]
 
 
 def describe_settings(method: str) -> list[dict[str, Any]]:

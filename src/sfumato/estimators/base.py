@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.columns.kinds import Continuous
 from sfumato.errors import DataError
-from sfumato.estimators.records import ArrayRecords, Ball, SourceRecords, open_rows
+from sfumato.estimators.records import ArrayRecords, Ball, SchemaRecords, SourceRecords, open_rows
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
 from sfumato.fitting.driver import Accounted, Driver, described
@@ -56,7 +56,7 @@ class Session(Accounted):
         n_public: the declared number of rows.
     """
 
-    records: ArrayRecords | SourceRecords
+    records: ArrayRecords | SourceRecords | SchemaRecords
     ball: Ball
     account: Account
     rng: np.random.Generator

@@ -11,11 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.images import image_numbers
+from sfumato.columns.kinds import ColumnKind, Continuous, Integer
 from sfumato.errors import ConfigError, DataError, require_positive
 from sfumato.io.arrays import array_of
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
 from sfumato.records.engine import Rows
+from sfumato.records.private import PrivateData
+from sfumato.schema.schema import Schema
 
 X = "x"
 _CHUNK_BYTES = 1 << 26
@@ -74,7 +77,64 @@ class SourceRecords:
         return np.column_stack([np.asarray(array_of(chunk.columns[n]), dtype=np.float64) for n in self._columns])
 
 
-def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anything with rows
+class SchemaRecords:
+    """The released columns of a source by its schema, all of them numbers, as rows in data units.
+
+    Args:
+        source: of the records, of any form that a fit takes, text as well.
+        schema: what is publicly known of them: its bounds are the bounds.
+
+    Attributes:
+        names: of the columns.
+        bounds: (lower, upper), each of shape (q,), data units.
+
+    Raises:
+        ConfigError: the schema has a column that is no number, a unit, rules, or leaves something open.
+        DataError, SchemaError: the source does not have the schema's columns.
+    """
+
+    max_rows_per_unit = 1
+
+    def __init__(self, source: Source, schema: Schema) -> None:
+        _refuse_schema(schema)
+        self._data = PrivateData(source, schema)
+        self.names: tuple[str, ...] | None = tuple(schema.released)
+        kinds = [kind for kind in _released(schema).values() if isinstance(kind, Continuous | Integer)]
+        self.dimension = len(kinds)
+        self.bounds = (
+            np.array([kind.lower for kind in kinds], dtype=np.float64),
+            np.array([kind.upper for kind in kinds], dtype=np.float64),
+        )
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of rows; a missing cell is NaN."""
+        lower, upper = self.bounds
+        for rows in self._data.coded():
+            shares = np.column_stack([rows[name] for name in self.names or ()])
+            yield {X: lower + shares * (upper - lower)}
+
+
+def _released(schema: Schema) -> dict[str, ColumnKind]:
+    return {name: schema.columns[name] for name in schema.released}
+
+
+def _refuse_schema(schema: Schema) -> None:
+    """Refuse a schema that an estimator cannot keep, from public facts alone."""
+    if schema.open:
+        raise ConfigError("Expected a schema that leaves nothing open for an estimator. Declare all bounds.")
+    if schema.unit is not None:
+        raise ConfigError(
+            f"Expected a schema without a unit for an estimator, which protects rows, got {schema.unit.column!r}."
+        )
+    if schema.rules:
+        raise ConfigError("Expected a schema without rules for an estimator, whose samples keep none. Leave them out.")
+    other = [name for name, kind in _released(schema).items() if not isinstance(kind, Continuous | Integer)]
+    if other or not schema.released:
+        listed = ", ".join(map(repr, other)) or "none"
+        raise ConfigError(f"Expected released columns of numbers for an estimator, got {listed}. Leave out all others.")
+
+
+def open_rows(data: Any) -> ArrayRecords | SourceRecords | SchemaRecords:  # noqa: ANN401 - anything with rows
     """Open data for reading in chunks; no cell is looked at.
 
     Args:
@@ -84,6 +144,8 @@ def open_rows(data: Any) -> ArrayRecords | SourceRecords:  # noqa: ANN401 - anyt
     Raises:
         ConfigError, DataError: it is none of these. The message shows no cell.
     """
+    if isinstance(data, SchemaRecords):
+        return data
     if isinstance(data, np.ndarray):
         array = data
     elif isinstance(data, list) or (hasattr(data, "__array__") and not hasattr(data, "columns")):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Self, final
 
 from sfumato.columns.kinds import TabularKind
 from sfumato.engines.choice import engine_for
@@ -29,6 +29,7 @@ from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, plan_of_before, written_out
+from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
 from sfumato.io.sources import Source, open_source
@@ -96,6 +97,39 @@ class Synthesizer(ABC):
         if not sampled:
             return "none: every record is read in every pass"
         return f"Poisson samples of all records in {', '.join(sampled)}; every record in every pass of other stages"
+
+    @classmethod
+    def presets(cls) -> Mapping[str, Preset]:
+        """Return settings that have a name, such as those of a paper; by default none."""
+        return {}
+
+    @final
+    @classmethod
+    def preset(
+        cls,
+        name: str,
+        *,
+        epsilon: float | NonPrivate,
+        delta: float | None = None,
+        **settings: Any,  # noqa: ANN401 - settings of the method
+    ) -> Self:
+        """Return the method with the settings of a preset, private at `epsilon` by the library's own account.
+
+        Args:
+            name: one of `presets()`.
+            epsilon: ε in nats, or `NonPrivate()`.
+            delta: δ; by default min(1e-5, 0.1/n_public).
+            settings: what is to be otherwise.
+
+        Raises:
+            ConfigError: no such preset, or one that cannot be had.
+
+        Example:
+            >>> sfumato.DPGM.preset("published", epsilon=1.0).iterations  # doctest: +SKIP
+            20
+        """
+        chosen = find_preset(cls.presets(), name, cls.method)
+        return cls(epsilon=epsilon, delta=delta, **{**chosen.settings, **settings})
 
     @abstractmethod
     def run(self, fit: Fit) -> Fitted:
@@ -432,7 +466,7 @@ class Synthesizer(ABC):
             plan, budget, methods=(type(self),), source=source, kinds=schema.columns.values(), declared=declared,
             method=self.method, unit=Protected(**schema.protects), n_public=n, sampling=self.sampling(plan),
             discovered=list(discovered), origins=told(bought(schema, discovered)), read_off=read_off(schema),
-            as_source=as_source,
+            as_source=as_source, preset=preset_of(self.presets(), vars(self)),
         )  # fmt: skip
 
 

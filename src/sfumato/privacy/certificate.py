@@ -261,6 +261,7 @@ def describe(
     discovered: Sequence[str] = (),
     origins: Sequence[str] = (),
     read_off: Sequence[str] = (),
+    preset: str | None = None,
     search: Searched | None = None,
     versions: Mapping[str, str] | None = None,
     assumed: Sequence[str] = (),
@@ -268,8 +269,8 @@ def describe(
     """Return what is known of a fit before it runs.
 
     `discovered` names the columns whose bounds, categories and missing cells were bought; `origins` says where the
-    facts of the schema come from, and `read_off` which come from the records. `versions` and `assumed` are of other
-    packages that took part.
+    facts of the schema come from, and `read_off` which come from the records. `preset` is the line of one.
+    `versions` and `assumed` are of other packages that took part.
     """
     declared = (
         "The number of rows was declared as public; if it is the true number, that number is disclosed."
@@ -282,7 +283,7 @@ def describe(
         epsilon=None, delta=None, neighbours=plan.neighbours, replace_one=None, accountant=None, curve=(),
         extra_delta=0.0, events=(), stages=(), unit=unit, n_public=n_public, n_public_source=n_public_source,
         sampling=sampling, assumptions=(*fixed, declared, *assumed), search=search,
-        origins=tuple(origins), read_off=tuple(read_off),
+        origins=tuple(origins), read_off=tuple(read_off), preset=preset,
     )  # fmt: skip
     return described if budget is None else _with_cost(described, plan, budget.delta)
 

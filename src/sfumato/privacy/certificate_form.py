@@ -197,6 +197,7 @@ class Description:
         search: what a search tried; None without one.
         origins: where the facts of the schema come from, as its holder says: a line per source; none if not said.
         read_off: facts that were read off the records, which the guarantee does not cover; none if all are public.
+        preset: the preset whose settings the method had, and how it differs from the paper; None of other settings.
     """
 
     format_version: int = entry(one_of(FORMAT_VERSION))
@@ -219,6 +220,7 @@ class Description:
     search: Searched | None = entry(Searched, default=None)
     origins: tuple[str, ...] = entry(many(str), default=())
     read_off: tuple[str, ...] = entry(many(str), default=())
+    preset: str | None = entry(str, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""

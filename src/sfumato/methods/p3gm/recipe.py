@@ -14,8 +14,9 @@ record's vector; latents are drawn from the released mixture.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.fitting.account import arrays_of, noisy_of
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
+from sfumato.fitting.presets import Preset
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.mechanisms.contributions import product_bits
@@ -43,6 +45,7 @@ from sfumato.methods.nets.decoding import (
     sampler_of,
     schedule,
 )
+from sfumato.methods.p3gm.presets import presets, released, written
 from sfumato.methods.p3gm.priors import fit_class_prior, fit_mixture_prior
 from sfumato.methods.p3gm.settings import (
     IMAGES,
@@ -55,8 +58,6 @@ from sfumato.methods.p3gm.settings import (
     Shares,
     Start,
     published,
-    released_noise,
-    written_noise,
 )
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.covariances import FullCovariance
@@ -145,9 +146,7 @@ class P3GM(Synthesizer):
         Raises:
             ConfigError: no such data set, or its written settings meet no ε = 1.
         """
-        return cls._published(
-            data, written_noise(data), n_public, delta, latent_dim=10, prior=Mixture(n_components=3), start=Random()
-        )
+        return cls._published(data, written(data), n_public, delta)
 
     @classmethod
     def as_released(cls, data: str, *, n_public: int | None = None, delta: float = 1e-5) -> P3GM:
@@ -163,11 +162,16 @@ class P3GM(Synthesizer):
         Raises:
             ConfigError: no such data set.
         """
-        return cls._published(data, released_noise(data), n_public, delta, latent_dim=30, prior=Mixture())
+        return cls._published(data, released(data), n_public, delta)
 
     @classmethod
-    def _published(cls, data: str, noise: Multipliers, n_public: int | None, delta: float, **settings: object) -> P3GM:
-        run = published(data)
+    def presets(cls) -> Mapping[str, Preset]:
+        """Return the paper's written settings and those of its authors' code, for its data sets."""
+        return presets()
+
+    @classmethod
+    def _published(cls, data: str, settings: Mapping[str, Any], n_public: int | None, delta: float) -> P3GM:
+        run, noise = published(data), settings["noise"]
         rows = run.rows if n_public is None else n_public
         probability, n_steps = schedule(rows, run.batch_size, run.epochs)
         plan = Plan(
@@ -179,17 +183,7 @@ class P3GM(Synthesizer):
                 Stage(name=DECODER, noise_multiplier=noise.decoder, sampling_probability=probability, count=n_steps),
             ]
         )
-        return cls(
-            epsilon=account(plan, delta).epsilon,
-            delta=delta,
-            noise=noise,
-            epochs=run.epochs,
-            batch_size=run.batch_size,
-            heads="squared",
-            draw=False,
-            variance=True,
-            **settings,  # type: ignore[arg-type]
-        )
+        return cls(epsilon=account(plan, delta).epsilon, delta=delta, **settings)
 
     def stages(self, facts: Facts) -> list[Stage]:
         """Return the four stages; see the module's docstring."""

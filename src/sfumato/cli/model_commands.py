@@ -1,0 +1,158 @@
+"""Commands that fit an estimator to the numbers of a table, with a release as output: mixture, factors, cluster."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.data_commands import OverwriteOption
+from sfumato.cli.ending import last_output
+from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
+from sfumato.cli.options import DeltaOption, LedgerOption, RowsOption, SchemaOption, SeedOption
+from sfumato.cli.output import print_cost, tell_written
+from sfumato.errors import require_positive
+from sfumato.estimators.base import PrivateEstimator
+from sfumato.estimators.factor_analysis import DPFactorAnalysis
+from sfumato.estimators.kmeans import DPKMeans
+from sfumato.estimators.mixture import DPGaussianMixture
+from sfumato.estimators.records import SchemaRecords
+from sfumato.io.atomic import refuse_existing
+from sfumato.models.mixtures.covariances import (
+    CovarianceForm,
+    DiagonalCovariance,
+    FullCovariance,
+    SphericalCovariance,
+    TiedCovariance,
+)
+from sfumato.release.files import FILES
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.sources import accepted
+
+EpsilonOption = Annotated[
+    float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
+]
+OutOption = Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")]
+ClipNormOption = Annotated[
+    float | None,
+    typer.Option(
+        "--clip-norm",
+        metavar="C",
+        help="Records are shrunk to this norm, where half the width of a column's bounds is 1. Default: √columns.",
+    ),
+]
+
+
+class Covariance(StrEnum):
+    """What the covariances of a mixture's components are."""
+
+    full = "full"
+    diagonal = "diagonal"
+    spherical = "spherical"
+    tied = "tied"
+
+
+_FORMS: dict[Covariance, CovarianceForm] = {
+    Covariance.full: FullCovariance(),
+    Covariance.diagonal: DiagonalCovariance(),
+    Covariance.spherical: SphericalCovariance(),
+    Covariance.tied: TiedCovariance(),
+}
+
+
+def mixture_command(
+    data: DataArgument,
+    schema: SchemaOption,
+    epsilon: EpsilonOption,
+    out: OutOption,
+    components: Annotated[int, typer.Option("--components", metavar="K", help="Gaussians of the mixture.")] = 1,
+    covariance: Annotated[Covariance, typer.Option("--covariance", help="Of the Gaussians.")] = Covariance.full,
+    iterations: Annotated[
+        int, typer.Option("--iterations", metavar="J", help="Releases, the start's included; all are charged.")
+    ] = 10,
+    clip_norm: ClipNormOption = None,
+    delta: DeltaOption = None,
+    rows: RowsOption = None,
+    seed: SeedOption = None,
+    ledger: LedgerOption = None,
+    input_format: InputFormatOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM)."""
+    model = DPGaussianMixture(
+        components, covariance=_FORMS[covariance], iterations=iterations, epsilon=epsilon, delta=delta,
+        clip_norm=clip_norm, seed=seed,
+    )  # fmt: skip
+    _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
+
+
+def factors_command(
+    data: DataArgument,
+    schema: SchemaOption,
+    epsilon: EpsilonOption,
+    out: OutOption,
+    factors: Annotated[int, typer.Option("--factors", metavar="R", help="Latent factors.")] = 2,
+    clip_norm: ClipNormOption = None,
+    delta: DeltaOption = None,
+    rows: RowsOption = None,
+    seed: SeedOption = None,
+    ledger: LedgerOption = None,
+    input_format: InputFormatOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Fit a factor analysis to numeric columns, from one private second moment."""
+    model = DPFactorAnalysis(factors, epsilon=epsilon, delta=delta, clip_norm=clip_norm, seed=seed)
+    _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
+
+
+def cluster_command(
+    data: DataArgument,
+    schema: SchemaOption,
+    epsilon: EpsilonOption,
+    out: OutOption,
+    clusters: Annotated[int, typer.Option("--clusters", metavar="K", help="How many centres.")] = 8,
+    iterations: Annotated[
+        int, typer.Option("--iterations", metavar="J", help="Lloyd iterations; all are charged.")
+    ] = 7,
+    clip_norm: ClipNormOption = None,
+    delta: DeltaOption = None,
+    rows: RowsOption = None,
+    seed: SeedOption = None,
+    ledger: LedgerOption = None,
+    input_format: InputFormatOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Find centres of clusters of numeric columns by private k-means; samples of the release are centres."""
+    model = DPKMeans(
+        clusters, iterations=iterations, epsilon=epsilon, delta=delta, clip_norm=clip_norm, seed=seed
+    )  # fmt: skip
+    _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
+
+
+def _fit(
+    model: PrivateEstimator,
+    data: str,
+    schema: Path,
+    out: Path,
+    rows: int | None,
+    ledger: Path | None,
+    input_format: str | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Check all that is public, fit, and write the release."""
+    require_positive(epsilon=model.epsilon)
+    refuse_data(out, {"data": data}, schema=schema, ledger=ledger)
+    refuse_existing(out, overwrite=overwrite, marker=FILES)
+    known = OpenSchema.load(schema)
+    accepted(known, accept_draft=False)
+    records = SchemaRecords(open_data(data, input_format, known), known)
+    model.set_params(n_public=known.rows if rows is None else rows)
+    model.fit(records, bounds=records.bounds, ledger=ledger)
+    release = model.release()
+    with last_output(out, ledger=ledger):
+        release.save(out, overwrite=overwrite)
+    print_cost(release.certificate)
+    tell_written(release, out)
