@@ -122,7 +122,7 @@ def test_without_a_start_a_number_in_use_counts_as_running(monkeypatch):
     def denied(_):
         raise psutil.AccessDenied
 
-    monkeypatch.setattr(process.psutil, "Process", denied)
+    monkeypatch.setattr(psutil, "Process", denied)
     assert own.alive() is True
 
 
