@@ -24,7 +24,7 @@ help:
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	@touch $@
 
-demo: .venv/.installed-demo  ## release a real table at epsilon = 1 and score it
+demo: .venv/.installed-demo  ## release a real table at epsilon = 1, score it, and write a page about it
 	$(BIN)/sfumato demo --out demo --overwrite
 
 test: lint .venv/.installed-test  ## lint, then the default tests (under 10 minutes on 2 cores)

@@ -8,26 +8,43 @@ description, not from the records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+
+from sfumato.cards.text import figure
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import evaluate
+from sfumato.evaluate.fidelity import read_bins
 from sfumato.extras import require_extra
+from sfumato.fitting.data_ledger import create_ledger, read_ledger
+from sfumato.inference.estimate import Estimates
 from sfumato.io.atomic import refuse_existing
+from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.release import load
+from sfumato.records.rule_breaks import count_breaks
+from sfumato.release import Release, load
 from sfumato.release.files import FILES
+from sfumato.report.columns import ColumnFigure, column_figures
 from sfumato.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sfumato.fitting.ledger_state import LedgerState
 
 __all__ = ["demo_schema", "run_demo"]
 
 TARGET = "hlthf"
 DELTA = 1e-6
 _SPLIT_SEED = 0
+_PICTURED = 10_000
+_BARS = " ▁▂▃▄▅▆▇█"
 _YES_NO = Categorical(categories=("0", "1"))
 
 
@@ -45,29 +62,39 @@ def demo_schema() -> Schema:
         "hlthf": _YES_NO,  # fair
         "hlthp": _YES_NO,  # poor; excellent if none of the three
     }
-    return Schema(columns=columns, rows=20_000)
+    health = ("hlthg", "hlthf", "hlthp")
+    once = [{"never": {first: "1", second: "1"}} for first, second in combinations(health, 2)]  # one answer, not two
+    return Schema(columns=columns, rows=20_000, rules=tuple(once))
 
 
-def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str, Any], None]) -> None:
-    """Release the table at (epsilon, 1e-6), sample from it, and score the sample.
+class Lines(NamedTuple):
+    """A table to show."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str, Any], None]) -> Path:
+    """Release the table at (epsilon, 1e-6), sample from it, ask it, score the sample, and write a page about it.
 
     Args:
-        out: directory for `schema.yaml`, `release/`, `synthetic.csv`.
+        out: directory for `schema.yaml`, `demo.ledger`, `release/`, `synthetic.csv` and `report.html`.
         epsilon: ε in nats.
-        overwrite: whether these may be replaced.
-        show: called with a title and a text, a plan, a certificate or scores.
+        overwrite: whether these may be replaced; the ledger of a demonstration too, which no other ever is.
+        show: called with a title and a text, lines, a plan, a certificate or scores.
+
+    Returns:
+        The page.
 
     Raises:
-        ConfigError: statsmodels, scikit-learn or xgboost is not installed.
+        ConfigError: statsmodels, scikit-learn, xgboost, filelock or psutil is not installed.
         OutputError: an output exists and may not be replaced.
     """
     require_extra("evaluate", "score the demonstration")
+    require_extra("ledger", "keep its account")
     frame = _table()
     schema, synthesizer = demo_schema(), ConditionalGaussian(epsilon=epsilon, delta=DELTA)
-    _make_directory(out)
-    refuse_existing(out / "schema.yaml", overwrite=overwrite)
-    refuse_existing(out / "release", overwrite=overwrite, marker=FILES)
-    refuse_existing(out / "synthetic.csv", overwrite=overwrite)
+    places = _places(out, overwrite=overwrite)
     order = public_stream(_SPLIT_SEED).permutation(len(frame))
     held_out = len(frame) // 5
     train, test = frame.iloc[order[held_out:]], frame.iloc[order[:held_out]]
@@ -77,14 +104,18 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
         "privacy here is the person-year: a person observed for several years is protected for each, not for all "
         "together. A fifth of the rows is held out for scoring. The schema is written from the study's description.",
     )
-    schema.save(out / "schema.yaml", overwrite=overwrite)
+    schema.save(places["schema.yaml"], overwrite=overwrite)
     show("The plan, made before any record is read", synthesizer.description(schema, target=TARGET))
-    release = synthesizer.fit(train, schema=schema, target=TARGET)
-    release.save(out / "release", overwrite=overwrite)
-    release = load(out / "release")
+    create_ledger(places["demo.ledger"], epsilon=2 * epsilon, delta=DELTA)
+    release = synthesizer.fit(train, schema=schema, target=TARGET, ledger=places["demo.ledger"])
+    release.save(places["release"], overwrite=overwrite)
+    release = load(places["release"])
     show("The certificate of the release", release.certificate)
-    release.write_sample(out / "synthetic.csv", len(train), overwrite=overwrite)
-    scores = evaluate(train, out / "synthetic.csv", schema=schema, test=test, target=TARGET)
+    show("The ledger: what all fits of these data cost together", _account(read_ledger(places["demo.ledger"])))
+    release.write_sample(places["synthetic.csv"], len(train), overwrite=overwrite)
+    show("Rules, which are public and cost nothing", _rules(release, places["synthetic.csv"]))
+    show("Visits to a doctor in a year, with 95 % intervals that know the noise", _visits(release, train))
+    scores = evaluate(train, places["synthetic.csv"], schema=schema, test=test, target=TARGET)
     show(f"Scores: classifiers of {TARGET} (health rated fair), trained on synthetic or on real rows", scores)
     show(
         "How to read them",
@@ -92,11 +123,72 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
         "people they have seen, which is what a private release must not let them do. Logistic regression, which "
         "cannot, is the fairer comparison.",
     )
+    release.report(places["report.html"], overwrite=overwrite)
+    show("The columns of the release, as a reader of the page sees them", _pictures(release))
     show(
         "Where it lies",
-        f"{out / 'synthetic.csv'}: synthetic person-years\n{out / 'release'}: the release; `sfumato sample` draws "
-        f"more, `sfumato certificate` shows what it cost\n{out / 'schema.yaml'}: what was taken as public",
+        f"{places['synthetic.csv']}: synthetic person-years\n{places['release']}: the release; `sfumato sample` draws "
+        f"more, `sfumato certificate` shows what it cost\n{places['schema.yaml']}: what was taken as public\n"
+        f"{places['demo.ledger']}: the account of the data, which stays with their holder\n"
+        f"{places['report.html']}: one page about the release, to publish with it",
     )
+    return places["report.html"]
+
+
+def _places(out: Path, *, overwrite: bool) -> dict[str, Path]:
+    """Make the directory, and refuse what is there before any work."""
+    _make_directory(out)
+    names = ("schema.yaml", "demo.ledger", "release", "synthetic.csv", "report.html")
+    places = {name: out / name for name in names}
+    for name, place in places.items():
+        refuse_existing(place, overwrite=overwrite, marker=FILES if name == "release" else None)
+    places["demo.ledger"].unlink(missing_ok=True)
+    return places
+
+
+def _account(ledger: LedgerState) -> Lines:
+    found = ledger.describe()
+    budget, spent = found["budget"], found["spent"]["epsilon"]
+    rows: list[Sequence[object]] = [
+        (f["started"][:16], f["method"], figure(f["epsilon_alone"], 4), f["status"]) for f in found["fits"]
+    ]
+    left = f"of {budget['epsilon']:g} at delta = {budget['delta']:g}"
+    return Lines(("fit", "method", "epsilon", "status"), [*rows, ("together", left, figure(spent, 4), "")])
+
+
+def _rules(release: Release, synthetic: Path) -> Lines:
+    """Return the rules of the schema, and how many synthetic rows break each."""
+    breaks = count_breaks(open_source(synthetic), release.schema)
+    assert breaks is not None  # the schema has rules
+    return Lines(("rule", f"broken, of {breaks.n_rows:,} synthetic rows"), list(breaks.counts.items()))
+
+
+def _visits(release: Release, train: pd.DataFrame) -> Lines:
+    """Return an estimate from the release beside what only the holder of the records can compute."""
+    found = release.mean("mdvis", by=TARGET, target="table")
+    assert isinstance(found, Estimates)
+    rows = []
+    for label, words in (("0", "health not fair"), ("1", "health fair")):
+        low, high = found[label].interval()
+        own = train.loc[train[TARGET] == int(label), "mdvis"].mean()
+        rows.append((words, f"{found[label].value:.2f}", f"{low:.2f} to {high:.2f}", f"{own:.2f}"))
+    return Lines(("mean of mdvis", "estimate", "interval", "the records' own: NOT private"), rows)
+
+
+def _pictures(release: Release) -> Lines:
+    """Return the columns as bars of text, drawn from synthetic rows."""
+    schema = release.schema
+    table = pa.concat_tables(release.batches(_PICTURED, seed=0))
+    rows = []
+    for found in column_figures(read_bins(open_source(table), schema), None, schema):
+        tallest = max(b.synthetic for b in found.bins) or 1.0
+        marks = (_BARS[round(b.synthetic / tallest * (len(_BARS) - 1))] for b in found.bins)
+        rows.append((found.name, "".join(mark * (1 if len(found.bins) > 2 else 4) for mark in marks), _ends(found)))
+    return Lines(("column", "shares", "from, to"), rows)
+
+
+def _ends(found: ColumnFigure) -> str:
+    return f"{found.bins[0].label}, {found.bins[-1].label}"
 
 
 def _table() -> Any:  # noqa: ANN401 - a pandas data frame

@@ -637,8 +637,19 @@ class TestDemo:
         assert result.code == 0, result.err
         for said in ("person-year", "the plan", "certificate", "AUROC", "synthetic.csv", "delta = 1e-06"):
             assert said.lower() in result.out.lower()
-        assert {path.name for path in (tmp_path / "demo").iterdir()} == {"schema.yaml", "release", "synthetic.csv"}
-        for name in ("schema.yaml", "synthetic.csv"):
+        outputs = {"schema.yaml", "demo.ledger", "demo.ledger.lock", "release", "synthetic.csv", "report.html"}
+        assert {path.name for path in (tmp_path / "demo").iterdir()} == outputs
+        page = tmp_path / "demo" / "report.html"
+        assert result.out.rstrip().endswith(f"Look at it: {page.as_uri()}")
+        assert "<svg" in page.read_text(encoding="utf-8")
+        assert re.findall(r"^\{never: .*│ (\d+)", result.out, re.M) == ["0", "0", "0"]
+        (row,) = re.findall(r"^health not fair +│ (\S+) +│ (\S+) to (\S+) +│ (\S+)", result.out, re.M)
+        value, low, high, own = map(float, row)
+        assert low < value < high
+        assert abs(own - value) < 3 * (high - low)
+        assert re.search(r"^together +│ of 2 at delta = 1e-06 +│ (1|0\.99\d*) ", result.out, re.M)
+        assert "█" in result.out
+        for name in ("schema.yaml", "synthetic.csv", "demo.ledger", "report.html"):
             other = tmp_path / f"only-{name}"
             other.mkdir()
             (other / name).write_text("mine", encoding="utf-8")

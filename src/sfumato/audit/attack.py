@@ -32,6 +32,15 @@ _PILOT_SEED = 1 << 40  # far from those of the fits that count
 _Test = tuple[int, float]  # which likelihood ratio, and above what it is taken for the canary's presence
 
 
+class Audit(dict[str, Any]):
+    """What `audit` returns: a plain dictionary that shows itself as a card in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from sfumato.audit.card import audit_card
+
+        return audit_card(self)
+
+
 def audit(
     synthesizer: Synthesizer,
     schema: SchemaLike,
@@ -42,7 +51,7 @@ def audit(
     confidence: float = 0.999,
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
-) -> dict[str, Any]:
+) -> Audit:
     """Attack a release method with shadow fits, and bound its ε from below.
 
     All fits see planted records at one corner of the domain, and half of them one more, the canary, at the opposite
@@ -102,16 +111,18 @@ def audit(
             progress(i + 1)
     found = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified.delta, confidence)
     most = certified.epsilon
-    return {
-        "private": True,
-        "epsilon_certified": most,
-        "delta": certified.delta,
-        "neighbours": certified.neighbours.value,
-        "holds": max(found["epsilon_lower"], found["epsilon_lower_gaussian"]) <= most,
-        **found,
-        "fits": fits,
-        "confidence": confidence,
-    }
+    return Audit(
+        {
+            "private": True,
+            "epsilon_certified": most,
+            "delta": certified.delta,
+            "neighbours": certified.neighbours.value,
+            "holds": max(found["epsilon_lower"], found["epsilon_lower_gaussian"]) <= most,
+            **found,
+            "fits": fits,
+            "confidence": confidence,
+        }
+    )
 
 
 def _shadow(synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | None) -> Shadow:

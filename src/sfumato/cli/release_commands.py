@@ -421,19 +421,25 @@ def demo_command(
         "demo"
     ),
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend.")] = 1.0,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page about the release in a browser.")] = False,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Release a real table end to end, and score it: the RAND Health Insurance Experiment."""
-    from sfumato.demo import run_demo
+    from sfumato.demo import Lines, run_demo
 
     def show(title: str, content: Any) -> None:  # noqa: ANN401
         say()
         notes.rule(title) if notes.is_terminal else say(f"== {title}")
         if isinstance(content, str):
             say(content)
+        elif isinstance(content, Lines):
+            print_table("", *content)
         elif isinstance(content, Description):
             print_cost(content)
         else:
             print_scores(content)
 
-    run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show)
+    page = run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show)
+    say(f"Look at it: {page.resolve().as_uri()}")
+    if open_:
+        typer.launch(str(page.resolve()))

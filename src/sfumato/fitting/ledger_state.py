@@ -122,6 +122,11 @@ class LedgerState:
             ],
         }
 
+    def _repr_html_(self) -> str:
+        from sfumato.fitting.ledger_card import ledger_card
+
+        return ledger_card(self)
+
 
 def _hash(said: object) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()

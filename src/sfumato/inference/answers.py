@@ -70,6 +70,15 @@ class Answer:
     why: str = ""
 
 
+class Answers(pd.DataFrame):
+    """The frame that `answers` returns: it shows itself as a card; what is made of it is a plain frame."""
+
+    def _repr_html_(self) -> str:
+        from sfumato.inference.cards import answers_card
+
+        return answers_card(self)
+
+
 def answers(
     questions: Questions,
     *,
@@ -97,7 +106,7 @@ def answers(
     found += lister.by_class(asked)
     found.append(Answer("three columns", answered="no", numbers=0, why=_NO_THREE))
     found.append(Answer("single records", answered="no", numbers=0, why=_NO_RECORDS))
-    return pd.DataFrame([asdict(answer) for answer in found])
+    return Answers([asdict(answer) for answer in found])
 
 
 class _Lister:

@@ -73,7 +73,9 @@ class Combined:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        return f"<p>Of {self.m} replicates</p>{self.to_frame().to_html()}"
+        from sfumato.inference.cards import combined_card
+
+        return combined_card(self)
 
 
 def combine(results: Sequence[Any]) -> Combined:

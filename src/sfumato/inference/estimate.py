@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
@@ -93,9 +92,9 @@ class Estimate:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        low, high = self.interval()
-        shown = pd.DataFrame([{"value": self.value, "std_error": self.std_error, "low": low, "high": high}])
-        return f"{shown.to_html(index=False)}<p>Of the {self.target}. {escape(self.rests_on)}</p>"
+        from sfumato.inference.cards import estimate_card
+
+        return estimate_card(self)
 
 
 class Estimates(Mapping[Any, Estimate]):
@@ -166,8 +165,9 @@ class Estimates(Mapping[Any, Estimate]):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        lines = [*left_out_words(self.left_out), self.rests_on]
-        return self.to_frame().to_html() + "".join(f"<p>{escape(line)}</p>" for line in lines)
+        from sfumato.inference.cards import estimates_card
+
+        return estimates_card(self)
 
 
 def measured_of(sentences: str) -> str:

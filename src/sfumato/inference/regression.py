@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +92,7 @@ class Regression:
 
     def summary(self, level: float = 0.95) -> str:
         """Return the table as text, with what it rests on."""
-        return f"{self._title()}\n{self.to_frame(level).to_string(float_format='{:.4g}'.format)}\n{self.rests_on}"
+        return f"{self.title()}\n{self.to_frame(level).to_string(float_format='{:.4g}'.format)}\n{self.rests_on}"
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return the regression as plain values: what `estimate --json` prints."""
@@ -108,14 +107,17 @@ class Regression:
             "rests_on": self.rests_on,
         }
 
-    def _title(self) -> str:
+    def title(self) -> str:
+        """Return in a line what was fitted, and to how many rows."""
         return f"{self.formula}: {self.kind}, of the {self.target}, about {self.nobs:,.0f} rows"
 
     def __repr__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self._title())}</p>{self.to_frame().to_html()}<p>{escape(self.rests_on)}</p>"
+        from sfumato.inference.cards import regression_card
+
+        return regression_card(self)
 
 
 class Regressions(Mapping[str, Regression]):
@@ -159,8 +161,9 @@ class Regressions(Mapping[str, Regression]):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        tables = [f"<p>{escape(str(group))}</p>{fitted._repr_html_()}" for group, fitted in self._found.items()]
-        return "".join([*tables, *(f"<p>{escape(line)}</p>" for line in left_out_words(self.left_out))])
+        from sfumato.inference.cards import regressions_card
+
+        return regressions_card(self)
 
 
 @dataclass(frozen=True, slots=True)

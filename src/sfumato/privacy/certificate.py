@@ -140,6 +140,11 @@ class Certificate(Description):
     def __repr__(self) -> str:
         return words.summary(self)
 
+    def _repr_html_(self) -> str:
+        from sfumato.privacy.cards import certificate_card
+
+        return certificate_card(self)
+
     def recompute(self, neighbours: Neighbours | None = None) -> float:
         """Return ε recomputed from the listed events with the named accountant, as an outside verifier would.
 

@@ -226,6 +226,11 @@ class Description:
         """Return a JSON-ready copy."""
         return plain(self)
 
+    def _repr_html_(self) -> str:
+        from sfumato.privacy.cards import description_card
+
+        return description_card(self)
+
     @property
     def plan(self) -> Plan | None:
         """The plan that was charged, without words; None without noise."""

@@ -184,6 +184,11 @@ class Plan:
         if repeated and any(stage.subset is not None for stage in self.stages):
             raise ConfigError("Expected no subsets without replacement in a plan that repeats stages, got some.")
 
+    def _repr_html_(self) -> str:
+        from sfumato.privacy.cards import plan_card
+
+        return plan_card(self)
+
     def __getitem__(self, name: str) -> Stage:
         """Return the stage of that name."""
         for stage in self.stages:

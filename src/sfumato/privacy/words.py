@@ -6,9 +6,13 @@ A stranger may have written what is said: text comes out without control charact
 from __future__ import annotations
 
 import math
-import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
+from sfumato.cards.text import figure as figure
+from sfumato.cards.text import harmless as harmless
+from sfumato.cards.text import sentence as sentence
+from sfumato.cards.text import shown as shown
+from sfumato.cards.text import whole as whole
 from sfumato.privacy.certificate_form import Description, PlannedStage, Verdict
 from sfumato.privacy.plan import Neighbours, Stage
 
@@ -17,8 +21,6 @@ if TYPE_CHECKING:
 
 _RELATIONS = {Neighbours.ADD_REMOVE: "added or removed", Neighbours.REPLACE_ONE: "replaced by another"}
 NOT_COVERED = "facts were read off the records: NOT covered by the guarantee"
-_LONGEST = 80
-_LONGEST_SENTENCE = 1_000
 _LARGEST_EXPONENT = 50.0  # beyond it nothing is promised, and the factor has no name
 
 
@@ -191,7 +193,7 @@ def stages(description: Description) -> list[StageWords]:
     return [
         StageWords(
             name=shown(stage.name),
-            event=_repeated(stage, "times") + _event(stage),
+            event=event(stage),
             brief=_repeated(stage, "×") + _brief(stage),
             noise_multiplier=figure(stage.noise_multiplier, 5),
             share=found.share,
@@ -203,6 +205,11 @@ def stages(description: Description) -> list[StageWords]:
 
 def _repeated(stage: Stage, times: str) -> str:
     return ("" if stage.repetitions is None else "* ") + ("" if stage.count == 1 else f"{stage.count} {times} ")
+
+
+def event(stage: Stage) -> str:
+    """Say how a stage is protected, and how often it is made."""
+    return _repeated(stage, "times") + _event(stage)
 
 
 def _event(stage: Stage) -> str:
@@ -262,35 +269,6 @@ def verdict(found: Verdict) -> str:
     passed = "passed" if found.passed else "FAILED"
     about = f"noisy value {figure(found.value)}, standard deviation of the noise {figure(found.noise_std, 2)}"
     return f"Criterion {sentence(found.criterion)}: {passed} ({about})."
-
-
-def whole(text: object) -> str:
-    """Return text without control characters and marks that turn its direction."""
-    return "".join(c if harmless(c) else "�" for c in str(text))
-
-
-def shown(text: object, longest: int = _LONGEST) -> str:
-    """Return text as `whole`, and not too long."""
-    plain = whole(text)
-    return plain if len(plain) <= longest else plain[: longest - 1] + "…"
-
-
-def sentence(text: object) -> str:
-    """Return a sentence, as `shown` but longer."""
-    return shown(text, _LONGEST_SENTENCE)
-
-
-def harmless(character: str) -> bool:
-    """Whether a character is no control character, and no mark that turns the direction of others."""
-    # the joiners are part of how Persian, Hindi and emoji are written, and turn no direction
-    return character in "\u200c\u200d" or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
-
-
-def figure(value: float | None, digits: int = 3) -> str:
-    """Return a figure for a person to read."""
-    if value is None:
-        return "–"
-    return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
 def _point(epsilon: float, delta: float | None) -> str:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 class Viewing:
     """What `Release` shows of itself to those who decide."""
 
+    def _repr_html_(self) -> str:
+        from sfumato.report.card import release_card
+
+        return release_card(cast("Release", self))
+
     def report(self, path: str | os.PathLike[str], *, real: object = None, overwrite: bool = False) -> None:
         """Write one self-contained HTML page about the release: `sfumato.report.write_report`.
 

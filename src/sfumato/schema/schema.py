@@ -250,6 +250,11 @@ class Schema:
     def __str__(self) -> str:
         return self.to_yaml()
 
+    def _repr_html_(self) -> str:
+        from sfumato.schema.card import schema_card
+
+        return schema_card(self)
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the schema to a file: JSON if its name ends in `.json`, else YAML.
 

@@ -1,0 +1,148 @@
+"""Estimates, regressions and the list of answers as cards: numbers, their intervals as pictures, what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from sfumato.cards import Html, card, fold, interval, paragraph, table
+from sfumato.cards.text import sentence, shown
+
+if TYPE_CHECKING:
+    from sfumato.inference.combining import Combined
+    from sfumato.inference.estimate import Estimate, Estimates
+    from sfumato.inference.regression import Regression, Regressions
+
+LEVEL = 0.95
+_MOST_ROWS = 60
+_NUMBERS = ["value", "std_error", "95 % from", "to", ""]
+_COEFFICIENTS = ["coefficient", "std_error", "p", "95 % from", "to", ""]
+
+
+def estimate_card(found: Estimate) -> str:
+    """Return the card of one estimate."""
+    low, high = found.interval(LEVEL)
+    rows = [(_number(found.value), _number(found.std_error), _number(low), _number(high))]
+    return card(
+        "Estimate",
+        table(_NUMBERS[:4], rows, numbers=range(4)),
+        paragraph(f"Of the {found.target}. {sentence(found.rests_on)}"),
+    )
+
+
+def estimates_card(found: Estimates) -> str:
+    """Return the card of estimates by group: all intervals on one scale."""
+    frame = found.to_frame(LEVEL)
+    ends = _span(frame["low"], frame["high"])
+    rows = [
+        (*_keys(key), *map(_number, line), interval(line[2], line[0], line[3], ends, _said(line[2], line[3])))
+        for key, line in _lines(frame, ["value", "std_error", "low", "high"])
+    ]
+    header = [*map(shown, frame.index.names), *_NUMBERS]
+    first = len(frame.index.names)
+    return card(
+        "Estimates",
+        *_cut(header, rows, range(first, first + 4)),
+        *_left_out(found.left_out),
+        paragraph(sentence(found.rests_on)),
+    )
+
+
+def regression_card(found: Regression) -> str:
+    """Return the card of a regression: each interval on a scale of its own, with a mark at 0."""
+    return card(shown(found.title(), 300), *_coefficients(found), paragraph(sentence(found.rests_on)))
+
+
+def regressions_card(found: Regressions) -> str:
+    """Return the card of regressions by group."""
+    content: list[Html] = []
+    for group, fitted in found.items():
+        content += [paragraph(Html("<b>{}</b>").format(shown(group))), *_coefficients(fitted)]
+    first = next(iter(found.values()))
+    return card(
+        shown(first.title(), 300), *content, *_left_out(found.left_out), paragraph(sentence(first.rests_on))
+    )  # fmt: skip
+
+
+def combined_card(found: Combined) -> str:
+    """Return the card of the combined results of an analysis of replicates."""
+    frame = found.to_frame(LEVEL)
+    return card(f"Combined results of {found.m} replicates", *_terms(frame))
+
+
+def answers_card(found: pd.DataFrame) -> str:
+    """Return the card of the list of what a release can answer."""
+    rows = [
+        (
+            shown(entry["kind"]),
+            ", ".join(shown(entry[name], 40) for name in ("first", "second") if entry[name]),
+            shown(entry["answered"]),
+            *(_number(entry[name]) for name in ("value", "std_error", "low", "high")),
+        )
+        for entry in _records(found)
+    ]
+    reasons: dict[str, int] = {}
+    for entry in _records(found):
+        if entry["why"]:
+            reasons[entry["why"]] = reasons.get(entry["why"], 0) + 1
+    header = ["question", "columns", "answered", "value", "std_error", "from", "to"]
+    lines = [(count, sentence(why)) for why, count in reasons.items()]
+    yes = int((found["answered"] == "yes").sum())
+    return card(
+        f"What the release can answer: {yes} of {len(found)} questions",
+        *_cut(header, rows, range(3, 7)),
+        *([fold("Why others are not answered", table(["questions", "why"], lines))] if lines else []),
+        paragraph("A frame: filter it as any other. The error of several numbers is the median.", quiet=True),
+    )
+
+
+def _coefficients(found: Regression) -> list[Html]:
+    return _terms(found.to_frame(LEVEL))
+
+
+def _terms(frame: pd.DataFrame) -> list[Html]:
+    rows = []
+    for term, (value, error, p, low, high) in _lines(frame, ["coef", "std_error", "p", "low", "high"]):
+        reach = max(abs(low), abs(high))
+        picture = interval(low, value, high, (-reach, reach), _said(low, high))
+        rows.append((*_keys(term), *map(_number, (value, error)), _number(p, 2), _number(low), _number(high), picture))
+    return _cut(["term", *_COEFFICIENTS], rows, range(1, 6))
+
+
+def _cut(header: Sequence[object], rows: Sequence[Sequence[object]], numbers: range) -> list[Html]:
+    more = len(rows) - _MOST_ROWS
+    rest = [paragraph(f"And {more} more: to_frame() has all.", quiet=True)] if more > 0 else []
+    return [table(header, rows[:_MOST_ROWS], numbers=numbers), *rest]
+
+
+def _left_out(left_out: Mapping[Any, str]) -> list[Html]:
+    return [paragraph("Left out: ", ", ".join(shown(group, 40) for group in left_out))] if left_out else []
+
+
+def _lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[tuple[Any, list[float]]]:
+    return zip(frame.index, frame[list(names)].to_numpy(dtype=float).tolist(), strict=True)
+
+
+def _keys(key: Any) -> list[str]:  # noqa: ANN401 - labels of an index
+    return [shown(part) for part in (key if isinstance(key, tuple) else (key,))]
+
+
+def _span(low: pd.Series, high: pd.Series) -> tuple[float, float]:
+    ends = float(low.min()), float(high.max())
+    room = 0.05 * (ends[1] - ends[0])
+    return ends[0] - room, ends[1] + room
+
+
+def _said(low: float, high: float) -> str:
+    return f"from {_number(low)} to {_number(high)}"
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return "–" if not math.isfinite(value) else f"{value:.{digits}g}"
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.to_dict(orient="records")  # type: ignore[return-value]

@@ -1,0 +1,157 @@
+"""A release as a card: what it is, what it cost, its columns as small pictures, and what it can answer.
+
+A function of the release: rows that it draws from a fixed seed, and intervals from its noisy measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pyarrow as pa
+
+from sfumato.cards import Bar, Html, bars, card, code, fold, paragraph
+from sfumato.cards.html import grid, piece
+from sfumato.cards.text import shown, whole
+from sfumato.columns.kind import TabularKind
+from sfumato.columns.kinds import Image, ItemSet
+from sfumato.errors import EstimateError
+from sfumato.evaluate.fidelity import read_bins
+from sfumato.inference.questions import Questions
+from sfumato.io.sources import open_source
+from sfumato.models.mixed import MixtureSet
+from sfumato.privacy import words
+from sfumato.privacy.cards import spending, standing
+from sfumato.release import Release
+from sfumato.report.columns import ColumnFigure, Ends, column_figures
+from sfumato.report.estimates import Ends as MeasuredEnds
+from sfumato.report.samples import sheets
+from sfumato.report.sets import set_content
+from sfumato.schema.schema import Schema
+
+MOST_COLUMNS = 24
+ROWS = 4_096
+"""Rows that are drawn for the pictures; of linked rows, units."""
+
+_SEED = 0
+_MOST_NAMES = 4
+
+
+def release_card(release: Release) -> str:
+    """Return the card of a release.
+
+    Example:
+        >>> print(release_card(release)[:6])  # doctest: +SKIP
+        <style
+    """
+    certificate, released = release.certificate, release.schema.released
+    mixtures = release.sampler["name"] == MixtureSet.name
+    what = "a data set of mixtures" if mixtures else "synthetic rows of"
+    columns = f"{len(released)} column{'s' if len(released) > 1 else ''}"
+    return card(
+        f"Release: {what} {columns}, method {shown(certificate.method)}",
+        standing(certificate),
+        *([paragraph(words.meaning(certificate)[len(words.not_covered(certificate))])] if certificate.private else []),
+        *([] if mixtures else _pictures(release)),
+        *_answers(release),
+        fold("What was spent on what", *spending(certificate)),
+        _next(release, mixtures=mixtures),
+    )
+
+
+def _next(release: Release, *, mixtures: bool) -> Html:
+    n = "" if mixtures else "1_000"
+    return paragraph(
+        "Next: ", code(f"release.sample({n})"), ", ", code('release.save("people.sfm")'), ", ",
+        code("release.certificate"),
+        *(() if release.schema.linked else (", ", code('release.report("page.html")'), " for all columns and pairs")),
+        ". Free, as often as you like.", quiet=True,
+    )  # fmt: skip
+
+
+def _pictures(release: Release) -> list[Html]:
+    """Return the columns as small multiples, or sheets of pictures."""
+    if release.schema.of_kind(Image):
+        return _sheets(release)
+    n = min(ROWS, release.certificate.n_public)
+    table = pa.concat_tables(release.batches(n, seed=_SEED))
+    if release.schema.of_kind(ItemSet):
+        return _multiples(set_content(table, None, schema=release.schema, seed=_SEED)["columns"], n, 0)
+    schema = _first_columns(release.schema)
+    rows = read_bins(open_source(table.select(list(schema.columns)), csv=schema.reader.csv), schema)
+    more = len(release.schema.released) - len(schema.columns)
+    return _multiples(column_figures(rows, None, schema, _ends(release)), table.num_rows, more)
+
+
+def _first_columns(schema: Schema) -> Schema:
+    """Return the schema of the released columns that are pictured: rules and units do not matter to bars."""
+    kept = {name: schema.columns[name] for name in schema.released[:MOST_COLUMNS]}
+    return replace(schema, columns=kept, unit=None, rules=(), accept=(), sources={}, table_source={})
+
+
+def _ends(release: Release) -> Ends | None:
+    try:
+        return MeasuredEnds(Questions(release))
+    except EstimateError:
+        return None
+
+
+def _multiples(figures: Sequence[ColumnFigure], n: int, more: int) -> list[Html]:
+    measured = any(bin_.high is not None for figure in figures for bin_ in figure.bins)
+    lines = " Lines: where the records' own share is, in 95 of 100 releases." if measured else ""
+    rest = f" And {more} more columns." if more else ""
+    return [
+        paragraph(f"Bars: shares of {n:,} synthetic records, drawn for this card.{lines}{rest}", quiet=True),
+        grid(map(_multiple, figures)),
+    ]
+
+
+def _multiple(figure: ColumnFigure) -> Html:
+    found = [Bar(b.label, b.synthetic, b.low, b.high) for b in figure.bins]
+    largest = max(figure.bins, key=lambda b: b.synthetic, default=None)
+    said = "" if largest is None else f", most often {shown(largest.label, 40)}, {largest.synthetic:.0%}"
+    picture = bars(found, f"{shown(figure.name)}, {figure.kind}{said}")
+    ends = [shown(b.label, 18) for b in (figure.bins[0], figure.bins[-1])] if figure.bins else ["", ""]
+    return Html('<p><b>{}</b> {}</p>{}<p class="sfumato-ends"><span>{}</span><span>{}</span></p>').format(
+        whole(shown(figure.name, 40)), figure.kind, picture, *map(piece, ends)
+    )
+
+
+def _sheets(release: Release) -> list[Html]:
+    if find_spec("PIL") is None:
+        return [paragraph("To see pictures here, install sfumato[images].", quiet=True)]
+    form = '<li><img src="{}" width="{}" height="{}" alt="{}" style="max-width:100%;image-rendering:pixelated"></li>'
+    found = [Html(form).format(s.uri, s.width, s.height, piece(s.shows)) for s in sheets(release, seed=_SEED)]
+    return [Html('<ul class="sfumato-grid">{}</ul>').format(Html("").join(found))] if found else []
+
+
+def _answers(release: Release) -> list[Html]:
+    """Return what can be asked of it, with its own columns as examples; and what cannot."""
+    try:
+        questions = Questions(release)
+    except EstimateError as error:
+        return [paragraph("Estimates with intervals: none. ", str(error), quiet=True)]
+    kinds = release.schema.of_kind(TabularKind)
+    free = [name for name in kinds if name not in questions.following]
+    numbers, labels = ([n for n in free if kinds[n].is_numeric is numeric] for numeric in (True, False))
+    asked = [f"release.mean({numbers[0]!r})"] if numbers else []
+    asked += [f"release.crosstab({labels[0]!r}, {labels[1]!r})"] if len(labels) > 1 else []
+    asked += [f"release.correlation({numbers[0]!r}, {numbers[1]!r})"] if len(numbers) > 1 else []
+    said = [
+        *([f"mean, quantiles and variance of {_named(numbers)}"] if numbers else []),
+        *([f"shares of {_named(labels)}"] if labels else []),
+        *(["any two columns together: cross-tables, correlations, regressions"] if len(free) > 1 else []),
+    ]
+    examples = Html(", ").join(code(shown(text, 120)) for text in [*asked, "release.answers()"])
+    return [
+        paragraph("It answers, with intervals: ", "; ".join(said), ". For example ", examples, "."),
+        paragraph(
+            "It does not answer: single records, extremes, three columns together but with the target.", quiet=True
+        ),
+    ]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(shown(name, 40) for name in names[:_MOST_NAMES]) + more

@@ -1,0 +1,103 @@
+"""A schema as a card: what is taken as public of each column, what a fit buys, and the file to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cards import Html, banner, card, code, facts, fold, listing, paragraph, table
+from sfumato.cards.text import shown
+from sfumato.columns.open import Open
+from sfumato.rules import rule_text
+from sfumato.schema.sources import read_off, told
+
+if TYPE_CHECKING:
+    from sfumato.schema.schema import Schema
+
+_MOST_COLUMNS = 200
+_MOST_LABELS = 6
+_LONGEST_FILE = 100_000
+_EXAMPLE = '{"age": {"kind": "integer", "lower": 0, "upper": 120}}'
+_BOUGHT = "bounds or labels are bought by the fit"
+_UNKNOWN = "kind, bounds or labels are bought by the fit"
+
+
+def schema_card(schema: Schema) -> str:
+    """Return the card of a schema."""
+    entries: Mapping[str, Any] = schema.to_dict()["columns"]
+    names = list(schema.columns)
+    rows = [(shown(name), *_told(schema, name, entries[name])) for name in names[:_MOST_COLUMNS]]
+    more = len(names) - len(rows)
+    bought = len(schema.open)
+    return card(
+        f"Schema: {len(names)} columns, {len(schema.released)} released",
+        *_warnings(schema),
+        facts(_of_table(schema)),
+        table(["column", "kind", "taken as public"], rows),
+        *([paragraph(f"And {more} more columns.")] if more > 0 else []),
+        *([] if bought == 0 else [paragraph(f"A fit buys what is open of {bought} columns with part of the budget.")]),
+        *_rules(schema),
+        *_file(schema),
+        paragraph(
+            "Edit: ", code('schema.save("schema.yaml")'), ", change the file, and pass its path to a fit; or say what "
+            "is public in Python: ", code(f"sfumato.describe(data, {_EXAMPLE})"),
+            ". What a schema says is public: it is printed in the release.", quiet=True,
+        ),
+    )  # fmt: skip
+
+
+def _warnings(schema: Schema) -> list[Html]:
+    if schema.draft or read_off(schema):
+        said = "Facts of it were read off the records: replace them by what is publicly known. A fit refuses it so."
+        return [banner(said, alarm=True)]
+    return []
+
+
+def _of_table(schema: Schema) -> list[tuple[str, str]]:
+    n = schema.n_records
+    what = "Units" if schema.linked else "Rows"
+    unit = schema.unit
+    protected = "each row" if unit is None else f"each {shown(unit.column)}, at most {unit.max_rows} rows of it"
+    found = [
+        (what, "not declared: a fit buys a noisy number, or takes n_public" if n is None else f"{n:,}, public"),
+        ("Protected", protected),
+    ]
+    said = told(schema)
+    return [*found, ("Sources", "; ".join(map(shown, said)))] if said else found
+
+
+def _told(schema: Schema, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+    kind = schema.columns[name]
+    if isinstance(kind, Open):
+        return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _BOUGHT)
+    said = "" if name in schema.released else "not released. "
+    return kind.name, said + "; ".join(_facts(entry))
+
+
+def _facts(entry: Mapping[str, Any]) -> list[str]:
+    """Return what an entry of a schema file says, in short."""
+    rest = {key: value for key, value in entry.items() if key not in ("kind", "source", "discover")}
+    found = []
+    if "lower" in rest and "upper" in rest:
+        found.append(f"{shown(rest.pop('lower'))} to {shown(rest.pop('upper'))}")
+    if isinstance(labels := rest.get("categories"), Sequence) and not isinstance(labels, str):
+        del rest["categories"]
+        more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
+        found.append(", ".join(shown(label, 30) for label in labels[:_MOST_LABELS]) + more)
+    for key, value in rest.items():
+        found.append(key if value is True else f"{key}: {shown(value)}")
+    return found
+
+
+def _rules(schema: Schema) -> list[Html]:
+    if not schema.rules:
+        return []
+    lines = [(place, shown(rule_text(rule), 300)) for place, rule in enumerate(schema.rules, 1)]
+    return [table(["", "rule, kept in every sampled row"], lines)]
+
+
+def _file(schema: Schema) -> list[Html]:
+    text = schema.to_yaml()
+    if len(text) > _LONGEST_FILE:
+        return [paragraph("Too long to show as a file here: ", code("print(schema)"), " does.")]
+    return [fold("The same as a schema file, to copy and edit", listing(text))]
