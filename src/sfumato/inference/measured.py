@@ -33,6 +33,7 @@ from sfumato.methods.tables.recipe import (
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.privacy.plan import Neighbours
 from sfumato.schema.grid import ColumnGrid, Grid
+from sfumato.schema.weight import weight_bound
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
@@ -47,6 +48,7 @@ _STANDS_OUT = 5.0  # deviations of the noise: of a thousand cells of noise not o
 _FEWEST_SUPPORTING = 3
 _NO_NOISE = 1e-6  # variance of a count
 _MOST_BITS = 60
+_SAME_TOTAL = 1e-3  # of a declared total: rounding of weights to steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,22 @@ class Totals:
         """Return those whose functions are not 0 in so many rows: of the others the model says that there are none."""
         kept = np.count_nonzero(self.functions, axis=0) >= fewest
         return Totals(self.functions[:, kept], self.totals[kept], self.variances[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class RowWeights:
+    """What weighted records weigh, for the errors of drawing them.
+
+    Attributes:
+        each: weight of a record like each of the model's rows, shape (N,). Rows are drawn by the weighted law, so the
+            mean of a function times `each` is Σ w²·function ÷ Σ w of the records.
+        records: the public number of records.
+        fixed: whether the weights' sum is public, and no sample changes it.
+    """
+
+    each: np.ndarray
+    records: float
+    fixed: bool
 
 
 class Measured:
@@ -114,9 +132,11 @@ class Measured:
         self.class_column = None if target is None else self.layout.grid.columns[target].name
         self.chain = SoftmaxChain.from_arrays(release.parameters, tuple(c.n_cells for c in self.layout.features))
         self.moments = _moments(release.parameters, self.layout, self.chain)
+        self.weight = release.schema.weight
         self.runs = [public_runs(column) for column in self.layout.features]
         self._read_counts(held[RUN_COUNTS], held[CELL_COUNTS])
         self._read_moments(held[POOLED], held.get(MOMENTS))
+        self._check_total()
 
     def _read_counts(self, runs: object, cells: object) -> None:
         widths = [int(r[-1]) + 1 for r in self.runs]
@@ -143,9 +163,52 @@ class Measured:
         """The public number of rows."""
         return self.release.certificate.n_public
 
+    @cached_property
+    def size(self) -> float:
+        """The number of rows, public; of weighted rows the sum of their weights, public or as measured."""
+        if self.weight is None:
+            return self.n_public
+        return self._measured_size[0] if self.weight.total is None else float(self.weight.total)
+
+    @cached_property
+    def _measured_size(self) -> tuple[float, float]:
+        """The sum of all weights as all columns' counts say it, and the standard error of that."""
+        precision = sum(1 / table.shape[1] for table in self.run_counts)
+        total = sum(table.sum() / table.shape[1] for table in self.run_counts) / precision
+        error = float(np.sqrt(self.layout.n_classes * self.run_variance / precision))
+        return max(float(total), error, _NO_NOISE), error
+
+    def _check_total(self) -> None:
+        """Refuse a declared total that the measurements contradict: every estimate would lean on it.
+
+        Raises:
+            EstimateError: they do.
+        """
+        if self.weight is None or self.weight.total is None:
+            return
+        found, error = self._measured_size
+        if abs(found - self.weight.total) > _STANDS_OUT * error + _SAME_TOTAL * self.weight.total:
+            raise EstimateError(
+                "Expected weights that add up to the schema's `total`, got measurements that are far from it. Are "
+                "weights above the bound, or rows left out? Fit again without `total`: then it is measured."
+            )
+
+    @cached_property
+    def weighting(self) -> RowWeights | None:
+        """The weights of records like the model's rows; None of unweighted rows."""
+        if self.weight is None:
+            return None
+        found = self.codes[self.weight.column] * weight_bound(self.release.schema)
+        return RowWeights(found, self.n_public, fixed=self.weight.total is not None)
+
     @property
     def rows_variance(self) -> float:
-        """Of the true number of rows about the public one: 0 where neighbours have one size."""
+        """Of the true number of rows about the public one: 0 where neighbours have one size.
+
+        Of weighted rows: of the sum of weights; 0 of a public one, and else so much that it is what was measured.
+        """
+        if self.weight is not None:
+            return self.size**2 if self.weight.total is None else 0.0
         if self.release.certificate.neighbours is Neighbours.REPLACE_ONE:
             return 0.0
         return (_SPREAD_OF_ROWS * self.n_public) ** 2
@@ -166,7 +229,9 @@ class Measured:
         for j, counts in enumerate(self.cell_counts):
             held = np.bincount(cells[:, j], minlength=counts.size)
             for cell, count in self._standing_out(j, held):
-                n = min(max(round(count / max(self.n_public, 1) * MODEL_ROWS), _FEWEST_SUPPORTING), MODEL_ROWS // 10)
+                n = min(
+                    max(round(count / max(self.size, _NO_NOISE) * MODEL_ROWS), _FEWEST_SUPPORTING), MODEL_ROWS // 10
+                )
                 cells[rng.choice(MODEL_ROWS, n, replace=False), j] = cell
         return cells
 
@@ -223,8 +288,10 @@ class Measured:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The model's rows: numbers as float64, NaN where missing; labels as categories. Distances are left out."""
-        return pd.DataFrame({name: values(self.column(name).kind, codes) for name, codes in self.codes.items()})
+        """The model's rows: numbers as float64, NaN where missing; labels as categories. Not distances, nor weights."""
+        hidden = None if self.weight is None else self.weight.column
+        shown = {name: codes for name, codes in self.codes.items() if name != hidden}
+        return pd.DataFrame({name: values(self.column(name).kind, codes) for name, codes in shown.items()})
 
     def column(self, name: str) -> ColumnGrid:
         """The cells of a column."""
