@@ -39,6 +39,11 @@ class Asked:
     target: Target
     weight: str | None = None
 
+    @property
+    def said(self) -> str:
+        """What is said of weights before all else; nothing of unweighted rows."""
+        return "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
+
     def estimate(
         self, value: float, influence: np.ndarray, what: str, ends: Callable[[float], Ends] | None = None
     ) -> Estimate:
@@ -54,9 +59,13 @@ class Asked:
             parts.pop("sampling")
         sizes = {name: float(np.sqrt(max(part[0, 0], 0.0))) for name, part in parts.items()}
         std_error = float(np.sqrt(sum(size**2 for size in sizes.values())))
-        said = "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
         return Estimate(
-            float(value), std_error, self.target, said + rests_on(self.columns, sizes), sizes, ends and ends(std_error)
+            float(value),
+            std_error,
+            self.target,
+            self.said + rests_on(self.columns, sizes),
+            sizes,
+            ends and ends(std_error),
         )
 
     def ratio(
