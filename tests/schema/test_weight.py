@@ -95,7 +95,7 @@ def test_what_is_no_weight_is_refused(weight, columns, message):
 
 def test_an_open_weight_is_refused():
     with pytest.raises(SchemaError, match="declared column of numbers"):
-        read_open({"weight": "w", "columns": {"w": {"discover": True}, "m": "boolean"}})
+        read_open({"weight": "w", "columns": {"w": {"kind": "continuous", "discover": True}, "m": "boolean"}})
 
 
 def test_units():

@@ -7,7 +7,7 @@ reads them off a release, which may be a stranger's, and evaluates the same func
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.maths.arrays import require_array, require_well_formed
 from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.contributions import step_of
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import public_runs
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
@@ -131,8 +132,8 @@ class Measured:
         target = self.layout.target
         self.class_column = None if target is None else self.layout.grid.columns[target].name
         self.chain = SoftmaxChain.from_arrays(release.parameters, tuple(c.n_cells for c in self.layout.features))
-        self.moments = _moments(release.parameters, self.layout, self.chain)
-        self.weight = release.schema.weight
+        self.weight, weighted = release.schema.weight, release.schema.weight is not None
+        self.moments = _moments(release.parameters, self.layout, self.chain, rounded=weighted)
         self.runs = [public_runs(column) for column in self.layout.features]
         self._read_counts(held[RUN_COUNTS], held[CELL_COUNTS])
         self._read_moments(held[POOLED], held.get(MOMENTS))
@@ -312,8 +313,13 @@ def _layout(release: Release) -> TableLayout:
     return TableLayout(grid, None if target is None else schema.released.index(target))
 
 
-def _moments(parameters: Mapping[str, np.ndarray], layout: TableLayout, chain: SoftmaxChain) -> TableMoments:
-    """Return the statistic that was measured, from how its vectors were made."""
+def _moments(
+    parameters: Mapping[str, np.ndarray], layout: TableLayout, chain: SoftmaxChain, *, rounded: bool
+) -> TableMoments:
+    """Return the statistic that was measured, from how its vectors were made; `rounded`: with entries as summed.
+
+    Entries of weighted sums have fewer bits: as many less as weights have more.
+    """
     d = chain.weights.shape[1]
     weights = require_array(parameters, VECTOR_WEIGHTS, np.float64, (d,))
     offsets = require_array(parameters, VECTOR_OFFSETS, np.float64, (d,))
@@ -328,7 +334,10 @@ def _moments(parameters: Mapping[str, np.ndarray], layout: TableLayout, chain: S
     ]
     if class_weight:
         vectors.append(np.sqrt(class_weight) * np.eye(layout.n_classes))
-    return TableMoments(layout, tuple(vectors), clip_norm, by_class, bits=MomentBits(int(bits), int(clip_bits)))
+    found = TableMoments(layout, tuple(vectors), clip_norm, by_class, bits=MomentBits(int(bits), int(clip_bits)))
+    if not rounded:
+        return found
+    return replace(found, vectors=tuple(whole * step_of(clip_norm, found.bits.entries) for whole in found.whole))
 
 
 def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:

