@@ -72,7 +72,7 @@ BUGS = [
         "tests/mechanisms/test_queries.py -k weighted",
     ),
     PlantedBug(
-        "weights: a cell below 0 is read as its absolute value",
+        "weights: a missing one counts for half, one out of bounds is kept",
         "records/weights.py",
         "    return np.clip(np.where(np.isnan(codes), 0.0, codes), 0.0, 1.0)\n",
         "    return np.where(np.isnan(codes), 0.5, codes)\n",
