@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sfumato.schema.open_schema import OpenSchema
     from sfumato.schema.schema import Schema
     from sfumato.schema.unit import Unit
+    from sfumato.schema.weight import Weight
 else:  # a type checker should not take every name for one of ours
     from sfumato import _moved
     from sfumato._lazy import lazy_names
@@ -78,6 +79,7 @@ else:  # a type checker should not take every name for one of ours
         "SourceForm": "sfumato.release",
         "Training": "sfumato.methods.images.recipe",
         "Unit": "sfumato.schema.unit",
+        "Weight": "sfumato.schema.weight",
         "__version__": "sfumato._version",
         "combine": "sfumato.inference.combining",
         "create_ledger": "sfumato.fitting.data_ledger",
@@ -144,6 +146,7 @@ __all__ = [
     "SourceForm",
     "Training",
     "Unit",
+    "Weight",
     "__version__",
     "combine",
     "create_ledger",

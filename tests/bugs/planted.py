@@ -52,9 +52,60 @@ LINKED = "records/linked.py"
 STEPS = "methods/linked/statistics.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
+WEIGHTED = "methods/tables/weighted.py"
+WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
 
 BUGS = [
+    PlantedBug(
+        "weights: one above its bound is not clipped",
+        WEIGHTED,
+        "    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)\n",
+        "    shares = np.maximum(np.nan_to_num(shares), 0.0)\n",
+        "tests/mechanisms/test_queries.py -k weighted",
+    ),
+    PlantedBug(
+        "weights: a negative one passes",
+        WEIGHTED,
+        "    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)\n",
+        "    shares = np.clip(np.nan_to_num(shares), -1.0, 1.0)\n",
+        "tests/mechanisms/test_queries.py -k weighted",
+    ),
+    PlantedBug(
+        "weights: a missing one counts for half, one out of bounds is kept",
+        "records/weights.py",
+        "    return np.clip(np.where(np.isnan(codes), 0.0, codes), 0.0, 1.0)\n",
+        "    return np.where(np.isnan(codes), 0.5, codes)\n",
+        "tests/records/test_weights.py",
+    ),
+    PlantedBug(
+        "weights: products are weighted, and then clipped no more",
+        WEIGHTED,
+        "        clipping = self.clipping(cells).astype(np.int64)\n",
+        "        clipping = np.full(cells[0].size, 1 << self.bits.weights)\n",
+        "tests/mechanisms/test_queries.py -k weighted",
+    ),
+    PlantedBug(
+        "weights: rounded up beyond what a record may add",
+        WEIGHTED,
+        "        return (product >> WEIGHT_BITS).astype(np.float64)\n",
+        "        return ((product >> WEIGHT_BITS) + 1).astype(np.float64)\n",
+        "tests/mechanisms/test_queries.py -k weighted",
+    ),
+    PlantedBug(
+        "weights: the noise that is stated is not scaled with the counts",
+        "methods/tables/recipe.py",
+        "worth * np.concatenate(by_class, axis=1), RUN_STEP / worth,",
+        "worth * np.concatenate(by_class, axis=1), RUN_STEP,",
+        "tests/methods/tables/test_weighted.py -k unit_of_weights",
+    ),
+    PlantedBug(
+        "weights: the clip norm follows from the true sum of weights",
+        WEIGHTED,
+        "        del fit\n        return self._sum(class_counts)\n",
+        "        return max(1.0, sum(float(rows[self.column].sum()) for rows in fit.data.coded()))\n",
+        WEIGHTED_FITS,
+    ),
     PlantedBug(
         "steps: clipped row by row, not by unit",
         STEPS,

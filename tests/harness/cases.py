@@ -33,6 +33,7 @@ from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import level_features, number_features
+from sfumato.methods.tables.weighted import WeightedCounts, WeightedMoments, weight_bits
 from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
 from sfumato.models.images.gradients import n_features
 from sfumato.models.mixtures.covariances import DiagonalCovariance, FullCovariance, SphericalCovariance, TiedCovariance
@@ -201,6 +202,34 @@ def step_moments(clip_norm: float, full: int) -> StepMoments:
     table = table_moments(clip_norm, 0.0, None)
     sharing = Sharing(full)
     return StepMoments(table.layout, table.vectors, clip_norm, bits=step_bits(1_000), sharing=sharing)
+
+
+def weighted_rows(n: int, seed: int = 0):
+    """Single records with weights: the largest, none, tiny ones, random ones, and what no code should be."""
+    rng = np.random.default_rng(seed)
+    pool = table_rows(n, seed)
+    few = [0.0, 1.0, 2.0**-21, 1 - 2.0**-21, 0.5, np.nan, -3.0, 7.0, np.inf, -np.inf]
+    weights = [few[i % len(few)] if i % 3 == 0 else rng.random() for i in range(len(pool))]
+    whole = [{**row, "w": np.ones(1)} for row in pool]
+    return [*whole, *({**row, "w": np.array([weight])} for row, weight in zip(pool, weights, strict=True))]
+
+
+def weighted_moments(clip_norm: float, by_class: float, target: int | None = 3) -> WeightedMoments:
+    """Weighted moments, with vectors as `table_moments` has them."""
+    table = table_moments(clip_norm, by_class, target)
+    return WeightedMoments(table.layout, table.vectors, clip_norm, by_class, bits=weight_bits(1_000), column="w")
+
+
+def _weighted_cases() -> list[StatisticCase]:
+    pool = weighted_rows(40)
+    return [
+        StatisticCase("weighted counts", WeightedCounts(table_layout(), column="w"), pool),
+        StatisticCase("weighted counts, no target", WeightedCounts(table_layout(None), column="w"), pool),
+        StatisticCase("weighted moments", weighted_moments(1.0, 0.0), pool),
+        StatisticCase("weighted moments, by class", weighted_moments(1.0, 0.25), pool),
+        StatisticCase("weighted moments, no target", weighted_moments(0.5, 0.0, None), pool),
+        StatisticCase("weighted moments, loose", weighted_moments(40.0, 0.25), pool, attained=0.0),
+    ]
 
 
 def _step_cases() -> list[StatisticCase]:
@@ -460,6 +489,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("feature sums, recentred", recentred_sums(3), feature_rows(60)),
         StatisticCase("feature sums, one cluster, recentred", recentred_sums(1), feature_rows(60)),
         *_step_cases(),
+        *_weighted_cases(),
         *_discovery_cases(),
         *_image_cases(),
         *_flat_cases(),
@@ -496,6 +526,13 @@ MECHANISMS = {
         MechanismCase("noisy_second_moment, pooled", noisy_second_moment, STATISTICS["pooled squares"], symmetric=True),
         MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
+        MechanismCase("noisy_histogram, weighted", noisy_histogram, STATISTICS["weighted counts"]),
+        MechanismCase(
+            "noisy_second_moment, weighted",
+            noisy_second_moment,
+            STATISTICS["weighted moments, by class"],
+            symmetric=True,
+        ),
         MechanismCase("noisy_histogram, steps", noisy_histogram, STATISTICS["counts of steps, three whole"]),
         MechanismCase(
             "noisy_second_moment, steps", noisy_second_moment, STATISTICS["moments of steps"], symmetric=True

@@ -28,6 +28,7 @@ from sfumato.io.sources import Source, open_source
 from sfumato.records.rule_breaks import count_breaks
 from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.weight import require_unweighted
 
 
 def evaluate(
@@ -87,6 +88,7 @@ def evaluate(
     require_extra("evaluate", "score synthetic rows")
     schema = read_schema(schema)
     require_unlinked(schema, "evaluation")
+    require_unweighted(schema, "evaluation")
     if image_names(schema) is not None:
         return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)
     task = None if target is None else Task.of(schema, target, positive)

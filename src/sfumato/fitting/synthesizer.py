@@ -49,6 +49,7 @@ from sfumato.records.private import PrivateData
 from sfumato.release import Release
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.sources import bought, read_off, told, without_rows
+from sfumato.schema.weight import weighting_of
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
@@ -69,6 +70,7 @@ class Synthesizer(ABC):
     makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
     discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table
     links: ClassVar[bool] = False  # whether it models linked rows
+    weighs: ClassVar[bool] = False  # whether its statistics count rows by their weights
 
     epsilon: float | NonPrivate
     delta: float | None = field(default=None)
@@ -205,6 +207,11 @@ class Synthesizer(ABC):
         check_target(schema, target)
         if schema.linked:
             self._require_links(target)
+        if schema.weight is not None and not self.weighs:
+            raise ConfigError(
+                f"Expected a schema without weight for the method {self.method}, got weights in "
+                f"{schema.weight.column!r}: it counts every row once. Take `weight` out, or use the method gaussian."
+            )
         if schema.rules and not self.makes_model:
             raise ConfigError(
                 f"Expected a schema without rules for the method {self.method}, got some: its release is a data set, "
@@ -466,6 +473,7 @@ class Synthesizer(ABC):
             plan, budget, methods=(type(self),), source=source, kinds=schema.columns.values(), declared=declared,
             method=self.method, unit=Protected(**schema.protects), n_public=n, sampling=self.sampling(plan),
             discovered=list(discovered), origins=told(bought(schema, discovered)), read_off=read_off(schema),
+            weight=weighting_of(schema),
             as_source=as_source, preset=preset_of(self.presets(), vars(self)),
         )  # fmt: skip
 

@@ -58,6 +58,7 @@ from sfumato.schema.accept import Criterion
 from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.sources import read_off, told
+from sfumato.schema.weight import require_unweighted
 
 SCORE_STAGE = "score"
 METHOD = "tune"
@@ -131,6 +132,7 @@ def tune(
     schema = open_schema(schema)
     warn_of_draft(schema, accept_draft=accept_draft)
     require_unlinked(schema, "tune")
+    require_unweighted(schema, "tune")
     schema = with_criteria(read_schema(schema), accept)
     search = Search.of(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape),

@@ -169,7 +169,9 @@ def _length(asked: Asked, d: np.ndarray, found: Variances) -> Estimate:
     if asked.target == "table":
         parts.pop("sampling")
     sizes = {cause: float(np.sqrt(max(float(along @ part @ along), 0.0))) for cause, part in parts.items()}
-    return Estimate(value, float(np.sqrt(max(slope, 0.0))), asked.target, rests_on(asked.columns, sizes), sizes, ends)
+    return Estimate(
+        value, float(np.sqrt(max(slope, 0.0))), asked.target, asked.said + rests_on(asked.columns, sizes), sizes, ends
+    )
 
 
 def strongest(pairs: Sequence[tuple[str, str]], most: int | None) -> Sequence[tuple[str, str]]:

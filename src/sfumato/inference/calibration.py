@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from sfumato.inference.measured import Totals
+from sfumato.inference.measured import RowWeights, Totals
 
 Target = Literal["population", "table"]
 
@@ -77,6 +77,7 @@ class _Explained:
         gains: what each measured total adds, shape (k, p).
         left: what they do not say of each row, shape (N, k).
         spread: what they say, about its mean under the weights, shape (N, k).
+        mean: that mean, shape (k,).
         missed: of the mean, what an error of the number of records adds, shape (k,).
         known: as in `Variances`.
     """
@@ -84,6 +85,7 @@ class _Explained:
     gains: np.ndarray
     left: np.ndarray
     spread: np.ndarray
+    mean: np.ndarray
     missed: np.ndarray
     known: np.ndarray
 
@@ -93,12 +95,18 @@ class Calibration:
 
     Args:
         measured: noisy totals of functions of the rows.
-        n_public: the public number of records.
+        n_public: the public number of records, or the sum of their weights.
         rows_variance: of the true number about it.
+        weighting: of weighted records.
     """
 
-    def __init__(self, measured: Totals, n_public: float, rows_variance: float) -> None:
-        self._prior = 1 + _FITTED**2 * n_public
+    def __init__(
+        self, measured: Totals, n_public: float, rows_variance: float, weighting: RowWeights | None = None
+    ) -> None:
+        self._weighting = weighting
+        # Σ w² ÷ Σ w: what a record's part in a total is multiplied by once more in its variance
+        self._record = 1.0 if weighting is None else float(weighting.each.mean())
+        self._prior = self._record + _FITTED**2 * n_public
         self._functions = measured.functions
         self._noise = measured.variances
         self._n, self._rows_variance = float(n_public), float(rows_variance)
@@ -125,7 +133,7 @@ class Calibration:
         off = self._rows_variance * np.outer(fit.missed, fit.missed)
         return Variances(
             noise=(fit.gains * self._noise) @ fit.gains.T,
-            sampling=self._sampling(fit.spread),
+            sampling=self._sampling(fit),
             unmeasured=self._allowed * _covariance(fit.left) + off,
             known=fit.known,
         )
@@ -133,11 +141,12 @@ class Calibration:
     def each(self, functions: np.ndarray) -> SeparateVariances:
         """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
         fit = self._explained(functions)
-        squares = fit.spread**2
-        found, positive = self.weights @ squares, np.maximum(self.weights, 0.0) @ squares
+        spread, weights, known = self._drawn_spread(fit)
+        squares = spread**2
+        found, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
         return SeparateVariances(
             noise=fit.gains**2 @ self._noise,
-            sampling=np.where(found >= _LEAST_LEFT * positive, found, positive),
+            sampling=np.maximum(np.where(found >= _LEAST_LEFT * positive, found, positive) - known * fit.mean**2, 0.0),
             unmeasured=self._allowed * fit.left.var(axis=0) + self._rows_variance * fit.missed**2,
             known=fit.known,
         )
@@ -149,12 +158,14 @@ class Calibration:
         left = self._left(centred, gains)
         exact = self._left(centred, self._gains(centred, own, self._factor_of_none))
         said = functions - left
+        mean = (self.weights @ said) / self.size
         whole = (centred**2).mean(axis=0)
         varies = whole > _CONSTANT * own**2
         return _Explained(
             gains=gains,
             left=left,
-            spread=said - (self.weights @ said) / self.size,
+            spread=said - mean,
+            mean=mean,
             missed=own - gains @ self._means,
             known=np.where(varies, 1 - self._spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
         )
@@ -172,15 +183,30 @@ class Calibration:
     @property
     def _allowed(self) -> float:
         """Return the variance of a total for each unit of variance of a row's part that is not said."""
-        return (1 + _UNMEASURED**2 * self._n) * self._n * self._spare
+        return (self._record + _UNMEASURED**2 * self._n) * self._n * self._spare
 
-    def _sampling(self, spread: np.ndarray) -> np.ndarray:
+    def _sampling(self, fit: _Explained) -> np.ndarray:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
-        positive = (spread * np.maximum(self.weights, 0.0)[:, None]).T @ spread
-        found = (spread * self.weights[:, None]).T @ spread
-        if (np.linalg.eigvalsh(found) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
-            return found
-        return positive
+        spread, weights, known = self._drawn_spread(fit)
+        positive = (spread * np.maximum(weights, 0.0)[:, None]).T @ spread
+        found = (spread * weights[:, None]).T @ spread
+        if not (np.linalg.eigvalsh(found) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
+            found = positive
+        return found - known * np.outer(fit.mean, fit.mean) if known else found
+
+    def _drawn_spread(self, fit: _Explained) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return rows and weights whose Σ v·uuᵀ is the variance of drawing the records, and what is to be taken off.
+
+        Of weighted records the variance is Σ w²·uuᵀ − (Σ w·u)(Σ w·u)ᵀ/n, not about the mean: their weights' sum is
+        another in another sample, unless it is public.
+        """
+        weighting = self._weighting
+        if weighting is None:
+            return fit.spread, self.weights, 0.0
+        weights = self.weights * weighting.each
+        if weighting.fixed:
+            return fit.spread, weights, 0.0
+        return fit.spread + fit.mean, weights, self.size**2 / weighting.records
 
     def drawn(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
         """Return positive weights of the rows under another draw of what the records may have been, shape (N,).
@@ -195,7 +221,10 @@ class Calibration:
         """
         wanted = self._totals + np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
         if sampled:
-            moved = self._centred.T @ rng.standard_normal(len(self._centred))
+            drawn = rng.standard_normal(len(self._centred))
+            if self._weighting is not None:
+                drawn = drawn * np.sqrt(self._weighting.each)
+            moved = self._centred.T @ drawn
             wanted = wanted + np.sqrt(self._n / len(self._centred)) * moved
         solved = np.zeros_like(wanted)
         weights, missed = self._tilted(solved, wanted)

@@ -7,7 +7,7 @@ reads them off a release, which may be a stranger's, and evaluates the same func
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.maths.arrays import require_array, require_well_formed
 from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.contributions import step_of
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import public_runs
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
@@ -33,6 +34,7 @@ from sfumato.methods.tables.recipe import (
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.privacy.plan import Neighbours
 from sfumato.schema.grid import ColumnGrid, Grid
+from sfumato.schema.weight import weight_bound
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
@@ -47,6 +49,7 @@ _STANDS_OUT = 5.0  # deviations of the noise: of a thousand cells of noise not o
 _FEWEST_SUPPORTING = 3
 _NO_NOISE = 1e-6  # variance of a count
 _MOST_BITS = 60
+_SAME_TOTAL = 1e-3  # of a declared total: rounding of weights to steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,22 @@ class Totals:
         """Return those whose functions are not 0 in so many rows: of the others the model says that there are none."""
         kept = np.count_nonzero(self.functions, axis=0) >= fewest
         return Totals(self.functions[:, kept], self.totals[kept], self.variances[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class RowWeights:
+    """What weighted records weigh, for the errors of drawing them.
+
+    Attributes:
+        each: weight of a record like each of the model's rows, shape (N,). Rows are drawn by the weighted law, so the
+            mean of a function times `each` is Σ w²·function ÷ Σ w of the records.
+        records: the public number of records.
+        fixed: whether the weights' sum is public, and no sample changes it.
+    """
+
+    each: np.ndarray
+    records: float
+    fixed: bool
 
 
 class Measured:
@@ -113,10 +132,12 @@ class Measured:
         target = self.layout.target
         self.class_column = None if target is None else self.layout.grid.columns[target].name
         self.chain = SoftmaxChain.from_arrays(release.parameters, tuple(c.n_cells for c in self.layout.features))
-        self.moments = _moments(release.parameters, self.layout, self.chain)
+        self.weight, weighted = release.schema.weight, release.schema.weight is not None
+        self.moments = _moments(release.parameters, self.layout, self.chain, rounded=weighted)
         self.runs = [public_runs(column) for column in self.layout.features]
         self._read_counts(held[RUN_COUNTS], held[CELL_COUNTS])
         self._read_moments(held[POOLED], held.get(MOMENTS))
+        self._check_total()
 
     def _read_counts(self, runs: object, cells: object) -> None:
         widths = [int(r[-1]) + 1 for r in self.runs]
@@ -143,9 +164,52 @@ class Measured:
         """The public number of rows."""
         return self.release.certificate.n_public
 
+    @cached_property
+    def size(self) -> float:
+        """The number of rows, public; of weighted rows the sum of their weights, public or as measured."""
+        if self.weight is None:
+            return self.n_public
+        return self._measured_size[0] if self.weight.total is None else float(self.weight.total)
+
+    @cached_property
+    def _measured_size(self) -> tuple[float, float]:
+        """The sum of all weights as all columns' counts say it, and the standard error of that."""
+        precision = sum(1 / table.shape[1] for table in self.run_counts)
+        total = sum(table.sum() / table.shape[1] for table in self.run_counts) / precision
+        error = float(np.sqrt(self.layout.n_classes * self.run_variance / precision))
+        return max(float(total), error, _NO_NOISE), error
+
+    def _check_total(self) -> None:
+        """Refuse a declared total that the measurements contradict: every estimate would lean on it.
+
+        Raises:
+            EstimateError: they do.
+        """
+        if self.weight is None or self.weight.total is None:
+            return
+        found, error = self._measured_size
+        if abs(found - self.weight.total) > _STANDS_OUT * error + _SAME_TOTAL * self.weight.total:
+            raise EstimateError(
+                "Expected weights that add up to the schema's `total`, got measurements that are far from it. Are "
+                "weights above the bound, or rows left out? Fit again without `total`: then it is measured."
+            )
+
+    @cached_property
+    def weighting(self) -> RowWeights | None:
+        """The weights of records like the model's rows; None of unweighted rows."""
+        if self.weight is None:
+            return None
+        found = self.codes[self.weight.column] * weight_bound(self.release.schema)
+        return RowWeights(found, self.n_public, fixed=self.weight.total is not None)
+
     @property
     def rows_variance(self) -> float:
-        """Of the true number of rows about the public one: 0 where neighbours have one size."""
+        """Of the true number of rows about the public one: 0 where neighbours have one size.
+
+        Of weighted rows: of the sum of weights; 0 of a public one, and else so much that it is what was measured.
+        """
+        if self.weight is not None:
+            return self.size**2 if self.weight.total is None else 0.0
         if self.release.certificate.neighbours is Neighbours.REPLACE_ONE:
             return 0.0
         return (_SPREAD_OF_ROWS * self.n_public) ** 2
@@ -166,7 +230,9 @@ class Measured:
         for j, counts in enumerate(self.cell_counts):
             held = np.bincount(cells[:, j], minlength=counts.size)
             for cell, count in self._standing_out(j, held):
-                n = min(max(round(count / max(self.n_public, 1) * MODEL_ROWS), _FEWEST_SUPPORTING), MODEL_ROWS // 10)
+                n = min(
+                    max(round(count / max(self.size, _NO_NOISE) * MODEL_ROWS), _FEWEST_SUPPORTING), MODEL_ROWS // 10
+                )
                 cells[rng.choice(MODEL_ROWS, n, replace=False), j] = cell
         return cells
 
@@ -223,8 +289,10 @@ class Measured:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The model's rows: numbers as float64, NaN where missing; labels as categories. Distances are left out."""
-        return pd.DataFrame({name: values(self.column(name).kind, codes) for name, codes in self.codes.items()})
+        """The model's rows: numbers as float64, NaN where missing; labels as categories. Not distances, nor weights."""
+        hidden = None if self.weight is None else self.weight.column
+        shown = {name: codes for name, codes in self.codes.items() if name != hidden}
+        return pd.DataFrame({name: values(self.column(name).kind, codes) for name, codes in shown.items()})
 
     def column(self, name: str) -> ColumnGrid:
         """The cells of a column."""
@@ -245,8 +313,13 @@ def _layout(release: Release) -> TableLayout:
     return TableLayout(grid, None if target is None else schema.released.index(target))
 
 
-def _moments(parameters: Mapping[str, np.ndarray], layout: TableLayout, chain: SoftmaxChain) -> TableMoments:
-    """Return the statistic that was measured, from how its vectors were made."""
+def _moments(
+    parameters: Mapping[str, np.ndarray], layout: TableLayout, chain: SoftmaxChain, *, rounded: bool
+) -> TableMoments:
+    """Return the statistic that was measured, from how its vectors were made; `rounded`: with entries as summed.
+
+    Entries of weighted sums have fewer bits: as many less as weights have more.
+    """
     d = chain.weights.shape[1]
     weights = require_array(parameters, VECTOR_WEIGHTS, np.float64, (d,))
     offsets = require_array(parameters, VECTOR_OFFSETS, np.float64, (d,))
@@ -261,7 +334,10 @@ def _moments(parameters: Mapping[str, np.ndarray], layout: TableLayout, chain: S
     ]
     if class_weight:
         vectors.append(np.sqrt(class_weight) * np.eye(layout.n_classes))
-    return TableMoments(layout, tuple(vectors), clip_norm, by_class, bits=MomentBits(int(bits), int(clip_bits)))
+    found = TableMoments(layout, tuple(vectors), clip_norm, by_class, bits=MomentBits(int(bits), int(clip_bits)))
+    if not rounded:
+        return found
+    return replace(found, vectors=tuple(whole * step_of(clip_norm, found.bits.entries) for whole in found.whole))
 
 
 def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:

@@ -16,6 +16,7 @@ from sfumato.inference.measured import values
 from sfumato.inference.regression import Design, Regression, least_squares, logistic_fit, read_design
 from sfumato.release.model import Release
 from sfumato.schema.schema import Schema
+from sfumato.schema.weight import require_unweighted
 
 _SIGNIFICANT = 0.05
 
@@ -39,6 +40,7 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | Release, sche
         ConfigError: it is no formula of these columns.
         EstimateError: the release does not answer it.
     """
+    require_unweighted(schema, "conclusions beside real rows")
     frame = _frame(real, schema)
     left = formula.partition("~")[0].strip().strip("`")
     logistic = left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype)

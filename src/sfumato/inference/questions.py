@@ -37,6 +37,12 @@ class Asked:
     calibration: Calibration
     columns: tuple[str, ...]
     target: Target
+    weight: str | None = None
+
+    @property
+    def said(self) -> str:
+        """What is said of weights before all else; nothing of unweighted rows."""
+        return "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
 
     def estimate(
         self, value: float, influence: np.ndarray, what: str, ends: Callable[[float], Ends] | None = None
@@ -54,7 +60,12 @@ class Asked:
         sizes = {name: float(np.sqrt(max(part[0, 0], 0.0))) for name, part in parts.items()}
         std_error = float(np.sqrt(sum(size**2 for size in sizes.values())))
         return Estimate(
-            float(value), std_error, self.target, rests_on(self.columns, sizes), sizes, ends and ends(std_error)
+            float(value),
+            std_error,
+            self.target,
+            self.said + rests_on(self.columns, sizes),
+            sizes,
+            ends and ends(std_error),
         )
 
     def ratio(
@@ -123,8 +134,13 @@ class Questions:
         """
         if target not in ("population", "table"):
             raise ConfigError(f"Expected target to be 'population' or 'table', got {target=}.")
-        known = self.measured.frame.columns
+        known, weight = self.measured.frame.columns, self.measured.weight
         for name in columns:
+            if weight is not None and name == weight.column:
+                raise ConfigError(
+                    f"Expected a column that is released, got {name!r}, the weight: it says what rows count, and no "
+                    "question is asked of it."
+                )
             if name in self.following:
                 raise EstimateError(
                     f"Expected a column that was measured itself, got {name!r}, which follows from others by a rule. "
@@ -138,8 +154,10 @@ class Questions:
             if len(self._made) >= _MOST_KEPT:
                 self._made.pop(next(iter(self._made)))
             totals = measured_functions(self.measured, {name: self.functions(name) for name in key})
-            self._made[key] = Calibration(totals, self.measured.n_public, self.measured.rows_variance)
-        return Asked(self._made[key], columns, target)  # type: ignore[arg-type]
+            self._made[key] = Calibration(
+                totals, self.measured.size, self.measured.rows_variance, self.measured.weighting
+            )
+        return Asked(self._made[key], columns, target, None if weight is None else weight.column)  # type: ignore[arg-type]
 
     @property
     def following(self) -> frozenset[str]:

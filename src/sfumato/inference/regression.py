@@ -313,7 +313,7 @@ def _one(asked: Asked, design: Design, there: np.ndarray, formula: str, logistic
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),
         asked.target,
-        rests_on(asked.columns, shares),
+        asked.said + rests_on(asked.columns, shares),
         n,
     )
 

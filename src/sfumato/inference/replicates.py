@@ -61,7 +61,7 @@ def _codes(release: Release, n: int, seed: int, place: int, target: str) -> dict
     questions = Questions(release, (seed, place, _ROWS_STREAM))
     measured = questions.measured
     asked = {name: questions.functions(name) for name in measured.names}
-    calibration = Calibration(all_functions(measured, asked), measured.n_public, measured.rows_variance)
+    calibration = Calibration(all_functions(measured, asked), measured.size, measured.rows_variance, measured.weighting)
     rng = public_stream(seed, place, _DRAW_STREAM)
     weights = calibration.drawn(rng, sampled=target == "population")
     chosen = _drawn(weights, n, rng)

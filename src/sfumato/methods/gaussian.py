@@ -1,6 +1,7 @@
 """ConditionalGaussian: a few noisy sums in closed form, then a model that everything else is a function of.
 
 Tables: counts at two resolutions, then second moments; a chain of softmaxes (`sfumato.methods.tables.recipe`).
+Weighted tables: the same, each record times its weight (`sfumato.methods.tables.weighted`).
 Linked rows of units: two such tables, of first rows and of steps (`sfumato.methods.linked.recipe`).
 Images: profiles, class sums, pooled second moment, class second moments (`sfumato.methods.images.recipe`).
 
@@ -29,6 +30,7 @@ from sfumato.methods.images.recipe import (
 )
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
+from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 
 
@@ -55,6 +57,7 @@ class ConditionalGaussian(Synthesizer):
     resumable: ClassVar[bool] = True
     discovers: ClassVar[bool] = True
     links: ClassVar[bool] = True
+    weighs: ClassVar[bool] = True
 
     marginal_share: float = 0.4
     level_groups: int = 64
@@ -97,5 +100,10 @@ class ConditionalGaussian(Synthesizer):
         """Fit the marginals, the moments and the chain; or the moments of images."""
         if fit.data.schema.images:
             return run_images(fit, self.pose, self.purpose)
-        run = run_linked if fit.facts.schema.linked else run_table
-        return run(fit, level_groups=self.level_groups, clip_slack=self.clip_slack, simulated=self.calibration_rows)
+        level_groups, clip_slack, simulated = self.level_groups, self.clip_slack, self.calibration_rows
+        if fit.facts.schema.linked:
+            return run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
+        measuring = MeasuringWeights.of(fit.facts)
+        return run_table(
+            fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated, measuring=measuring
+        )

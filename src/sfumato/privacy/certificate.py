@@ -34,6 +34,7 @@ from sfumato.privacy.certificate_form import (
     Protected,
     Searched,
     StageCost,
+    Weighting,
 )
 from sfumato.privacy.plan import Neighbours, Plan, Stage
 from sfumato.privacy.reading import document, entry, plain, reader, whole
@@ -270,12 +271,13 @@ def describe(
     search: Searched | None = None,
     versions: Mapping[str, str] | None = None,
     assumed: Sequence[str] = (),
+    weight: Weighting | None = None,
 ) -> Description:
     """Return what is known of a fit before it runs.
 
     `discovered` names the columns whose bounds, categories and missing cells were bought; `origins` says where the
     facts of the schema come from, and `read_off` which come from the records. `preset` is the line of one.
-    `versions` and `assumed` are of other packages that took part.
+    `versions` and `assumed` are of other packages that took part. `weight` says how rows were weighted.
     """
     declared = (
         "The number of rows was declared as public; if it is the true number, that number is disclosed."
@@ -288,7 +290,7 @@ def describe(
         epsilon=None, delta=None, neighbours=plan.neighbours, replace_one=None, accountant=None, curve=(),
         extra_delta=0.0, events=(), stages=(), unit=unit, n_public=n_public, n_public_source=n_public_source,
         sampling=sampling, assumptions=(*fixed, declared, *assumed), search=search,
-        origins=tuple(origins), read_off=tuple(read_off), preset=preset,
+        origins=tuple(origins), read_off=tuple(read_off), preset=preset, weight=weight,
     )  # fmt: skip
     return described if budget is None else _with_cost(described, plan, budget.delta)
 

@@ -41,6 +41,15 @@ class Protected:
 
 
 @document
+class Weighting:
+    """How rows were counted: by a column of weights, up to a public bound; the total of all, where it is public."""
+
+    column: str = entry(str)
+    upper: float = entry(number(0, 1e300, inside=True))
+    total: float | None = entry(optional(number(0, 1e300, inside=True)), default=None)
+
+
+@document
 class Accountant:
     """What gave ε: its name in `dp-accounting`, and the grid of privacy-loss distributions; None of Rényi DP."""
 
@@ -198,6 +207,7 @@ class Description:
         origins: where the facts of the schema come from, as its holder says: a line per source; none if not said.
         read_off: facts that were read off the records, which the guarantee does not cover; none if all are public.
         preset: the preset whose settings the method had, and how it differs from the paper; None of other settings.
+        weight: how rows were weighted; None where every row counts once.
     """
 
     format_version: int = entry(one_of(FORMAT_VERSION))
@@ -221,6 +231,7 @@ class Description:
     origins: tuple[str, ...] = entry(many(str), default=())
     read_off: tuple[str, ...] = entry(many(str), default=())
     preset: str | None = entry(str, default=None)
+    weight: Weighting | None = entry(Weighting, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""

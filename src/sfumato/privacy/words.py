@@ -123,7 +123,17 @@ def guarantee(description: Description) -> str:
 def entering(description: Description) -> str:
     """Say how the public number of rows is known, and how records enter a stage."""
     rows = "" if description.n_public is None else f", {description.n_public}"
-    return f"Rows: {description.n_public_source}{rows}. Sampling: {whole(description.sampling)}."
+    said = f"Rows: {description.n_public_source}{rows}. Sampling: {whole(description.sampling)}."
+    return f"{said} {weighted(description)}".rstrip()
+
+
+def weighted(description: Description) -> str:
+    """Say how rows were weighted; nothing where each counts once."""
+    weight = description.weight
+    if weight is None:
+        return ""
+    total = "" if weight.total is None else f" Their total is public: {figure(weight.total, 6)}."
+    return f"Rows are weighted by {shown(weight.column)!r}, from 0 to {figure(weight.upper, 6)} each.{total}"
 
 
 def recomputed(certificate: Certificate, epsilon: float) -> str:

@@ -48,7 +48,9 @@ def noisy_tables(release: Release) -> NoisyTables:
     except EstimateError as error:
         found.left_out.append(f"There are no noisy tables. {error}")
         return found
-    rows = [row for column in questions.measured.layout.grid.columns for row in _of_column(questions, column, found)]
+    weight = release.schema.weight
+    columns = [c for c in questions.measured.layout.grid.columns if weight is None or c.name != weight.column]
+    rows = [row for column in columns for row in _of_column(questions, column, found)]
     found.counts = _table(_COUNTS, rows) if rows else None
     pairs = [row for pair in _label_pairs(questions, found) for row in _of_pair(release, pair, found)]
     found.pairs = _table(_PAIRS, pairs) if pairs else None

@@ -14,7 +14,9 @@ from sfumato.io.chunks import Chunk, Source
 from sfumato.records.engine import Engine, Records, Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.source_records import SourceRecords
+from sfumato.records.weights import fractions
 from sfumato.schema.schema import Schema
+from sfumato.schema.weight import readable_weight_kind, weight_kind
 
 
 class CodedRecords(Records, Protocol):
@@ -57,7 +59,7 @@ class PrivateData(SourceRecords):
 
     @property
     def schema(self) -> Schema:
-        """The public schema, as records are coded: of one with rules, what these leave free."""
+        """The public schema, as records are coded: of one with rules, what these leave free; the weight is a column."""
         return self._schema.modelled
 
     @property
@@ -80,18 +82,24 @@ class PrivateData(SourceRecords):
         return self._coded(self._source.with_dictionaries(), message)
 
     def _coded_names(self) -> list[str]:
-        return list(self._schema.released)
+        weight = self._schema.weight
+        return [*self._schema.released, *([] if weight is None else [weight.column])]
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
         kinds, missing = self._schema.columns, self._schema.missing
         codes = {name: kinds[name].code(chunk.columns[name], missing=missing) for name in self._schema.released}
-        plan = self._schema.rule_plan
-        return codes if plan is None else plan.to_free(codes)
+        plan, weight = self._schema.rule_plan, self._schema.weight
+        codes = codes if plan is None else plan.to_free(codes)
+        if weight is not None:
+            cells = chunk.columns[weight.column]
+            codes[weight.column] = fractions(readable_weight_kind(self._schema), cells, missing)
+        return codes
 
 
 def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> None:
     """Refuse a schema that does not describe the source, naming every column that does not fit."""
-    needed = [*schema.written, *([] if schema.unit is None or schema.linked else [schema.unit.column])]
+    hidden = [part for part in (None if schema.linked else schema.unit, schema.weight) if part is not None]
+    needed = [*schema.written, *(part.column for part in hidden)]
     absent = [name for name in needed if name not in source.storage]
     if absent:
         # a file's own names are not listed: without a header line, or with a stray quote in it, they are a record
@@ -108,6 +116,8 @@ def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> No
             f"Expected the unit column {schema.unit.column!r} to hold names or numbers, got cells of type "
             f"{source.storage[schema.unit.column]}."
         )
+    if schema.weight is not None:
+        weight_kind(schema).check_readable(schema.weight.column, source.storage[schema.weight.column])
     for name in (name for name in schema.released if name not in bought):
         schema.columns[name].check_readable(name, source.storage[name])
 

@@ -12,15 +12,17 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.cells import is_text, read_text
-from sfumato.columns.kind import ColumnKind, Fault, TabularKind
-from sfumato.io.chunks import Source
+from sfumato.columns.cells import is_text, plain, read_text
+from sfumato.columns.kind import Fault, TabularKind
+from sfumato.columns.kinds import Continuous
+from sfumato.io.chunks import Column, Source
 from sfumato.records.long_tables import as_records
 from sfumato.records.units import NOBODY, UnitNumbers
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
+from sfumato.schema.weight import weight_kind
 
-Problem: TypeAlias = Literal["absent", "storage", "undeclared", "varies", "too_many"] | Fault
+Problem: TypeAlias = Literal["absent", "storage", "undeclared", "varies", "too_many", "negative"] | Fault
 
 _MOST_EXAMPLES = 5
 _LONGEST_EXAMPLE = 40
@@ -37,7 +39,7 @@ class Finding:
             data.
             `undeclared`: in the data, but not declared; it is left out. `storage`: the column's
             type cannot hold the declared values. Of linked rows, `varies`: units in whose rows a constant is not the
-            same; `too_many`: units with more than `max_rows` rows.
+            same; `too_many`: units with more than `max_rows` rows. Of weights, `negative`: below 0.
         becomes: what a fit makes of such cells, or what is wrong with the column.
         count: how many cells, unknown items of sets, or units; 0 for a problem of the whole column.
         examples: a few of their values.
@@ -64,13 +66,17 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     source = as_records(source, schema)
     findings = list(_column_findings(source, schema))
     absent = {finding.column for finding in findings if finding.problem == "absent"}
-    read = [name for name, kind in schema.columns.items() if name not in absent and kind.is_released]
-    counted: dict[tuple[str, Fault], Finding] = {}
+    weight = None if schema.weight is None or schema.weight.column in absent else schema.weight.column
+    released = [name for name in schema.released if name not in absent]
+    read = [*released, *([] if weight is None else [weight])]
+    counted: dict[tuple[str, Problem], Finding] = {}
     for chunk in source.chunks(read) if read else ():
-        for name in read:
+        if weight is not None:
+            _note_weights(counted, weight, weight_kind(schema), chunk.columns[weight], schema.missing)
+        for name in released:
             kind = schema.columns[name]
             for problem, cells in kind.problems(chunk.columns[name], schema.missing):
-                _note(counted, name, problem, kind, cells)
+                _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
     if schema.unit is not None and schema.unit.linked and not absent & {schema.unit.column, *schema.unit.constant}:
         findings += _linked_findings(source, schema, schema.unit)
@@ -131,16 +137,29 @@ def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:
             yield Finding(column=name, problem="undeclared", becomes="left out")
 
 
+def _note_weights(
+    counted: dict[tuple[str, Problem], Finding], name: str, kind: Continuous, cells: Column, missing: tuple[str, ...]
+) -> None:
+    """Note the weights that count as another: as 0, or as the bound."""
+    for problem, found in kind.problems(cells, missing):
+        if problem != "clamped":
+            _note(counted, name, problem, "0: the row counts for nothing", found)
+            continue
+        below = kind.read(plain(found), missing)[0] < 0 if len(found) else np.zeros(0, dtype=bool)
+        _note(counted, name, "negative", "0: the row counts for nothing", found.filter(pa.array(below)))
+        _note(counted, name, "clamped", "the bound", found.filter(pa.array(~below)))
+
+
 def _note(
-    counted: dict[tuple[str, Fault], Finding],
+    counted: dict[tuple[str, Problem], Finding],
     name: str,
-    problem: Fault,
-    kind: ColumnKind,
+    problem: Problem,
+    becomes: str,
     cells: pa.Array,
 ) -> None:
     if not len(cells):
         return
-    finding = counted.setdefault((name, problem), Finding(column=name, problem=problem, becomes=kind.becomes(problem)))
+    finding = counted.setdefault((name, problem), Finding(column=name, problem=problem, becomes=becomes))
     finding.count += len(cells)
     if problem == "missing" or len(finding.examples) >= _MOST_EXAMPLES:
         return

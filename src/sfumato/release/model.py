@@ -41,6 +41,7 @@ from sfumato.release.views import Viewing
 from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
+from sfumato.schema.weight import weighting_of
 
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _BLOCK_BYTES, _MOST_ROW_BYTES = 1 << 26, 1 << 24  # of cells, which labels may make long
@@ -96,6 +97,8 @@ class Release(Estimating, Viewing):
             raise ReleaseError("Expected a certificate that names what was read off the records, got none.")
         if self.certificate.unit != Protected(**self.schema.protects):
             raise ReleaseError("Expected a certificate of the unit that the schema names, got one of another unit.")
+        if self.certificate.weight != weighting_of(self.schema):
+            raise ReleaseError("Expected a certificate of the weights that the schema names, got one of others.")
         verdicts = () if self.certificate.search is None else self.certificate.search.verdicts
         asked = [criterion.words for criterion in self.schema.accept]
         if [verdict.criterion for verdict in verdicts if verdict.passed] != asked or len(verdicts) != len(asked):

@@ -32,6 +32,7 @@ from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
 from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema
+from sfumato.schema.weight import require_unweighted
 
 _WORDS = {
     "tvd_1way": "total variation of one column, mean",
@@ -96,6 +97,8 @@ def write_report(
         signed = verify_release(Path(release), Path(public_key))
     found = release if isinstance(release, Release) else load(release)
     require_unlinked(found.schema, "the report")
+    if real is not None:
+        require_unweighted(found.schema, "the report beside real rows")
     if found.certificate.epsilon is not None:
         found.certificate.verify()
     page = render(page_content(found, real=real, test=test, target=target, seed=seed, signed=signed))
@@ -123,6 +126,7 @@ def page_content(
         "cost": words.cost(certificate),
         "replaced": words.replaced(certificate),
         "who": words.who(certificate),
+        "weighted": words.weighted(certificate),
         "relation": words.relation(certificate),
         "repetitions": words.repetitions(certificate),
         "candidates": () if certificate.search is None else certificate.search.candidates,

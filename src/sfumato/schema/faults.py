@@ -11,6 +11,7 @@ from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
 from sfumato.schema.linked import linked_faults
 from sfumato.schema.unit import Unit, count
+from sfumato.schema.weight import weight_faults
 
 if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
@@ -44,6 +45,8 @@ def table_faults(schema: Schema) -> list[str]:
         faults.append(
             f"Expected the unit's column declared, got {schema.unit.column!r} open. Declare kind: identifier."
         )
+    if not faults and schema.weight is not None:
+        faults += weight_faults(schema, schema.weight)
     faults += _long_faults(schema)
     if not faults and schema.unit is not None and schema.unit.linked:
         faults += linked_faults(schema, schema.unit)

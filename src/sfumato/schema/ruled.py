@@ -19,6 +19,7 @@ from sfumato.errors import SchemaError
 from sfumato.rules import RulePlan, read_rules
 from sfumato.rules.examples import require_rows
 from sfumato.rules.reading import MOST_RULES
+from sfumato.schema.weight import weight_kind
 
 if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
@@ -113,9 +114,18 @@ def _planned(rules: _Frozen, kinds: tuple[tuple[str, TabularKind], ...]) -> Rule
 
 
 def modelled(schema: Schema) -> Schema:
-    """Return the schema of what is measured and modelled: what rules leave free; itself without rules."""
+    """Return the schema of what is measured and modelled; itself without rules and weight.
+
+    That is what rules leave free, and the weight as one column more, from 0 to its bound: what a row's weight has to do
+    with its other columns decides how surely these are known.
+    """
     plan = rule_plan(schema)
-    if plan is None:
+    if plan is None and schema.weight is None:
         return schema
-    columns = {name: plan.free.get(name, kind) for name, kind in schema.columns.items() if name not in plan.follows}
-    return dataclasses.replace(schema, columns=columns, rules=(), accept=(), sources={})
+    columns = dict(schema.columns)
+    if plan is not None:
+        columns = {name: plan.free.get(name, kind) for name, kind in columns.items() if name not in plan.follows}
+    if schema.weight is not None:
+        columns[schema.weight.column] = weight_kind(schema)
+    cleared = {"sources": {}, "table_source": {}, "weight": None}
+    return dataclasses.replace(schema, columns=columns, rules=(), accept=(), **cleared)

@@ -38,13 +38,14 @@ from sfumato.schema.references import with_references
 from sfumato.schema.ruled import modelled, plain_rules, rule_plan
 from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
 from sfumato.schema.unit import Unit, read_unit
+from sfumato.schema.weight import Weight, weight_of
 
 MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Text that stands for no value, unless a schema says otherwise."""
 
 K = TypeVar("K", bound=ColumnKind)
 
-_KEYS = ("draft", "rows", "unit", "missing", "reader", "source", "columns", "rules", "accept")
+_KEYS = ("draft", "rows", "unit", "weight", "missing", "reader", "source", "columns", "rules", "accept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ class Schema:
         rules: what every row keeps, as a schema file has them: see `docs/rules.md`. Public, and kept in every sampled
             row.
         accept: what a release has to satisfy, judged on the records by `tune`.
+        weight: the column of survey weights, or its name; None counts every row once.
 
     Example:
         >>> from sfumato.columns import Boolean, Integer
@@ -84,9 +86,11 @@ class Schema:
     reader: Reader = field(default_factory=Reader)
     rules: tuple[Mapping[str, Any], ...] = ()
     accept: tuple[Criterion, ...] = ()
+    weight: Weight | None = None
 
     def __post_init__(self) -> None:
         faults = column_faults(self.columns)
+        object.__setattr__(self, "weight", weight_of(self.weight, faults))
         missing = tokens(self.missing, faults)
         faults += draft_faults(self.draft)
         faults += table_faults(self)
@@ -109,13 +113,14 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader, self.rules, self.accept)
+        rest = (*rest, self.weight)
         return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
 
     @property
     def released(self) -> tuple[str, ...]:
-        """The columns a release holds: all but identifiers and the column of the unit."""
-        hidden = self.unit.column if self.unit else None
-        return tuple(name for name, kind in self.columns.items() if name != hidden and kind.is_released)
+        """The columns a release holds: all but identifiers, the column of the unit and that of the weight."""
+        hidden = {part.column for part in (self.unit, self.weight) if part is not None}
+        return tuple(name for name, kind in self.columns.items() if name not in hidden and kind.is_released)
 
     def of_kind(self, kind: type[K]) -> dict[str, K]:
         """The released columns of a kind, or of a family of kinds, in order."""
@@ -139,7 +144,7 @@ class Schema:
 
     @property
     def modelled(self) -> Schema:
-        """The schema of what is measured and modelled: what rules leave free; this one without rules."""
+        """The schema of what is measured and modelled: what rules leave free, and the weight; this one without both."""
         return modelled(self)
 
     @property
@@ -219,6 +224,8 @@ class Schema:
             document["rows"] = self.rows
         if self.unit is not None:
             document["unit"] = self.unit.to_dict()
+        if self.weight is not None:
+            document["weight"] = self.weight.to_entry()
         if self.missing != MISSING_TOKENS:
             document["missing"] = list(self.missing)
         if reader := self.reader.to_dict():
@@ -294,6 +301,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
     rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
     rest |= {"rules": document.get("rules", ())}
     rest["accept"] = criteria_of(document.get("accept", ()), faults)
+    rest["weight"] = weight_of(document.get("weight"), faults)
     if faults:  # faults of the table as a whole are worth telling in the same breath
         rest["missing"] = tokens(rest["missing"], faults)
         faults += [*rows_faults(rest["rows"]), *draft_faults(rest["draft"])]
@@ -370,7 +378,8 @@ def _rebuilt(
     reader: Reader | None = None,
     rules: tuple[Mapping[str, Any], ...] = (),
     accept: tuple[Criterion, ...] = (),
+    weight: Weight | None = None,
 ) -> Schema:
     rest = {"draft": draft, "sources": sources, "table_source": table_source, "reader": reader or Reader()}
-    rest |= {"rules": rules, "accept": accept}
+    rest |= {"rules": rules, "accept": accept, "weight": weight}
     return Schema(columns=columns, rows=rows, unit=unit, missing=missing, **rest)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SOURCES = ("law", "codebook", "standard", "discovered", "data")
 """Where a fact may come from; `discovered` was bought with budget, `data` was read off the records."""
 
-TABLE_FACTS = ("rows", "unit")
+TABLE_FACTS = ("rows", "unit", "weight")
 FactSource: TypeAlias = str | Mapping[str, str]
 """A word for all facts of a column, or one per fact."""
 
@@ -55,7 +55,7 @@ def source_faults(source: object, facts: Iterable[str], what: str) -> list[str]:
 def sources_faults(schema: Schema) -> list[str]:
     """Return what is wrong with the sources of a schema whose columns are sound."""
     if not isinstance(schema.sources, Mapping) or not isinstance(schema.table_source, Mapping):
-        return ["Expected sources to map columns, and table_source to map rows and unit, to where they come from."]
+        return ["Expected sources to map columns, and table_source to map rows and unit and weight, to their origin."]
     declared = [fact for fact in TABLE_FACTS if getattr(schema, fact) is not None]
     faults = source_faults(schema.table_source, declared, "the table") if schema.table_source else []
     for name, source in schema.sources.items():
@@ -132,7 +132,7 @@ def grouped(schema: Schema) -> dict[str, list[str]]:
         kind = schema.columns[name]
         source = schema.sources.get(name, DISCOVERED if isinstance(kind, Open) else "")
         _group(found, repr(name), source, _stated(kind))
-    for fact, words in (("rows", "the number of rows"), ("unit", "the unit")):
+    for fact, words in (("rows", "the number of rows"), ("unit", "the unit"), ("weight", "the weight")):
         if getattr(schema, fact) is not None:
             found[schema.table_source.get(fact, "")].append(words)
     return {source: facts for source, facts in found.items() if facts}

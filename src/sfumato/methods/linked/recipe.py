@@ -105,7 +105,7 @@ class MeasuringSteps(Measuring):
         return StepCounts(layout, sharing=self.sharing)
 
     def clip_norm(
-        self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: int
+        self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: float
     ) -> float:
         """Return the norm of a unit's steps together that noise and bias favour, by the released numbers of steps."""
         if not noise_multiplier:

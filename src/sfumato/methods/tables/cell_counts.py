@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ class TwoResolutionCounts(Counts):
     Value: a times all columns' tables (classes, runs) side by side, class after class, then b times all columns' cells,
     one vector.
     """
+
+    least: ClassVar[float] = 1.0  # of a class, as a number of records: below it nothing is told of one
 
     layout: TableLayout
     name: str = "counts of runs by class, and of cells"

@@ -119,7 +119,7 @@ class TableMoments(OuterProducts):
         """Add some records, expanded to vectors a few at a time."""
         classes = self.layout.classes(rows)
         cells, entries = self.cells(rows, classes), [whole.astype(np.float64) for whole in self.whole]
-        clipping = self.clipping(cells)
+        clipping = self.counted(rows, cells)
         at_once = max(256, _WORK_BYTES // (8 * max(self.dimension, 1)))
         n_parts = self.layout.n_classes if self.by_class else 1
         parts = [np.flatnonzero(classes == k) if self.by_class else np.arange(classes.size) for k in range(n_parts)]
@@ -144,6 +144,11 @@ class TableMoments(OuterProducts):
             squares += of_cell[column]
         most = 1 << (2 * self.bits.entries + self.bits.weights)
         return np.minimum(most // np.maximum(squares, 1), 1 << self.bits.weights).astype(np.float64)
+
+    def counted(self, rows: Rows, cells: Sequence[np.ndarray]) -> np.ndarray:
+        """Return what each record's product is multiplied by: u, whole numbers in float64, shape (n,)."""
+        del rows
+        return self.clipping(cells)
 
     @cached_property
     def _squares(self) -> list[np.ndarray]:
@@ -218,10 +223,11 @@ class PairCounts:
         cells = self.moments.cells(rows, classes)
         for start in range(0, classes.size, _BLOCK_ROWS):
             block = slice(start, start + _BLOCK_ROWS)
-            self._add(total, [column[block] for column in cells], classes[block].astype(np.int64))
+            some = {name: column[block] for name, column in rows.items()}
+            self._add(total, some, [column[block] for column in cells], classes[block].astype(np.int64))
 
-    def _add(self, total: np.ndarray, cells: Sequence[np.ndarray], classes: np.ndarray) -> None:
-        clipping = self.moments.clipping(cells)
+    def _add(self, total: np.ndarray, rows: Rows, cells: Sequence[np.ndarray], classes: np.ndarray) -> None:
+        clipping = self.moments.counted(rows, cells)
         groups = [of_cell[column] for of_cell, column in zip(self.groups, cells, strict=True)]
         before, place = -1, groups[0]
         for i, j, part in self._pairs():

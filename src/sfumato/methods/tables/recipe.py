@@ -11,7 +11,7 @@ What a table of many columns takes, from public facts: what cannot be fitted is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,6 +34,7 @@ from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.grid import Grid
+from sfumato.schema.weight import weight_bound
 
 MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
 
@@ -69,6 +70,18 @@ def require_fits(n_classes: int, dimension: int, n_cells: int, n_columns: int) -
         )
 
 
+def counted_rows(facts: Facts) -> float:
+    """Return the public number of rows, beside which noise is seen.
+
+    Of weighted rows: their weights' sum ÷ the bound, as a row of the largest weight counts as one; or a guess of it.
+    """
+    weight = facts.described.weight
+    if weight is None:
+        return facts.rows
+    bound = weight_bound(facts.described)
+    return max(1.0, _MEAN_WEIGHT * facts.rows if weight.total is None else weight.total / bound)
+
+
 MARGINALS, MOMENTS = "marginals", "second moments by class"
 RUN_COUNTS, CELL_COUNTS, POOLED = "counts of runs by class", "counts of cells", "second moments"
 
@@ -82,6 +95,7 @@ class Names:
 
 
 _MOST_CLASSES = 1_000
+_MEAN_WEIGHT = 0.25  # ÷ the bound, where no total is public: settings alone rest on it
 _FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
 _BOUND_SHARE = 0.05  # of the rows at a bound, which would be lost if noise hid them in a cell of their own
 _MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
@@ -190,7 +204,7 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
     """Say what the noise of each stage means at `n_public`, from public facts alone."""
     names = names or Names()
     share = one_way_error(plan, facts, names)
-    joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), facts.rows)
+    joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), counted_rows(facts))
     return {
         names.marginals: f"standard error of a 1-way share ±{share:.2g}",
         names.moments: f"standard error of a correlation ±{joint:.2g}",
@@ -204,10 +218,10 @@ def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float
         plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
     )
     precision = RUN_STEP**2 / sizes.n_classes + CELL_STEP**2
-    return float(noise_std / np.sqrt(precision) / facts.rows)
+    return float(noise_std / np.sqrt(precision) / counted_rows(facts))
 
 
-def entry_noise(noise_multiplier: float, facts: TableFacts, n_public: int) -> float:
+def entry_noise(noise_multiplier: float, facts: TableFacts, n_public: float) -> float:
     """Return about the noise of the mean product of two features of weight 1, from public facts."""
     return float(1.5 * noise_multiplier * facts.unit_rows * facts.n_features / np.sqrt(2) / n_public)
 
@@ -225,30 +239,40 @@ class Settings:
 
     @classmethod
     def of(
-        cls, fit: Fit, facts: TableFacts, level_groups: int, simulated: int | None, names: Names | None = None
+        cls,
+        fit: Fit,
+        facts: TableFacts,
+        level_groups: int,
+        simulated: int | None,
+        names: Names | None = None,
+        n: float | None = None,
     ) -> Settings:
-        """Choose them from public facts and the planned noise; without noise, the finest."""
+        """Choose them from public facts and the planned noise; without noise, the finest.
+
+        `n` is the number of rows beside which noise is seen, by default `counted_rows`.
+        """
+        n = counted_rows(fit.facts) if n is None else n
         names = names or Names()
         weights = {} if fit.target is None else {fit.target: _TARGET_WEIGHT}
         plan = fit.plan
         entry = 0.0
         if not fit.noise.silent:
-            entry = entry_noise(plan[names.moments].noise_multiplier, facts, fit.n_public)
+            entry = entry_noise(plan[names.moments].noise_multiplier, facts, n)
         by_class = _by_class(facts, entry)
         if entry < _FAINT:
             resolution = _fitting(Resolution(_RUNS_WITHOUT_NOISE, _MOST_ORDERS, level_groups, weights), facts, by_class)
-            rows, least = simulated or _SIMULATED_WITHOUT_NOISE, _LEAST_VARIANCE / fit.n_public
+            rows, least = simulated or _SIMULATED_WITHOUT_NOISE, _LEAST_VARIANCE / n
             effort = Effort(_SLACK, _ROUNDS_WITHOUT_NOISE, rows, low_rank=False, least_variance=least)
             return cls(_CELLS_WITHOUT_NOISE, True, entry, resolution, by_class, effort)
         counts_std = (
             plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
         )
-        cells = int(np.clip(fit.n_public / counts_std, _FEWEST_CELLS, _MOST_CELLS))
+        cells = int(np.clip(n / counts_std, _FEWEST_CELLS, _MOST_CELLS))
         orders = next((orders for noise, orders in _ORDERS if entry < noise), 1)
         resolution = _fitting(Resolution(_MOST_RUNS, orders, level_groups, weights), facts, by_class)
         rows = simulated or (_SIMULATED if facts.n_features <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY))
         effort = Effort(_SLACK, _ROUNDS, rows, low_rank=resolution.orders == 1)
-        ends = bool(STANDS_OUT * counts_std <= _BOUND_SHARE * fit.n_public)
+        ends = bool(STANDS_OUT * counts_std <= _BOUND_SHARE * n)
         return cls(cells, ends, entry, resolution, by_class, effort)
 
 
@@ -284,11 +308,23 @@ class Measuring:
         names: of the two stages.
         drawn_first: how many columns, the first ones, are drawn before all others.
         weights: of columns that count for more or less than others.
+        worth: what a count of 1 is in a release's measurements.
     """
 
     names: Names = field(default_factory=Names)
     drawn_first: int = 0
     weights: Mapping[str, float] = field(default_factory=dict)
+    worth: float = 1.0
+
+    def resettled(self, settings: Settings, class_counts: np.ndarray, made: Callable[[float], Settings]) -> Settings:
+        """Return the settings of what follows the first release; `made` makes them for a number of rows."""
+        del class_counts, made
+        return settings
+
+    def seen(self, fit: Fit, class_counts: np.ndarray) -> float:
+        """Return the number of rows beside which the second release's noise is seen."""
+        del class_counts
+        return fit.n_public
 
     def sized(self, facts: TableFacts) -> TableFacts:
         """Return the sizes that settings follow from."""
@@ -304,7 +340,7 @@ class Measuring:
         return TwoResolutionCounts(layout)
 
     def clip_norm(
-        self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: int
+        self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: float
     ) -> float:
         """Return the norm that noise and bias together favour; 0 is no noise."""
         return clip_norm_of(vectors, shares, noise_multiplier / n_public)
@@ -324,7 +360,11 @@ def run_table(
     names = measuring.names
     schema = fit.data.schema
     facts = measuring.sized(TableFacts.of(fit.facts, level_groups))
-    settings = measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names))
+
+    def made(n: float | None) -> Settings:
+        return measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names, n))
+
+    settings = made(None)
     cuts = {"ends": settings.ends, "narrow": True}
     grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, **cuts)
     target = None if facts.n_classes == 1 else fit.target
@@ -332,6 +372,7 @@ def run_table(
     counting = measuring.counts(layout)
     counts = fit.measure(names.marginals, counting)
     class_counts = released_counts(counts, counting)
+    settings = measuring.resettled(settings, class_counts, made)
     columns = column_shares(counts, counting, class_counts, settings.resolution)
     shares = [column.shares for column in columns]
     vectors = [column.vectors() for column in columns]
@@ -341,7 +382,7 @@ def run_table(
         shares.append(class_counts / class_counts.sum())
         vectors.append(np.sqrt(class_weight) * np.eye(facts.n_classes))
     multiplier = 0.0 if fit.noise.silent else fit.plan[names.moments].noise_multiplier * facts.unit_rows
-    clip_norm = clip_slack * measuring.clip_norm(vectors, shares, multiplier, fit.n_public)
+    clip_norm = clip_slack * measuring.clip_norm(vectors, shares, multiplier, measuring.seen(fit, class_counts))
     moments = measuring.moments(layout, tuple(vectors), clip_norm, settings.by_class, fit.n_public)
     noisy = fit.measure(names.moments, moments)
     entries = Entries.of(
@@ -352,12 +393,16 @@ def run_table(
     released = cross_moments(
         noisy, moments.weights, entries, class_counts, class_weight, low_rank=settings.effort.low_rank
     )
-    stream = public_stream(_SEED)
-    chain = fit_table_chain(columns, class_counts, released, settings.effort, stream, measuring.drawn_first)
+    chain = fit_table_chain(
+        columns, class_counts, released, settings.effort, public_stream(_SEED), measuring.drawn_first
+    )
     return Fitted(
         sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, **cuts, "target": target},
         parameters=chain.to_arrays() | _vector_arrays(moments, columns, released.offsets, class_weight),
-        measurements=(*_count_measurements(counts, counting), *_moment_measurements(noisy, moments)),
+        measurements=(
+            *_count_measurements(counts, counting, measuring.worth),
+            *_moment_measurements(noisy, moments, measuring.worth),
+        ),
     )
 
 
@@ -390,19 +435,23 @@ def _unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slic
     return Noisy(value, noisy.noise_std / weight, noisy.symmetric, origin)
 
 
-def _count_measurements(counts: Noisy, statistic: TwoResolutionCounts) -> tuple[tuple[str, Noisy], ...]:
-    """Return the first release in records: tables (classes, runs) side by side, and cells."""
+def _count_measurements(
+    counts: Noisy, statistic: TwoResolutionCounts, worth: float = 1.0
+) -> tuple[tuple[str, Noisy], ...]:
+    """Return the first release in records, or in the weights' unit: tables (classes, runs) side by side, and cells."""
     by_class, cells = statistic.split(counts.value)
+    runs = _unweighted(counts, worth * np.concatenate(by_class, axis=1), RUN_STEP / worth, slice(0, 1))
     return (
-        (RUN_COUNTS, _unweighted(counts, np.concatenate(by_class, axis=1), RUN_STEP, slice(0, 1))),
-        (CELL_COUNTS, _unweighted(counts, np.concatenate(cells), CELL_STEP, slice(-1, None))),
+        (RUN_COUNTS, runs),
+        (CELL_COUNTS, _unweighted(counts, worth * np.concatenate(cells), CELL_STEP / worth, slice(-1, None))),
     )
 
 
-def _moment_measurements(noisy: Noisy, statistic: TableMoments) -> tuple[tuple[str, Noisy], ...]:
-    """Return the second release without its weights."""
-    pooled = _unweighted(noisy, noisy.value[0] / statistic.weights[0], statistic.weights[0], 0)
+def _moment_measurements(noisy: Noisy, statistic: TableMoments, worth: float = 1.0) -> tuple[tuple[str, Noisy], ...]:
+    """Return the second release without its weights; in the unit of records' weights."""
+    first = statistic.weights[0] / worth
+    pooled = _unweighted(noisy, noisy.value[0] / first, first, 0)
     if statistic.weights.size == 1:
         return ((POOLED, pooled),)
-    weight = statistic.weights[1]
+    weight = statistic.weights[1] / worth
     return ((POOLED, pooled), (MOMENTS, _unweighted(noisy, noisy.value[1:] / weight, weight, slice(1, None))))

@@ -46,7 +46,7 @@ def released_counts(noisy: Noisy, statistic: TwoResolutionCounts) -> np.ndarray:
     counts = np.average([table.sum(axis=1) for table in by_class], axis=0, weights=weights)
     std = noisy.noise_std / RUN_STEP / np.sqrt(weights.sum())
     # a class below its own noise is kept, at a count that its noise could have hidden
-    return np.maximum(counts, max(1.0, std))
+    return np.maximum(counts, max(statistic.least, std))
 
 
 def column_shares(

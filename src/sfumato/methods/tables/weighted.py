@@ -1,0 +1,139 @@
+"""The statistics of a weighted table: those of an unweighted one, each record times its weight ÷ the bound.
+
+A record of the largest weight adds what it would without weights, and any other less: norms, distances of two records
+and events are those of unweighted sums. Weights are whole numbers of 2^-20 of the bound. Proof: docs/proofs/weights.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.fitting.driver import Fit
+from sfumato.fitting.facts import Facts
+from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
+from sfumato.methods.tables.recipe import Measuring, Settings
+from sfumato.records.engine import Rows
+from sfumato.schema.weight import weight_bound
+
+WEIGHT_BITS = 20
+"""Of a weight: a sum of 2^16 weights stays below 2^53, and of `MOST_ROWS` below 2^63."""
+_MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of unweighted tables
+_LEAST = 2.0**-10
+_WEIGHT_COLUMN = 0.5  # of the weight's own features, beside other columns'
+
+
+def whole_weights(rows: Rows, column: str) -> np.ndarray:
+    """Return weights as whole numbers k of 2^-20 of the bound, 0 ≤ k ≤ 2^20, int64, shape (n,).
+
+    Total: what is no number counts for nothing, whatever coded it.
+    """
+    shares = np.asarray(rows[column], dtype=np.float64)
+    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)
+    return np.rint(shares * (1 << WEIGHT_BITS)).astype(np.int64)
+
+
+def weight_bits(n_public: int) -> MomentBits:
+    """Return how finely entries, and clipping times weights, are whole numbers: a third of the bits for the latter."""
+    together = min(_MOST_BITS, _ALL_BITS - (n_public - 1).bit_length())
+    return MomentBits((together - together // 3) // 2, together // 3)
+
+
+@dataclass(frozen=True)
+class WeightedCounts(TwoResolutionCounts):
+    """For every column, the weights of the records in each (class, run of cells) and in each cell, ÷ the bound.
+
+    A record of weight k/2^20 of the bound adds k·a to one (class, run) and k·b to one cell of each of the c columns, in
+    steps of 2^-20: norm (k/2^20)·√(c(a² + b²)), at most that of an unweighted one. No entry is negative, so that two
+    records, or units, are at most √2 times the bound apart, whatever their weights. One `Gaussian` event.
+    """
+
+    least: ClassVar[float] = _LEAST
+
+    column: str = ""
+    name: str = "weights in runs by class, and in cells"
+
+    @property
+    def step(self) -> np.ndarray:
+        """What 1 is worth: a or b, times 2^-20."""
+        return super().step * 2.0**-WEIGHT_BITS
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count some records by their weights."""
+        self.add_weighted(total, rows, whole_weights(rows, self.column).astype(np.float64))
+
+    def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return each column's counts (classes, runs) and (cells,) in weights ÷ the bound."""
+        return super().split(value * 2.0**-WEIGHT_BITS)
+
+
+@dataclass(frozen=True)
+class WeightedMoments(TableMoments):
+    """The sum of outer products of the records' clipped vectors, each times its weight ÷ the bound.
+
+    A record adds (k/2^20)·f·xxᵀ where an unweighted one adds f·xxᵀ: norm at most C². Inner products of what two
+    records, or units, add are not negative, so they are at most √2·C² apart. One `Gaussian` event.
+
+    In whole numbers: u of `TableMoments`, and v = ⌊(u·k + 2^19)/2^20⌋, the nearest to u·k/2^20. As k ≤ 2^20 and u is
+    whole, v ≤ u: v·‖y‖² ≤ 2^m·4^b exactly.
+    """
+
+    column: str = ""
+    name: str = "weighted second moments, pooled and by class"
+
+    def counted(self, rows: Rows, cells: Sequence[np.ndarray]) -> np.ndarray:
+        """Return v, whole numbers in float64, shape (n,)."""
+        clipping = self.clipping(cells).astype(np.int64)
+        product = clipping * whole_weights(rows, self.column) + (1 << (WEIGHT_BITS - 1))
+        return (product >> WEIGHT_BITS).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringWeights(Measuring):
+    """How the records of a weighted table are measured: each counts by its weight.
+
+    Attributes:
+        column: of the weights.
+        total: of all weights ÷ the bound, where it is public.
+    """
+
+    column: str = ""
+    total: float | None = None
+
+    @classmethod
+    def of(cls, facts: Facts) -> MeasuringWeights | None:
+        """Return it for a schema with weights; None without."""
+        weight = facts.described.weight
+        if weight is None:
+            return None
+        bound = weight_bound(facts.described)
+        total = None if weight.total is None else weight.total / bound
+        weights = {weight.column: _WEIGHT_COLUMN}
+        return cls(weights=weights, worth=bound, column=weight.column, total=total)
+
+    def resettled(self, settings: Settings, class_counts: np.ndarray, made: Callable[[float], Settings]) -> Settings:
+        """Return settings by the released sum of weights, but for cells, which the first release was counted in."""
+        return replace(made(self._sum(class_counts)), cells=settings.cells, ends=settings.ends)
+
+    def seen(self, fit: Fit, class_counts: np.ndarray) -> float:
+        """Return the sum of weights ÷ the bound, public or released."""
+        del fit
+        return self._sum(class_counts)
+
+    def _sum(self, class_counts: np.ndarray) -> float:
+        return float(class_counts.sum()) if self.total is None else self.total
+
+    def counts(self, layout: TableLayout) -> WeightedCounts:
+        """Return the weighted statistic of the first stage."""
+        return WeightedCounts(layout, column=self.column)
+
+    def moments(
+        self, layout: TableLayout, vectors: tuple[np.ndarray, ...], clip_norm: float, by_class: float, n_public: int
+    ) -> WeightedMoments:
+        """Return the weighted statistic of the second stage."""
+        return WeightedMoments(layout, vectors, clip_norm, by_class, bits=weight_bits(n_public), column=self.column)

@@ -1,0 +1,133 @@
+"""The weight of a schema: read, written, refused."""
+
+import pickle
+
+import pytest
+
+from sfumato import Schema, Unit, Weight
+from sfumato.columns import Boolean, Categorical, Continuous, Identifier, Integer
+from sfumato.errors import ConfigError, SchemaError
+from sfumato.schema.schema import read_open
+from sfumato.schema.weight import require_unweighted, weight_bound, weight_kind
+
+COLUMNS = {"w": Continuous(lower=1, upper=20), "member": Boolean()}
+FORMS = {
+    "the column": "w",
+    "a mapping": {"column": "w"},
+    "its own bound": {"column": "w", "upper": 7.5},
+    "a total": {"column": "w", "upper": 5, "total": 10**6},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_schema_comes_back(form):
+    document = {
+        "rows": 10,
+        "weight": FORMS[form],
+        "columns": {"w": {"kind": "integer", "lower": 0, "upper": 9}, "m": "boolean"},
+    }
+    schema = Schema.from_dict(document)
+    assert schema.released == ("m",)
+    again = Schema.from_dict(schema.to_dict())
+    assert again == schema == pickle.loads(pickle.dumps(schema))
+    assert again.to_dict() == schema.to_dict()
+    expected = FORMS[form] if isinstance(FORMS[form], dict) and len(FORMS[form]) > 1 else "w"
+    assert schema.to_dict()["weight"] == expected
+    assert weight_bound(schema) == {"its own bound": 7.5, "a total": 5.0}.get(form, 9.0)
+
+
+def test_a_name_is_a_weight():
+    assert Schema(columns=COLUMNS, weight="w") == Schema(columns=COLUMNS, weight=Weight(column="w"))
+
+
+def test_an_identifier_may_be_the_weight_if_its_bound_is_said():
+    columns = {"w": Identifier(), "member": Boolean()}
+    assert weight_bound(Schema(columns=columns, weight=Weight(column="w", upper=3))) == 3
+    with pytest.raises(SchemaError, match="public bound for the weight 'w'"):
+        Schema(columns=columns, weight="w")
+
+
+def test_the_weight_is_modelled_as_a_column_from_0_and_not_released():
+    schema = Schema(columns=COLUMNS, weight="w", rows=5)
+    assert schema.modelled.released == ("w", "member")
+    assert schema.modelled.columns["w"] == Continuous(lower=0, upper=20)
+    assert schema.modelled.weight is None
+    assert schema.modelled.rows == 5
+
+
+def test_weights_are_written_as_the_columns_numbers_are():
+    document = {
+        "reader": {"decimal": ","},
+        "weight": {"column": "w", "upper": 2},
+        "columns": {"w": "identifier", "m": "boolean"},
+    }
+    assert weight_kind(Schema.from_dict(document)).written.decimal == ","
+
+
+def test_rules_beside_a_weight():
+    columns = {"w": Continuous(lower=0, upper=2), "a": Integer(lower=0, upper=9), "b": Integer(lower=0, upper=9)}
+    schema = Schema(columns=columns, weight="w", rules=({"order": ["a", "b"]},))
+    assert "w" in schema.modelled.released
+    with pytest.raises(SchemaError, match="w"):
+        Schema(columns=columns, weight="w", rules=({"order": ["a", "w"]},))
+
+
+@pytest.mark.parametrize(
+    ("weight", "columns", "message"),
+    [
+        (5, COLUMNS, "to name a column"),
+        ({"upper": 5}, COLUMNS, "to name a column"),
+        ({"column": "w", "most": 5}, COLUMNS, "to name a column"),
+        ({"column": "w", "upper": 0}, COLUMNS, "upper of weight to be a number above 0"),
+        ({"column": "w", "upper": float("inf")}, COLUMNS, "upper of weight to be a number above 0"),
+        ({"column": "w", "upper": "many"}, COLUMNS, "upper of weight to be a number above 0"),
+        ({"column": "w", "upper": True}, COLUMNS, "upper of weight to be a number above 0"),
+        ({"column": "w", "total": -1}, COLUMNS, "total of weight to be a number above 0"),
+        ("v", COLUMNS, "among the columns, got 'v'"),
+        ("member", COLUMNS, "declared column of numbers, got boolean"),
+        ("w", {**COLUMNS, "w": Continuous(lower=-2, upper=0)}, "upper bound above 0"),
+    ],
+)
+def test_what_is_no_weight_is_refused(weight, columns, message):
+    with pytest.raises(SchemaError, match=message):
+        Schema(columns=columns, weight=weight)
+
+
+def test_an_open_weight_is_refused():
+    with pytest.raises(SchemaError, match="declared column of numbers"):
+        read_open({"weight": "w", "columns": {"w": {"kind": "continuous", "discover": True}, "m": "boolean"}})
+
+
+def test_units():
+    columns = {"p": Identifier(), "t": Integer(lower=0, upper=9), **COLUMNS}
+    assert Schema(columns=columns, weight="w", unit=Unit(column="p", max_rows=3)).released == ("t", "member")
+    with pytest.raises(SchemaError, match="two columns"):
+        Schema(columns=columns, weight=Weight(column="p", upper=2), unit=Unit(column="p", max_rows=3))
+    with pytest.raises(SchemaError, match="beside linked rows"):
+        Schema(columns=columns, weight="w", unit=Unit(column="p", max_rows=3, order="t"))
+
+
+def test_images_and_sets_are_refused():
+    from sfumato.columns import Image
+
+    columns = {"w": Continuous(lower=0, upper=2), "x": Image(shape=(4, 4), dtype="uint8")}
+    with pytest.raises(SchemaError, match="beside images or sets"):
+        Schema(columns=columns, weight="w")
+
+
+def test_who_does_not_read_weights_says_so():
+    require_unweighted(Schema(columns=COLUMNS), "tune")
+    with pytest.raises(ConfigError, match="without weight for tune, got weights in 'w'"):
+        require_unweighted(Schema(columns=COLUMNS, weight="w"), "tune")
+
+
+def test_a_weight_alone_is_no_table():
+    with pytest.raises(SchemaError, match="at least one column to release"):
+        Schema(columns={"w": Continuous(lower=0, upper=2)}, weight="w")
+
+
+def test_sources_of_a_weight():
+    schema = Schema(
+        columns={**COLUMNS, "c": Categorical(categories=("a",))}, weight="w", table_source={"weight": "codebook"}
+    )
+    assert Schema.from_dict(schema.to_dict()) == schema
