@@ -146,7 +146,9 @@ def _standardised(asked: Asked, one: _Side, other: _Side, what: str) -> tuple[np
 
 
 def _scaled(found: Variances, factor: float) -> Variances:
-    return Variances(found.noise * factor, found.sampling * factor, found.unmeasured * factor, found.known)
+    return Variances(
+        found.noise * factor, found.sampling * factor, found.unmeasured * factor, found.known, found.harmless
+    )
 
 
 def _length(asked: Asked, d: np.ndarray, found: Variances) -> Estimate:

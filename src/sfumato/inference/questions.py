@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_open_unit
-from sfumato.inference.calibration import Calibration, Target
+from sfumato.inference.calibration import Calibration, Target, Variances
 from sfumato.inference.estimate import Ends, Estimate, Estimates, answered
 from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.measured import Measured
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LEAST_KNOWN = 0.85
 """Part of a question that measurements have to say."""
+LEAST_KNOWN_IN_NOISE = 0.7
+"""And where their noise is so large that what they do not say is small beside it."""
 LEAST_SEEN = 4.0
 """Deviations of its error that a group's size has to be above 0."""
 _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
@@ -53,7 +55,7 @@ class Asked:
             EstimateError: the measurements say too little of it.
         """
         found = self.calibration.variances(influence[:, None])
-        require_known(found.known, self.columns, what)
+        require_known(found, self.columns, what)
         parts = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
         if self.target == "table":
             parts.pop("sampling")
@@ -96,13 +98,15 @@ class Asked:
         return over
 
 
-def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> None:
+def require_known(found: Variances, columns: tuple[str, ...], what: str) -> None:
     """Refuse what the measurements of these columns do not say.
 
     Raises:
-        EstimateError: they say less than 85 % of it.
+        EstimateError: they say less than 85 % of it, or less than 70 % where noise is so large that the rest is small
+            beside it.
     """
-    if known.min(initial=1.0) < LEAST_KNOWN:
+    enough = np.where(found.harmless, LEAST_KNOWN_IN_NOISE, LEAST_KNOWN)
+    if not (found.known >= enough).all():
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got {what}. It measured each column, and how "
             f"two columns go together (three, if one is the target), but of {', '.join(map(repr, columns))} not enough "
