@@ -11,6 +11,9 @@ from fixtures.ruled import hospital, hospital_schema
 from sfumato import ConditionalGaussian, Schema
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
+from sfumato.inference.calibration import Calibration
+from sfumato.inference.measured import Totals
+from sfumato.inference.questions import require_known
 from sfumato.release import load
 
 FAR = 5.0  # standard errors
@@ -180,7 +183,7 @@ def test_a_strangers_arrays_are_read_with_suspicion(release, change):
 
 
 def test_columns_that_rules_compute():
-    """What was measured is answered; what follows from others is refused by name, as replicates are."""
+    """What was measured is answered; what follows from others is refused by name."""
     release = ConditionalGaussian(epsilon=3.0, delta=1e-5).fit(
         hospital(3_000), schema=hospital_schema(rows=3_000), target="back", seed=0
     )
@@ -189,8 +192,6 @@ def test_columns_that_rules_compute():
     for name in ("total", "stay", "discharged"):
         with pytest.raises(EstimateError, match=f"'{name}', which follows from others by a rule"):
             release.mean(name)
-    with pytest.raises(EstimateError, match="without rules for replicates"):
-        release.replicates(2)
 
 
 def answers_of(release):
@@ -246,3 +247,23 @@ def test_few_calibrations_are_held(release):
         for second in names[:i]:
             questions.asked((first, second), "table")
     assert len(questions._made) <= 8
+
+
+def test_what_is_said_less_of_is_less_sure():
+    """Below 85 % the model's word for the rest may be off by .15 of its deviation, not .03; below half there is none."""
+    rng = np.random.default_rng(0)
+    functions = rng.normal(size=(4_000, 2))
+    n = 10_000
+    measured = Totals(functions[:, :1], np.zeros(1), np.ones(1))
+
+    def found(part):
+        asked = functions @ [[part**0.5], [(1 - part) ** 0.5]]
+        return Calibration(measured, n, 0.0).variances(asked)
+
+    for part, off in ((0.9, 0.03), (0.75, 0.15)):
+        one = found(part)
+        assert one.known[0] == pytest.approx(part, abs=0.03)
+        assert one.unmeasured[0, 0] == pytest.approx((1 + off**2 * n) * n * (1 - part), rel=0.1)
+        require_known(one.known, ("x",), "a mean")
+    with pytest.raises(EstimateError, match="a mean"):
+        require_known(found(0.3).known, ("x",), "a mean")

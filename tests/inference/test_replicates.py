@@ -4,8 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import combine
+from fixtures.ruled import hospital, hospital_schema
+from sfumato import ConditionalGaussian, combine
 from sfumato.errors import ConfigError
+from sfumato.io.sources import open_source
+from sfumato.records.rule_breaks import count_breaks
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +53,21 @@ def test_batches_have_an_index(release):
     found = list(release.replicate_batches(2, n=5, seed=1))
     assert [one.column_names[0] for one in found] == ["replicate", "replicate"]
     assert [one["replicate"].to_pylist() for one in found] == [[1] * 5, [2] * 5]
+
+
+def test_replicates_keep_rules():
+    """Each row of each, and what was measured is in them as estimates say."""
+    frame = hospital(3_000)
+    release = ConditionalGaussian(epsilon=3.0, delta=1e-5).fit(
+        frame, schema=hospital_schema(rows=3_000), target="back", seed=0
+    )
+    tables = release.replicates(3, n=4_000, seed=1)
+    for one in tables:
+        assert list(one.columns) == list(release.sample(1, seed=0).columns)
+        assert count_breaks(open_source(one), release.schema).any_rule == 0
+    age = release.mean("age")
+    assert abs(np.mean([one.age.mean() for one in tables]) - age.value) < 5 * age.std_error
+    assert abs(np.mean([one.total.mean() for one in tables]) / frame.total.mean() - 1) < 0.2
 
 
 def test_the_rule_of_large_synthetic_tables():

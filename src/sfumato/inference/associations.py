@@ -146,9 +146,7 @@ def _standardised(asked: Asked, one: _Side, other: _Side, what: str) -> tuple[np
 
 
 def _scaled(found: Variances, factor: float) -> Variances:
-    return Variances(
-        found.noise * factor, found.sampling * factor, found.unmeasured * factor, found.known, found.harmless
-    )
+    return Variances(found.noise * factor, found.sampling * factor, found.unmeasured * factor, found.known)
 
 
 def _length(asked: Asked, d: np.ndarray, found: Variances) -> Estimate:

@@ -26,8 +26,9 @@ Target = Literal["population", "table"]
 
 _FITTED = 0.15  # standard deviations by which a mean under the model may be off, where it is measured
 _UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors
-_ODD = 0.15  # and by which the mean of what is not said may be off at the worst
-_SMALL = 0.25  # of the noise's variance: an error of half its standard deviation leaves 92 % of intervals right
+_ODD = 0.15  # and where that is much of a function: what nobody measured of the function is the model's word alone
+WELL_KNOWN = 0.85
+"""Part of a function's variation that measurements have to say for the smaller allowance."""
 _JITTER = 1e-9
 _CONSTANT = 1e-12
 _LEAST_LEFT = 0.3
@@ -43,14 +44,12 @@ class Variances:
         sampling: of drawing the records from their population, shape (k, k).
         unmeasured: allowed for what the measured functions do not say, shape (k, k).
         known: part of each total's variation that the measured functions say, shape (k,).
-        harmless: whether what they do not say cannot move a total by much beside its noise, shape (k,).
     """
 
     noise: np.ndarray
     sampling: np.ndarray
     unmeasured: np.ndarray
     known: np.ndarray
-    harmless: np.ndarray
 
     def of(self, target: Target) -> np.ndarray:
         """Return the covariance of the errors, shape (k, k)."""
@@ -135,14 +134,11 @@ class Calibration:
         """Return the variances of the errors of totals of functions of the rows, shape (N, k)."""
         fit = self._explained(functions)
         off = self._rows_variance * np.outer(fit.missed, fit.missed)
-        noise = (fit.gains * self._noise) @ fit.gains.T
-        unsaid = (1 - fit.known) * functions.var(axis=0)
         return Variances(
-            noise=noise,
+            noise=(fit.gains * self._noise) @ fit.gains.T,
             sampling=self._sampling(fit),
-            unmeasured=self._allowed * _covariance(fit.left) + off,
+            unmeasured=_covariance(fit.left * np.sqrt(self._allowed(fit.known))) + off,
             known=fit.known,
-            harmless=(_ODD * self._n) ** 2 * unsaid <= _SMALL * np.diagonal(noise),
         )
 
     def each(self, functions: np.ndarray) -> SeparateVariances:
@@ -154,7 +150,7 @@ class Calibration:
         return SeparateVariances(
             noise=fit.gains**2 @ self._noise,
             sampling=np.maximum(np.where(found >= _LEAST_LEFT * positive, found, positive) - known * fit.mean**2, 0.0),
-            unmeasured=self._allowed * fit.left.var(axis=0) + self._rows_variance * fit.missed**2,
+            unmeasured=self._allowed(fit.known) * fit.left.var(axis=0) + self._rows_variance * fit.missed**2,
             known=fit.known,
         )
 
@@ -187,10 +183,10 @@ class Calibration:
         n = len(self._functions)
         return n / max(n - len(self._noise), 1)  # coefficients were fitted to these rows
 
-    @property
-    def _allowed(self) -> float:
-        """Return the variance of a total for each unit of variance of a row's part that is not said."""
-        return (self._record + _UNMEASURED**2 * self._n) * self._n * self._spare
+    def _allowed(self, known: np.ndarray) -> np.ndarray:
+        """Return the variance of each total for each unit of variance of a row's part that is not said, shape (k,)."""
+        off = np.where(known >= WELL_KNOWN, _UNMEASURED, _ODD)
+        return (self._record + off**2 * self._n) * self._n * self._spare
 
     def _sampling(self, fit: _Explained) -> np.ndarray:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_open_unit
-from sfumato.inference.calibration import Calibration, Target, Variances
+from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate, Estimates, answered
 from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.measured import Measured
@@ -23,10 +23,8 @@ from sfumato.inference.measured import Measured
 if TYPE_CHECKING:
     from sfumato.release.model import Release
 
-LEAST_KNOWN = 0.85
-"""Part of a question that measurements have to say."""
-LEAST_KNOWN_IN_NOISE = 0.7
-"""And where their noise is so large that what they do not say is small beside it."""
+LEAST_KNOWN = 0.5
+"""Part of a question that measurements have to say; below `WELL_KNOWN` its standard error is wider."""
 LEAST_SEEN = 4.0
 """Deviations of its error that a group's size has to be above 0."""
 _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
@@ -55,7 +53,7 @@ class Asked:
             EstimateError: the measurements say too little of it.
         """
         found = self.calibration.variances(influence[:, None])
-        require_known(found, self.columns, what)
+        require_known(found.known, self.columns, what)
         parts = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
         if self.target == "table":
             parts.pop("sampling")
@@ -98,15 +96,13 @@ class Asked:
         return over
 
 
-def require_known(found: Variances, columns: tuple[str, ...], what: str) -> None:
+def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> None:
     """Refuse what the measurements of these columns do not say.
 
     Raises:
-        EstimateError: they say less than 85 % of it, or less than 70 % where noise is so large that the rest is small
-            beside it.
+        EstimateError: they say less than half of it.
     """
-    enough = np.where(found.harmless, LEAST_KNOWN_IN_NOISE, LEAST_KNOWN)
-    if not (found.known >= enough).all():
+    if known.min(initial=1.0) < LEAST_KNOWN:
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got {what}. It measured each column, and how "
             f"two columns go together (three, if one is the target), but of {', '.join(map(repr, columns))} not enough "
@@ -148,7 +144,7 @@ class Questions:
             if name in self.following:
                 raise EstimateError(
                     f"Expected a column that was measured itself, got {name!r}, which follows from others by a rule. "
-                    "Ask of these, or compute it from sampled rows, whose intervals do not hold the noise."
+                    "Ask of these, or compute it from replicates, which hold all columns."
                 )
             if name not in known:
                 raise ConfigError(f"Expected one of the columns {', '.join(map(repr, known))}, got {name!r}.")

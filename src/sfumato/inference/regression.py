@@ -296,7 +296,7 @@ def _one(asked: Asked, design: Design, there: np.ndarray, formula: str, logistic
     params, influence = solve(design.left, design.right, weights, what)
     influence = influence * there[:, None]
     found = asked.calibration.variances(influence)
-    require_known(found, asked.columns, what)
+    require_known(found.known, asked.columns, what)
     covariance = found.of(asked.target)
     causes = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
     if asked.target == "table":

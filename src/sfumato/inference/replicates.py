@@ -2,7 +2,8 @@
 
 Each replicate takes another draw of the measurements: what was released, plus noise of the same law once more, plus
 what another sample of the population would have moved them by. Fresh rows of the model are weighted to that draw, with
-positive weights, and the replicate's rows are drawn by these weights.
+positive weights, and the replicate's rows are drawn by these weights. Rules are kept as in samples: rows that break some
+are mended.
 
 Free: uses released values only.
 Reference: Räisä, Jälkö, Kaski and Honkela 2023 (the parameters' posterior from the noisy measurements, then large
@@ -11,20 +12,22 @@ synthetic tables); Hainmueller 2012 (entropy balancing).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.errors import ConfigError, EstimateError, require_integer
+from sfumato.errors import ConfigError, require_integer
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.functions import all_functions
 from sfumato.inference.measured import Measured
 from sfumato.inference.questions import Questions
 from sfumato.maths.streams import fresh_seed, public_stream
+from sfumato.release.ruled import RuledSampler
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
+    from sfumato.release.samplers import Sampler
 
 INDEX = "replicate"
 """The column that tells replicates apart where they are written together."""
@@ -34,8 +37,8 @@ _ROWS_STREAM, _DRAW_STREAM = 1, 2
 
 def replicate_codes(
     release: Release, m: int, n: int | None, seed: int | None, target: str
-) -> Iterator[dict[str, np.ndarray]]:
-    """Yield m tables of coded rows.
+) -> Iterator[Mapping[str, Any]]:
+    """Yield m tables of rows as a sampler has them: coded, and where there are rules numbers as they are written.
 
     Raises:
         ConfigError: an argument is outside its domain.
@@ -48,28 +51,41 @@ def replicate_codes(
     if target not in ("population", "table"):
         raise ConfigError(f"Expected target to be 'population' or 'table', got {target=}.")
     seed = fresh_seed() if seed is None else require_integer(at_least=0, seed=seed)
-    if release.schema.rules:
-        raise EstimateError(
-            "Expected a release without rules for replicates, got one with some: a replicate's rows would break them. "
-            "Ask for estimates, or for a plain sample."
-        )
     Measured(release)  # refuses before the first replicate is asked for
     return (_codes(release, n, seed, place, target) for place in range(m))
 
 
-def _codes(release: Release, n: int, seed: int, place: int, target: str) -> dict[str, np.ndarray]:
+def _codes(release: Release, n: int, seed: int, place: int, target: str) -> Mapping[str, Any]:
     questions = Questions(release, (seed, place, _ROWS_STREAM))
     measured = questions.measured
     asked = {name: questions.functions(name) for name in measured.names}
     calibration = Calibration(all_functions(measured, asked), measured.size, measured.rows_variance, measured.weighting)
     rng = public_stream(seed, place, _DRAW_STREAM)
     weights = calibration.drawn(rng, sampled=target == "population")
-    chosen = _drawn(weights, n, rng)
-    grid = measured.layout.grid
-    cells = [measured.cells(j)[chosen] for j in range(len(measured.names))]
-    if measured.layout.target is not None:
-        cells.insert(measured.layout.target, measured.classes[chosen])
-    return grid.rows(np.stack(cells, axis=1), rng)
+    rows, plan = _WeightedRows(measured, weights), release.schema.rule_plan
+    return (rows if plan is None else RuledSampler(plan, rows)).rows(n, rng)
+
+
+class _WeightedRows:
+    """Rows of a model under other weights: a sampler of what rules leave free."""
+
+    def __init__(self, measured: Measured, weights: np.ndarray) -> None:
+        self._measured, self._weights = measured, weights
+        self.width, self.class_column = len(measured.layout.grid.columns), measured.class_column
+        self.possible = np.ones(measured.layout.n_classes, dtype=bool)
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows."""
+        assert classes is None  # replicates are asked for no class
+        measured, chosen = self._measured, _drawn(self._weights, n, rng)
+        cells = [measured.cells(j)[chosen] for j in range(len(measured.names))]
+        if measured.layout.target is not None:
+            cells.insert(measured.layout.target, measured.classes[chosen])
+        return measured.layout.grid.rows(np.stack(cells, axis=1), rng)
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Replicates are drawn whole: nothing of a row is given."""
+        raise NotImplementedError
 
 
 def _drawn(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
