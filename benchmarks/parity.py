@@ -97,7 +97,7 @@ def alone(rows, wanted, real, error, multiplier):
     """
     import statsmodels.formula.api as smf
 
-    left, right = wanted.formula.split(" ~ ")
+    left, _ = wanted.formula.split(" ~ ")
     frame = rows.copy()
     if wanted.logistic:
         frame[left] = (frame[left] == frame[left].cat.categories[1]).astype(float)

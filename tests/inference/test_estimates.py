@@ -250,7 +250,7 @@ def test_few_calibrations_are_held(release):
 
 
 def test_what_is_said_less_of_is_less_sure():
-    """Below 85 % the model's word for the rest may be off by .15 of its deviation, not .03; below half there is none."""
+    """Below 85 % the rest may be off by .15 of its deviation in place of .03; below half there is no answer."""
     rng = np.random.default_rng(0)
     functions = rng.normal(size=(4_000, 2))
     n = 10_000

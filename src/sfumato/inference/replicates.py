@@ -2,8 +2,8 @@
 
 Each replicate takes another draw of the measurements: what was released, plus noise of the same law once more, plus
 what another sample of the population would have moved them by. Fresh rows of the model are weighted to that draw, with
-positive weights, and the replicate's rows are drawn by these weights. Rules are kept as in samples: rows that break some
-are mended.
+positive weights, and the replicate's rows are drawn by these weights. Rules are kept as in samples: rows that break
+some are mended.
 
 Free: uses released values only.
 Reference: Räisä, Jälkö, Kaski and Honkela 2023 (the parameters' posterior from the noisy measurements, then large
