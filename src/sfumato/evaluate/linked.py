@@ -242,7 +242,7 @@ def _transitions(real: LinkedRows, synthetic: LinkedRows, tables: LinkedTables, 
             codes = {names[0]: rows.codes[name][later - 1], names[1]: rows.codes[name][later]}
             columns = {column: bin_codes(kinds[column], codes[column]) for column in names}
             steps.append(CodedTable(columns=columns, n_rows=later.size, label=rows.label))
-        found[name] = set_distance(*steps, names, tables.steps)
+        found[name] = set_distance(steps[0], steps[1], names, tables.steps)
     return found
 
 
