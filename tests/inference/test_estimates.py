@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from fixtures.ruled import hospital, hospital_schema
-from sfumato import ConditionalGaussian, Schema
-from sfumato.columns import Categorical, Continuous
+from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato.columns import Boolean, Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.measured import Totals
@@ -267,3 +267,11 @@ def test_what_is_said_less_of_is_less_sure():
         require_known(one.known, ("x",), "a mean")
     with pytest.raises(EstimateError, match="a mean"):
         require_known(found(0.3).known, ("x",), "a mean")
+
+
+def test_truth_values_are_labels():
+    frame = pd.DataFrame({"smoker": np.arange(400) % 4 == 0, "x": 0.5})
+    columns = {"smoker": Boolean(), "x": Continuous(lower=0, upper=1)}
+    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=Schema(columns=columns, rows=400))
+    for asked in (True, np.True_, "true"):
+        assert release.share({"smoker": asked}).value == pytest.approx(0.25, abs=0.01)

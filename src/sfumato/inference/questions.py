@@ -96,6 +96,11 @@ class Asked:
         return over
 
 
+def _label(value: object) -> str:
+    """Return a label as the release names it: truth values are `true` and `false`."""
+    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+
+
 def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> None:
     """Refuse what the measurements of these columns do not say.
 
@@ -195,7 +200,8 @@ class Questions:
         """
         found = np.ones(self.measured.classes.size)
         for name, value in condition.items():
-            found *= self.levels(name, str(value))[str(value)]
+            label = _label(value)
+            found *= self.levels(name, label)[label]
         return found
 
     def levels(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
