@@ -250,7 +250,7 @@ def test_few_calibrations_are_held(release):
 
 
 def test_what_is_said_less_of_is_less_sure():
-    """Below 85 % the rest may be off by .15 of its deviation in place of .03; below half there is no answer."""
+    """Below 85 % the rest may be off by .15 of its deviation in place of .03; below 60 % there is no answer."""
     rng = np.random.default_rng(0)
     functions = rng.normal(size=(4_000, 2))
     n = 10_000
@@ -275,3 +275,13 @@ def test_truth_values_are_labels():
     release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=Schema(columns=columns, rows=400))
     for asked in (True, np.True_, "true"):
         assert release.share({"smoker": asked}).value == pytest.approx(0.25, abs=0.01)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_variance_that_noise_hides_has_an_interval_from_0():
+    frame = pd.DataFrame({"x": np.full(300, 0.5)})
+    schema = Schema(columns={"x": Continuous(lower=0, upper=1)}, rows=300)
+    for seed in range(4):
+        found = ConditionalGaussian(epsilon=0.1, delta=1e-6).fit(frame, schema=schema, seed=seed).variance("x")
+        low, high = found.interval()
+        assert 0 <= low <= high < np.inf
