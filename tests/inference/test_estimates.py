@@ -1,7 +1,9 @@
 """Estimates: those of the table without noise, within their errors with it, and refused where nothing was measured."""
 
 import dataclasses
+import gc
 import json
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -285,3 +287,17 @@ def test_a_variance_that_noise_hides_has_an_interval_from_0():
         found = ConditionalGaussian(epsilon=0.1, delta=1e-6).fit(frame, schema=schema, seed=seed).variance("x")
         low, high = found.interval()
         assert 0 <= low <= high < np.inf
+
+
+def test_a_release_that_was_asked_is_freed_with_its_last_name(table):
+    """What questions hold is hundreds of megabytes: too much to wait for the collector of cycles."""
+    columns = {"x": Continuous(lower=-5, upper=6), "z": Categorical(categories=("a", "b"))}
+    fitted = ConditionalGaussian(epsilon=1.0).fit(table, schema=Schema(columns=columns, rows=len(table)), seed=0)
+    fitted.mean("x")
+    seen = weakref.ref(fitted._questions.measured)
+    gc.disable()
+    try:
+        del fitted
+        assert seen() is None
+    finally:
+        gc.enable()

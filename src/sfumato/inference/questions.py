@@ -317,7 +317,7 @@ class Questions:
         )  # fmt: skip
 
     def variance(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
-        """Return the variance of a column of numbers; its interval is made on the logarithm, or from 0 where noise hides it."""
+        """Return the variance of a column of numbers; its interval is on the logarithm, or from 0."""
         asked = self.asked((name,) if by is None else (name, by), target)
         values, there = self.numbers(name)
 
