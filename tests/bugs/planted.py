@@ -146,7 +146,7 @@ BUGS = [
         LINKED,
         "        place = np.lexsort((*keys, units))\n",
         "        return np.lexsort((keys[-1], units))\n",
-        "tests/records/test_linked.py -k order_of_the_file",
+        "tests/records/test_linked.py -k ties_are_the_same",
     ),
     PlantedBug(
         "steps: how much each counts, by the true numbers of rows",
