@@ -50,6 +50,7 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 LINKED = "records/linked.py"
 STEPS = "methods/linked/statistics.py"
+TABLE_PAIRS = "records/table_pairs.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
 WEIGHTED = "methods/tables/weighted.py"
@@ -147,6 +148,34 @@ BUGS = [
         "        place = np.lexsort((*keys, units))\n",
         "        return np.lexsort((keys[-1], units))\n",
         "tests/records/test_linked.py -k ties_are_the_same",
+    ),
+    PlantedBug(
+        "two tables: rows of nobody are given to the last person",
+        TABLE_PAIRS,
+        "            kept = np.flatnonzero(place != NOBODY)\n            if",
+        "            kept = np.arange(place.size)\n            if",
+        "tests/attacks/test_two_tables.py -k whose_person",
+    ),
+    PlantedBug(
+        "two tables: of persons with one key, the last in the file",
+        TABLE_PAIRS,
+        "        if not several.size:\n",
+        "        if several.size >= 0:\n",
+        "tests/records/test_table_pairs.py -k order_of_the_file",
+    ),
+    PlantedBug(
+        "two tables: a person without rows has another's first row",
+        LINKED,
+        "        self.starts = np.cumsum(held) - held\n",
+        "        self.starts = np.cumsum(sizes) - sizes\n",
+        "tests/records/test_table_pairs.py -k keys_do_not_meet",
+    ),
+    PlantedBug(
+        "two tables: settings by the true share of persons without rows",
+        LINKED_RECIPE,
+        "    sharing, share = shared(fit, tables, law)\n",
+        "    sharing, share = shared(fit, tables, law)\n    share = max(1e-9, (data.sequences().sizes > 1).mean())\n",
+        "tests/attacks/test_two_tables.py -k person_more",
     ),
     PlantedBug(
         "steps: how much each counts, by the true numbers of rows",

@@ -13,9 +13,9 @@ Keys are compared as text, `5` for the number 5 however it is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,8 @@ from sfumato.records.units import NOBODY, KeyPlaces, content_hashes, mixed
 from sfumato.schema.schema import Schema
 from sfumato.schema.tables import Tables
 
+KeyProblem: TypeAlias = Literal["no_key", "repeated", "orphans", "no_rows"]
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -41,6 +43,7 @@ class TablePair(Source):
     Attributes:
         units: the table of units, one row each.
         rows: the table of their rows.
+        tables: what both are called.
         key: the column of `units` that names a unit.
         rows_key: the column of `rows` that says whose a row is.
         kinds: the released columns of `units`.
@@ -49,6 +52,7 @@ class TablePair(Source):
 
     units: Source
     rows: Source
+    tables: Tables
     key: str
     rows_key: str
     kinds: Mapping[str, ColumnKind]
@@ -88,6 +92,7 @@ class TablePair(Source):
             chunk_rows=min(units.chunk_rows, rows.chunk_rows),
             units=units,
             rows=rows,
+            tables=unit.tables,
             key=unit.column,
             rows_key=rows_key,
             kinds={name: schema.columns[name] for name in unit.constant},
@@ -120,6 +125,37 @@ class TablePair(Source):
         """Return the pair of which the text of rows may come dictionary-encoded."""
         return replace(self, rows=self.rows.with_dictionaries())
 
+    def parts(self, names: Sequence[str]) -> list[tuple[Source, list[str]]]:
+        """Return both tables, and the columns of these that each has."""
+        mine = [name for name in names if self._of_units(name)]
+        return [(self.units, mine), (self.rows, [name for name in names if name not in mine])]
+
+    def key_problems(self) -> dict[tuple[str, KeyProblem], int]:
+        """Count what is wrong with the keys of either table, by `table.column` and the problem. Not private."""
+        places, counts = KeyPlaces(self.missing), np.zeros(0, dtype=np.int64)
+        unnamed = {"units": 0, "rows": 0}
+        for chunk in self.units.chunks([self.key]):
+            place = places.added(chunk.columns[self.key])
+            unnamed["units"] += int((place == NOBODY).sum())
+            more = np.bincount(place[place != NOBODY], minlength=len(places))
+            more[: counts.size] += counts
+            counts = more
+        orphans, has_rows = 0, np.zeros(len(places), dtype=bool)
+        for chunk in self.rows.chunks([self.rows_key]):
+            cells = chunk.columns[self.rows_key]
+            place, none = places.of(cells), places.missing(cells)
+            unnamed["rows"] += int(none.sum())
+            orphans += int(((place == NOBODY) & ~none).sum())
+            has_rows[place[place != NOBODY]] = True
+        of_units, of_rows = f"{self.tables.units}.{self.key}", f"{self.tables.rows}.{self.rows_key}"
+        return {
+            (of_units, "no_key"): unnamed["units"],
+            (of_units, "repeated"): int((counts > 1).sum()),
+            (of_units, "no_rows"): int((~has_rows).sum()),
+            (of_rows, "no_key"): unnamed["rows"],
+            (of_rows, "orphans"): orphans,
+        }
+
     def joined(self, columns: tuple[str, ...]) -> Iterator[tuple[Chunk, bool]]:
         """Yield chunks of rows with the columns of their units; last, units without rows, and False.
 
@@ -139,8 +175,7 @@ class TablePair(Source):
 
     def _joined(self, columns: tuple[str, ...]) -> Iterator[tuple[Chunk, bool]]:
         places = KeyPlaces(self.missing)
-        mine = [name for name in columns if self._of_units(name)]
-        others = [name for name in columns if name not in mine]
+        (_, mine), (_, others) = self.parts(columns)
         table = self._one_each(places, mine)
         has_rows = np.zeros(len(places), dtype=bool)
         for chunk in self.rows.chunks([self.rows_key, *others]):

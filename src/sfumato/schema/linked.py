@@ -155,7 +155,7 @@ def _column_faults(schema: Schema, unit: Unit) -> list[str]:
                 f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
                 f"{kind.name}. Declare it, or take order and constant out of the unit."
             )
-        elif unit.tables is not None and "nullable" not in {fact.name for fact in dataclasses.fields(kind)}:
+        elif unit.tables is not None and "nullable" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
             faults.append(
                 f"Column {name!r}: expected a kind of which values may be missing in two tables, got {kind.name}."
             )

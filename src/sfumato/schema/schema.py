@@ -37,7 +37,7 @@ from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.ruled import modelled, plain_rules, rule_plan
 from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
-from sfumato.schema.tables import Tables, read_tables, tables_entry
+from sfumato.schema.tables import Tables, read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
 from sfumato.schema.weight import Weight, weight_of
 
@@ -228,10 +228,8 @@ class Schema:
         document: dict[str, Any] = {"draft": True} if self.draft else {}
         if self.rows is not None:
             document["rows"] = self.rows
-        if self.unit is not None and self.unit.tables is not None:
-            document["tables"] = tables_entry(self.unit)
-        elif self.unit is not None:
-            document["unit"] = self.unit.to_dict()
+        if self.unit is not None:
+            document |= unit_entry(self.unit)
         if self.weight is not None:
             document["weight"] = self.weight.to_entry()
         if self.missing != MISSING_TOKENS:

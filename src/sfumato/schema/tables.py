@@ -70,9 +70,10 @@ def read_tables(entry: object, faults: list[str]) -> Unit | None:
     return _unit(parents[0], children[0], entry, faults)
 
 
-def tables_entry(unit: Unit) -> dict[str, Any]:
-    """Return what a schema document has under `tables`."""
-    assert unit.tables is not None
+def unit_entry(unit: Unit) -> dict[str, Any]:
+    """Return what a schema document says of a unit, under `unit` or `tables`."""
+    if unit.tables is None:
+        return {"unit": unit.to_dict()}
     units: dict[str, Any] = {"key": unit.column}
     if unit.units is not None:
         units["rows"] = unit.units
@@ -82,7 +83,7 @@ def tables_entry(unit: Unit) -> dict[str, Any]:
     rows["max_rows"] = unit.max_rows
     if unit.order is not None:
         rows["order"] = unit.order
-    return {unit.tables.units: {**units, "columns": list(unit.constant)}, unit.tables.rows: rows}
+    return {"tables": {unit.tables.units: {**units, "columns": list(unit.constant)}, unit.tables.rows: rows}}
 
 
 def _shape_faults(entry: Mapping[Any, Any], parents: list[Any], children: list[Any]) -> list[str]:

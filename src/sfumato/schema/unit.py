@@ -68,7 +68,7 @@ class Unit:
         return 1 if self.tables is None else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the unit as plain values; what has its default is left out. Of two tables: `tables_entry`."""
+        """Return the unit as plain values; what has its default is left out. Of two tables: `unit_entry`."""
         document: dict[str, Any] = {"column": self.column, "max_rows": self.max_rows}
         if self.order is not None:
             document["order"] = self.order
