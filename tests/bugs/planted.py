@@ -171,10 +171,10 @@ BUGS = [
         "tests/records/test_table_pairs.py -k keys_do_not_meet",
     ),
     PlantedBug(
-        "two tables: settings by the true share of persons without rows",
+        "two tables: settings by the true number of persons without rows",
         LINKED_RECIPE,
         "    sharing, share = shared(fit, tables, law)\n",
-        "    sharing, share = shared(fit, tables, law)\n    share = max(1e-9, (data.sequences().sizes > 1).mean())\n",
+        "    sharing, share = shared(fit, tables, law)\n    share /= 1 + (data.sequences().sizes == 0).sum() % 2\n",
         "tests/attacks/test_two_tables.py -k person_more",
     ),
     PlantedBug(

@@ -66,9 +66,9 @@ def test_the_example_of_the_estimators_runs(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
-    (block,) = _blocks(ROOT / "docs" / "linked.md", "python")
     scope: dict[str, Any] = {}
-    exec(block, scope)
+    for block in _blocks(ROOT / "docs" / "linked.md", "python"):
+        exec(block, scope)
     persons, women, frame = scope["persons"], scope["women"], scope["frame"]
     assert persons["patient"].nunique() == 500
     assert (persons.groupby("patient")["day"].diff().dropna() >= 0).all()
@@ -76,6 +76,9 @@ def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
     assert set(women["sex"]) == {"f"}
     assert abs(len(persons) / 500 - len(frame) / frame["patient"].nunique()) < 0.5
     assert scope["correlation"] > 0.75
+    both = scope["synthetic"]
+    assert both["persons"]["patient"].tolist() == list(range(1, 501))
+    assert abs(both["visits"]["patient"].nunique() / 500 - 0.8) < 0.08
 
 
 def test_the_chapter_on_inference_runs_and_is_true() -> None:
