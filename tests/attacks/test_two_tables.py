@@ -85,8 +85,9 @@ def test_rows_and_persons_without_a_key_change_nothing():
     check_same(fit(BASE), fit(nameless))
 
 
-def test_the_longest_units_with_little_noise(monkeypatch):
+def test_with_little_noise(monkeypatch):
     fit = fitted(KEPT, epsilon=60.0)
+    attack(monkeypatch, fit, BASE, with_unit(BASE, *UNITS["no row"]))
     attack(monkeypatch, fit, BASE, with_unit(BASE, *UNITS["many rows apart"]))
     one, other = with_unit(BASE, *UNITS["many rows alike"]), with_unit(BASE, *UNITS["corners"])
     attack(monkeypatch, fit, one, other, replaced=True)

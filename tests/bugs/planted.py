@@ -175,7 +175,7 @@ BUGS = [
         LINKED_RECIPE,
         "    sharing, share = shared(fit, tables, law)\n",
         "    sharing, share = shared(fit, tables, law)\n    share /= 1 + (data.sequences().sizes == 0).sum() % 2\n",
-        "tests/attacks/test_two_tables.py -k person_more",
+        "tests/attacks/test_two_tables.py -k little_noise",
     ),
     PlantedBug(
         "steps: how much each counts, by the true numbers of rows",
