@@ -155,16 +155,19 @@ def _to_database(out: str, form: SampleFormat | None, *, overwrite: bool, spread
 def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Write:
     from sfumato.io.sinks import output_marker, write_parts, write_table
 
-    if form is not None and (path.suffix or form is not SampleFormat.parquet):
-        raise ConfigError(
-            f"Expected --format beside - or, as parquet, beside a folder without a suffix, got {path.name!r}."
-        )
+    misplaced = ConfigError(
+        f"Expected --format beside - or, as parquet, beside a folder without a suffix, got {path.name!r}."
+    )
+    if form is not None and path.suffix:
+        raise misplaced
     if form is not None and spreadsheet:
         raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
     refuse_inputs(path, release=release)
     refuse_existing(path, overwrite=overwrite, marker=output_marker(path))
 
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
+        if form is SampleFormat.csv:  # which two tables alone have
+            raise misplaced
         with last_output(path):
             if form is SampleFormat.parquet:
                 write_parts(batches, path, overwrite=overwrite)

@@ -320,6 +320,7 @@ def sample_command(
     """Draw synthetic rows from a release, any number, in constant memory."""
     if replicates is not None and (given or class_count or workers != 1):
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
+    write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     found = load(release)
     if found.schema.two_tables is not None:
         if class_count or replicates is not None or unique_rows is not UniqueRowsChoice.keep or unique_on:
@@ -329,7 +330,6 @@ def sample_command(
         pairs = found.table_batches(n, seed=seed, given=asked, workers=workers)
         _write_pairs(pairs, found, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
         return
-    write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     if replicates is not None:
         n = found.certificate.n_public if n is None else n
         tables = found.replicate_batches(replicates, n=n, seed=seed)
