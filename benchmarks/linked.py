@@ -1,7 +1,8 @@
 """Linked rows: what samples keep of a law with known answers, how a unit is bounded, and what memory and time it takes.
 
     python benchmarks/linked.py law [--fits 5] [--units 20000] [--out FILE.json]
-    python benchmarks/linked.py size [--units 1000000] [--times 3]
+    python benchmarks/linked.py tables [--fits 5] [--units 20000]
+    python benchmarks/linked.py size [--units 1000000] [--times 3] [--two-tables]
 
 The law is that of the tests (`tests/fixtures/linked.py`): one to six visits of a patient, a score whose deviations from
 a mean with a drift have a correlation of .9 from one visit to the next, a state of four labels by a Markov chain, gaps
@@ -12,6 +13,9 @@ of 30 days in the mean, sex and year of birth. δ = 1e-6, add or remove one pati
     K = 1, 2, 3, 5     so many steps of a patient count whole; more share the weight of K. 5 is every step whole
     sum of squares     K as chosen; clipped by the sum of the steps' squared norms, not by the norm of their sum
     row by row         each step clipped by itself and noise for five of them, as unlinked rows of a unit have it
+
+`tables` fits the same law in two tables with a key, where 30 % of the women and 10 % of the men have no visit
+(`tests/fixtures/two_tables.py`). `size` takes time and memory; run it twice, as the first time it writes the tables.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from sfumato.methods.linked import recipe
 from sfumato.methods.linked.statistics import Sharing, StepMoments
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from fixtures import two_tables
 from fixtures.linked import apart, figures, in_order, schema, visits
 
 DELTA = 1e-6
@@ -127,6 +132,23 @@ def law(arguments: argparse.Namespace) -> None:
         arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
+def tables(arguments: argparse.Namespace) -> None:
+    """Fit two tables with a key, in which some have no visit."""
+    n, frames = arguments.units, two_tables.tables(arguments.units)
+    real, shares = figures(two_tables.joined(frames)), two_tables.with_visits(frames)
+    print("real", plain(real), shares)
+    for epsilon in (0.5, 1.0, 3.0, 10.0, NonPrivate()):
+        found = []
+        for seed in range(1, 2 if isinstance(epsilon, NonPrivate) else arguments.fits + 1):
+            method = ConditionalGaussian(epsilon=epsilon, delta=DELTA)
+            made = method.fit(frames, schema=two_tables.schema(n), seed=seed).sample(n, seed=seed)
+            share = {f"with visits, {sex}": s - shares[sex] for sex, s in two_tables.with_visits(made).items()}
+            found.append(errors(real, figures(two_tables.joined(made))) | share)
+        table = pd.DataFrame(found)
+        said = {name: (round(float(c.mean()), 3), round(float(c.abs().max()), 3)) for name, c in table.items()}
+        print(epsilon, said, flush=True)
+
+
 def plain(found: dict[str, Any]) -> dict[str, Any]:
     return {k: v.round(4).tolist() if isinstance(v, np.ndarray) else round(v, 4) for k, v in found.items()}
 
@@ -136,7 +158,37 @@ def show(name: str, found: dict[str, dict[str, float]]) -> dict[str, dict[str, f
     return found
 
 
+def size_of_tables(arguments: argparse.Namespace) -> None:
+    """Time and memory of a fit of two tables and of its samples, to files."""
+    n = arguments.units
+    paths = {name: arguments.parquet.with_name(f"{name}.parquet") for name in ("persons", "visits")}
+    if not paths["visits"].exists():
+        frames = two_tables.tables(n)
+        frames["persons"].to_parquet(paths["persons"], index=False)
+        rows = frames["visits"]
+        with pq.ParquetWriter(paths["visits"], pa.Schema.from_pandas(rows, preserve_index=False)) as writer:
+            for copy in range(arguments.times):
+                later = rows.assign(day=rows["day"] + 200 * copy)
+                writer.write_table(pa.Table.from_pandas(later, preserve_index=False))
+        print("wrote", *paths.values(), "- run it again: the peak below is then that of the fit alone")
+        return
+    rows = pq.read_metadata(paths["visits"]).num_rows
+    start, began = peak(), time.process_time()
+    method = ConditionalGaussian(epsilon=1.0, delta=1e-8)
+    release = method.fit(paths, schema=two_tables.schema(n, max_rows=6 * arguments.times), seed=1)
+    took = time.process_time() - began
+    print(f"fit of {n} units, {rows} rows: {took:.1f} s, peak {peak() - start:.0f} MiB above {start:.0f}")
+    after, began, rows = peak(), time.process_time(), 0
+    for part in release.table_batches(n, seed=1):
+        rows += part["visits"].num_rows
+    took = time.process_time() - began
+    print(f"sample of {n} units, {rows} rows: {took:.1f} s, peak {peak() - after:.0f} MiB above that of the fit")
+
+
 def size(arguments: argparse.Namespace) -> None:
+    if arguments.two_tables:
+        size_of_tables(arguments)
+        return
     n, path = arguments.units, arguments.parquet
     if not path.exists():
         frame = visits(n)
@@ -163,14 +215,15 @@ def peak() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["law", "size"])
+    parser.add_argument("what", choices=["law", "tables", "size"])
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--units", type=int, default=20_000)
     parser.add_argument("--times", type=int, default=3, help="of size: times the law's visits a patient")
     parser.add_argument("--parquet", type=Path, default=Path("linked.parquet"))
+    parser.add_argument("--two-tables", action="store_true", help="of size: of persons and visits in two files")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    {"law": law, "size": size}[arguments.what](arguments)
+    {"law": law, "tables": tables, "size": size}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

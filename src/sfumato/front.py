@@ -135,7 +135,7 @@ def fit(
         if not source.names:
             raise ConfigError(f"Expected a schema for {source.label}, which names no columns for all. Declare them.")
     known = OpenSchema.of(source, target=target) if schema is None else open_schema(schema)
-    if n_public is None and known.rows is None:
+    if n_public is None and known.n_records is None:
         n_public = BuyCount()
     return synthesizer.fit(
         data if source is None else source, schema=known, target=target, n_public=n_public, seed=seed,

@@ -50,6 +50,7 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 LINKED = "records/linked.py"
 STEPS = "methods/linked/statistics.py"
+TABLE_PAIRS = "records/table_pairs.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
 WEIGHTED = "methods/tables/weighted.py"
@@ -146,7 +147,35 @@ BUGS = [
         LINKED,
         "        place = np.lexsort((*keys, units))\n",
         "        return np.lexsort((keys[-1], units))\n",
-        "tests/records/test_linked.py -k order_of_the_file",
+        "tests/records/test_linked.py -k ties_are_the_same",
+    ),
+    PlantedBug(
+        "two tables: rows of nobody are given to the last person",
+        TABLE_PAIRS,
+        "            kept = np.flatnonzero(place != NOBODY)\n            if",
+        "            kept = np.arange(place.size)\n            if",
+        "tests/attacks/test_two_tables.py -k whose_person",
+    ),
+    PlantedBug(
+        "two tables: of persons with one key, the last in the file",
+        TABLE_PAIRS,
+        "        if not several.size:\n",
+        "        if several.size >= 0:\n",
+        "tests/records/test_table_pairs.py -k order_of_the_file",
+    ),
+    PlantedBug(
+        "two tables: a person without rows has another's first row",
+        LINKED,
+        "        self.starts = np.cumsum(held) - held\n",
+        "        self.starts = np.cumsum(sizes) - sizes\n",
+        "tests/records/test_table_pairs.py -k keys_do_not_meet",
+    ),
+    PlantedBug(
+        "two tables: settings by the true number of persons without rows",
+        LINKED_RECIPE,
+        "    sharing, share = shared(fit, tables, law)\n",
+        "    sharing, share = shared(fit, tables, law)\n    share /= 1 + (data.sequences().sizes == 0).sum() % 2\n",
+        "tests/attacks/test_two_tables.py -k little_noise",
     ),
     PlantedBug(
         "steps: how much each counts, by the true numbers of rows",
@@ -530,10 +559,9 @@ BUGS = [
     PlantedBug(
         "bounds apart by the true number of records",
         "methods/tables/recipe.py",
-        "    grid = Grid.of(schema, numeric_cells=settings.cells,",
+        '    cuts = {"ends": settings.ends, "narrow": True}\n',
         "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
-        "    settings = replace(settings, ends=true % 2 == 0)\n"
-        "    grid = Grid.of(schema, numeric_cells=settings.cells,",
+        '    cuts = {"ends": true % 2 == 0, "narrow": True}\n',
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(

@@ -594,7 +594,7 @@ class TestExistingOutputs:
         before = {path: path.read_bytes() for path in busy.rglob("*") if path.is_file()}
         for module, name in (
             (data_commands, "open_data"),
-            (release_commands, "open_data"),
+            (release_commands, "open_tables"),
             (release_commands, "load"),
         ):
             monkeypatch.setattr(module, name, _never)

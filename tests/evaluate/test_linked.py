@@ -136,3 +136,20 @@ def test_dates_and_no_order():
     assert evaluate(frame, frame, schema=dated)["linked"]["gap"]["real"] == 0
     shared = Schema.from_dict({"unit": {**unit, "constant": ["on"]}, "columns": columns})
     assert evaluate(frame, frame, schema=shared)["linked"]["gap"] is None
+
+
+def test_two_tables(tmp_path):
+    """Persons without visits count: in the number of rows, and as a first row that is missing."""
+    from fixtures import two_tables
+
+    real = two_tables.tables(600)
+    release = ConditionalGaussian(epsilon=NonPrivate()).fit(real, schema=two_tables.schema(600))
+    found = evaluate(real, release.sample(600, seed=0), schema=release.schema)["linked"]
+    both = found["rows_a_unit"]
+    assert both["real"] == pytest.approx(both["synthetic"], abs=0.3)
+    assert both["tvd"] < 0.1
+    assert found["first_rows"]["tvd_1way"] < 0.1
+    same = evaluate(real, real, schema=release.schema)["linked"]
+    assert same["rows_a_unit"]["tvd"] == same["first_rows"]["tvd_2way"] == 0
+    write_report(release, tmp_path / "two.html", real=real)
+    assert "Real unit 1, " in (tmp_path / "two.html").read_text()

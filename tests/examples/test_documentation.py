@@ -77,6 +77,9 @@ def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
     assert abs(len(persons) / 500 - len(frame) / frame["patient"].nunique()) < 0.5
     assert scope["correlation"] > 0.75
     assert scope["scores"]["constants_vary"]["synthetic"] == 0
+    both = scope["synthetic"]
+    assert both["persons"]["patient"].tolist() == list(range(1, 501))
+    assert abs(both["visits"]["patient"].nunique() / 500 - 0.8) < 0.08
 
 
 def test_the_chapter_on_inference_runs_and_is_true() -> None:

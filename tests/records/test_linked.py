@@ -95,6 +95,13 @@ def test_contents_of_one_hash_are_told_apart(monkeypatch):
     assert people(frame.sample(frac=1, random_state=1)) == people(frame)
 
 
+def test_ties_are_the_same_in_every_order_of_the_file():
+    rows = pd.DataFrame({"who": "u", "day": [1.0, 1, 1, 2, 2, 2], "home": list("nsnsns"), "what": list("abcabc")})
+    first = people(rows)
+    for seed in range(10):
+        assert people(rows.sample(frac=1, random_state=seed)) == first
+
+
 def test_rows_follow_by_the_order_missing_ones_last():
     frame = pd.DataFrame(
         {"who": ["u"] * 3, "day": [np.nan, 5.0, 2.0], "home": ["s", "n", "s"], "what": ["c", "b", "a"]}

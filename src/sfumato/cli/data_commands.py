@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.ending import last_output
-from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
+from sfumato.cli.inputs import DataArgument, InputFormatOption, TablesArgument, open_data, open_tables, refuse_data
 from sfumato.cli.options import NamesArePublicOption
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.cli.review_command import review_command
@@ -116,15 +116,19 @@ def _tell_candidates(draft: Draft, out: Path) -> None:
 def check_command(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, YAML or JSON.")],
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="Also compare its columns with those of these records.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[DATA...]",
+            help="Also compare its columns with those of these records; of two tables: NAME=FILE for each.",
+        ),
     ] = None,
     input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
     found = OpenSchema.load(schema)
-    if data is not None:
-        PrivateData(open_data(data, input_format, found), found)
+    if data:
+        PrivateData(open_tables(data, input_format, found), found)
     rows = [
         (
             name,
@@ -171,7 +175,9 @@ def _tell_next(path: Path, schema: Schema) -> None:
         say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
     else:
         rows = "--buy-rows --delta 1e-6 " if schema.n_records is None else ""
-        say(f"Next: sfumato fit DATA --schema {path} --epsilon 1 {rows}--out RELEASE")
+        tables = schema.two_tables
+        data = "DATA" if tables is None else " ".join(f"{name}=FILE" for name in tables.names)
+        say(f"Next: sfumato fit {data} --schema {path} --epsilon 1 {rows}--out RELEASE")
 
 
 @schema_app.command("import")
@@ -216,14 +222,14 @@ def _lacks_ruled_columns(schema: Schema, findings: list[Finding]) -> bool:
 
 
 def validate_command(
-    data: DataArgument,
+    data: TablesArgument,
     schema: Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="The schema of the data.")],
     input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
     known = OpenSchema.load(schema)
-    source = open_data(data, input_format, known)
+    source = open_tables(data, input_format, known)
     findings = validate(source, known)
     breaks = None if _lacks_ruled_columns(known, findings) else count_breaks(source, known)
     if json_output:

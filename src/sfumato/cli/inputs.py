@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +20,7 @@ from sfumato.io.places import scheme_of
 from sfumato.io.sources import STREAMED, open_file, open_source
 from sfumato.io.spool import Spool
 from sfumato.io.stored import stored_file
+from sfumato.records.table_pairs import open_records
 from sfumato.schema.schema import Schema
 
 STANDARD_INPUT = "-"
@@ -28,6 +29,14 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA", help="A file, a folder of Parquet or PNG files, a glob, a URL, or - (standard input)."
+    ),
+]
+TablesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="A file, a folder of Parquet or PNG files, a glob, a URL, or - (standard input). Of a schema of two "
+        "tables: NAME=FILE for each.",
     ),
 ]
 InputFormatOption = Annotated[
@@ -62,7 +71,43 @@ def open_data(data: str, input_format: str | None = None, known: Schema | None =
     return open_file(replace(stored_file(spool.path()), kept_by=spool), DEFAULT_CHUNK_ROWS, csv)
 
 
-def refuse_data(out: Path, data: Mapping[str, str | None], **inputs: Path | None) -> None:
+def open_tables(data: Sequence[str], input_format: str | None = None, known: Schema | None = None) -> Source:
+    """Open what the command line names: one table, or both tables of a schema of two, as `NAME=FILE`.
+
+    Raises:
+        ConfigError: these are not the tables of the schema; or as `open_data`.
+        DataError: as `open_data`, or the table of rows has no column of the key.
+    """
+    tables = None if known is None else known.two_tables
+    if tables is None:
+        if len(data) != 1:
+            raise ConfigError(
+                f"Expected one DATA, got {len(data)}: the schema describes one table. Quote a glob; two tables with a "
+                "key are declared as `tables` in the schema."
+            )
+        return open_data(data[0], input_format, known)
+    assert known is not None
+    places = {name: place for name, _, place in (text.partition("=") for text in data)}
+    if set(places) != set(tables.names) or len(data) != len(places):
+        raise ConfigError(f"Expected {tables.units}=FILE {tables.rows}=FILE as DATA, the two tables of the schema.")
+    if list(places.values()).count(STANDARD_INPUT) > 1:
+        raise ConfigError("Expected one table on standard input, got both. Name a file for the other.")
+    sources = {
+        name: open_data(place, input_format if place == STANDARD_INPUT else None, known)
+        for name, place in places.items()
+    }
+    return open_records(sources, known)
+
+
+def places_of(data: Sequence[str]) -> Iterator[str]:
+    """Yield what each DATA may name: itself, or as `NAME=FILE` a table's file."""
+    for text in data:
+        yield text
+        if "=" in text:
+            yield text.partition("=")[2]
+
+
+def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inputs: Path | None) -> None:
     """Refuse an output that is one of the inputs, or holds one.
 
     Args:
@@ -74,14 +119,15 @@ def refuse_data(out: Path, data: Mapping[str, str | None], **inputs: Path | None
         OutputError: it is one of them.
     """
     for name, text in data.items():
-        for path in _paths(text):
-            refuse_inputs(out, **{name: path})
+        for place in places_of([text] if isinstance(text, str) else text or []):
+            for path in _paths(place):
+                refuse_inputs(out, **{name: path})
     refuse_inputs(out, **inputs)
 
 
-def _paths(text: str | None) -> list[str]:
+def _paths(text: str) -> list[str]:
     """Return the local files that a text names."""
-    if text is None or text == STANDARD_INPUT:
+    if text in ("", STANDARD_INPUT):
         return []
     scheme = scheme_of(text)
     if scheme in SCHEMES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -50,12 +50,15 @@ OutOption = Annotated[
         "--out",
         metavar="FILE",
         help="A .csv, .parquet or .npz file; without a suffix, a folder of PNG images, or with --format parquet of "
-        "Parquet files; sqlite:///file?table=NAME; - for standard output.",
+        "Parquet files; of two tables a folder of a file each; sqlite:///file?table=NAME; - for standard output.",
     ),
 ]
 FormatOption = Annotated[
     SampleFormat | None,
-    typer.Option("--format", help="Of - : csv (default) or parquet. Of a folder: parquet, in place of PNG images."),
+    typer.Option(
+        "--format",
+        help="Of - and of two tables: csv (default) or parquet. Of a folder: parquet, in place of PNG images.",
+    ),
 ]
 
 
@@ -86,6 +89,32 @@ def tell_sampled(name: str, release: Path, *, unique: UniqueRowsChoice = UniqueR
     if unique is UniqueRowsChoice.drop:
         tell = say if name else notes.print
         tell(f"{FOR_EYES[0].upper()}{FOR_EYES[1:]}.")
+
+
+def tables_folder(out: str, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Path:
+    """Check the folder where samples of two tables go, and return it.
+
+    Raises:
+        ConfigError: the place is no folder, or does not go with the format.
+        OutputError: it is taken, or holds the release itself.
+    """
+    from sfumato.io.folders import MARKER
+    from sfumato.io.table_folders import require_folder
+
+    if out == STANDARD_OUTPUT or scheme_of(out) is not None:
+        raise ConfigError(f"Expected --out to name a folder for the two tables of the release, got {out!r}.")
+    if spreadsheet and form is SampleFormat.parquet:
+        raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
+    place = Path(out)
+    require_folder(place)
+    refuse_inputs(place, release=release)
+    refuse_existing(place, overwrite=overwrite, marker=MARKER)
+    return place
+
+
+def tell_tables(folder: Path, names: Sequence[str]) -> None:
+    """Say where samples of two tables are."""
+    say(f"Wrote {' and '.join(str(folder / name) for name in names)}.")
 
 
 def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
@@ -126,16 +155,19 @@ def _to_database(out: str, form: SampleFormat | None, *, overwrite: bool, spread
 def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Write:
     from sfumato.io.sinks import output_marker, write_parts, write_table
 
-    if form is not None and (path.suffix or form is not SampleFormat.parquet):
-        raise ConfigError(
-            f"Expected --format beside - or, as parquet, beside a folder without a suffix, got {path.name!r}."
-        )
+    misplaced = ConfigError(
+        f"Expected --format beside - or, as parquet, beside a folder without a suffix, got {path.name!r}."
+    )
+    if form is not None and path.suffix:
+        raise misplaced
     if form is not None and spreadsheet:
         raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
     refuse_inputs(path, release=release)
     refuse_existing(path, overwrite=overwrite, marker=output_marker(path))
 
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
+        if form is SampleFormat.csv:  # which two tables alone have
+            raise misplaced
         with last_output(path):
             if form is SampleFormat.parquet:
                 write_parts(batches, path, overwrite=overwrite)

@@ -16,7 +16,7 @@ from rich.progress import Progress
 
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
-from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
+from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, refuse_data
 from sfumato.cli.options import (
     AcceptDraftOption,
     BuyRowsOption,
@@ -53,11 +53,14 @@ from sfumato.cli.output import notes, print_cost, print_json, print_scores, prin
 from sfumato.cli.outputs import (
     FormatOption,
     OutOption,
+    SampleFormat,
     UniqueOnOption,
     UniqueRowsChoice,
     UniqueRowsOption,
     sample_writer,
+    tables_folder,
     tell_sampled,
+    tell_tables,
 )
 from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text, presets_of
 from sfumato.engines.choice import engine_at
@@ -139,7 +142,7 @@ def plan_command(
 
 
 def fit_command(
-    data: DataArgument,
+    data: TablesArgument,
     out: Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")],
     schema: Annotated[
         Path | None,
@@ -192,7 +195,7 @@ def fit_command(
     known = None if schema is None else OpenSchema.load(schema)
     if known is not None:
         accepted(known, accept_draft=accept_draft)
-    source = open_data(data, input_format, known)
+    source = open_tables(data, input_format, known)
     if known is None and not source.names:
         raise ConfigError(f"Expected --schema for {source.label}, whose lines name no columns for all. Declare them.")
     if known is None:
@@ -319,6 +322,14 @@ def sample_command(
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     found = load(release)
+    if found.schema.two_tables is not None:
+        if class_count or replicates is not None or unique_rows is not UniqueRowsChoice.keep or unique_on:
+            raise ConfigError("Expected -n, --seed, --given and --workers for two tables, got another option.")
+        asked = given_values(given, found.schema)
+        place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
+        pairs = found.table_batches(n, seed=seed, given=asked, workers=workers)
+        _write_pairs(pairs, found, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
+        return
     if replicates is not None:
         n = found.certificate.n_public if n is None else n
         tables = found.replicate_batches(replicates, n=n, seed=seed)
@@ -336,6 +347,27 @@ def sample_command(
     )
     write(_counted(batches, n, found), found.form.keys, found.schema.csv_output)
     tell_sampled(name, release, unique=unique_rows)
+
+
+def _write_pairs(
+    pairs: Iterator[dict[str, pa.Table]],
+    release: Release,
+    folder: Path,
+    format_: SampleFormat | None,
+    *,
+    overwrite: bool,
+    spreadsheet: bool,
+) -> None:
+    """Write both tables of a release of two to a folder."""
+    from sfumato.io.table_folders import write_tables
+
+    form = (format_ or SampleFormat.csv).value
+    csv = release.schema.csv_output
+    with last_output(folder):
+        write_tables(pairs, folder, form=form, overwrite=overwrite, spreadsheet=spreadsheet, csv=csv)
+    tables = release.schema.two_tables
+    assert tables is not None
+    tell_tables(folder, [f"{name}.{form}" for name in tables.names])
 
 
 def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:

@@ -18,9 +18,10 @@ from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.fidelity import bin_codes, mean_distance, set_distance
 from sfumato.evaluate.rules import rule_scores
 from sfumato.evaluate.tables import CodedTable
-from sfumato.io.sources import Source, open_source
+from sfumato.io.sources import Source
 from sfumato.records.linked import LinkedData
 from sfumato.records.rule_breaks import count_breaks
+from sfumato.records.table_pairs import open_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 
@@ -35,14 +36,14 @@ class LinkedRows:
     Attributes:
         label: what the table is called in messages.
         sizes: number of rows of each unit, shape (units,).
-        starts: where each begins, shape (units,).
-        codes: coded columns of all rows.
+        codes: coded columns of all rows, units one after the other.
+        first: coded columns of units: constants, number of rows, first row, which a unit of two tables may lack.
     """
 
     label: str
     sizes: np.ndarray
-    starts: np.ndarray
     codes: Mapping[str, np.ndarray]
+    first: Mapping[str, np.ndarray]
 
     def __repr__(self) -> str:
         return f"LinkedRows({self.label}, {list(self.codes)!r})"
@@ -56,10 +57,19 @@ class LinkedRows:
             DataError: the source cannot be read, or has no unit.
         """
         # rules take no part: all columns are compared, also those that follow from others
-        found = LinkedData(source, dataclasses.replace(schema, rules=(), accept=())).sequences()
-        if not found.sizes.size:
+        data = LinkedData(source, dataclasses.replace(schema, rules=(), accept=()))
+        found = data.sequences()
+        if not found.sizes.any():
             raise DataError(f"Expected linked rows to evaluate in {source.label}, got none with a unit.")
-        return cls(source.label, found.sizes, found.starts, found.codes)
+        there = np.repeat(found.sizes > 0, np.maximum(found.sizes, 1))  # a unit without rows has a place of its own
+        parts = list(data.coded())
+        first = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return cls(source.label, found.sizes, {name: codes[there] for name, codes in found.codes.items()}, first)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each unit begins, shape (units,); of one without rows, where it would."""
+        return np.cumsum(self.sizes) - self.sizes
 
     @property
     def n_units(self) -> int:
@@ -75,7 +85,7 @@ class LinkedRows:
     def later(self) -> np.ndarray:
         """The places of rows that have one before them."""
         first = np.zeros(int(self.sizes.sum()), dtype=bool)
-        first[self.starts] = True
+        first[self.starts[self.sizes > 0]] = True
         return np.flatnonzero(~first)
 
 
@@ -103,10 +113,7 @@ def evaluate_linked(
             f"Expected no {'test rows' if test is not None else 'target'} beside linked rows, got some: no classifier "
             "learns from them. Leave it out."
         )
-    sources = {
-        "real": open_source(real, csv=schema.reader.csv),
-        "synthetic": open_source(synthetic, csv=schema.reader.csv),
-    }
+    sources = {"real": open_records(real, schema), "synthetic": open_records(synthetic, schema)}
     tables = {name: LinkedRows.read(source, schema) for name, source in sources.items()}
     plain = dataclasses.replace(schema, rules=(), accept=())
     whole = [_binned(tables[name].codes, plain, tables[name].label) for name in ("real", "synthetic")]
@@ -168,10 +175,7 @@ def _binned(codes: Mapping[str, np.ndarray], schema: Schema, label: str) -> Code
 
 
 def _first_rows(rows: LinkedRows, tables: LinkedTables) -> CodedTable:
-    codes = {name: column[rows.starts] for name, column in rows.codes.items()}
-    if tables.count:
-        codes[tables.count] = (np.clip(rows.sizes, 1, tables.max_rows) - 1) / max(tables.max_rows - 1, 1)
-    return _binned(codes, tables.units, rows.label)
+    return _binned(rows.first, tables.units, rows.label)
 
 
 def _gap_scores(

@@ -67,9 +67,12 @@ def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
         return None
     rows = schema.n_records if n_public is None else n_public
     if rows is None and schema.linked:
+        assert schema.unit is not None
+        tables = schema.unit.tables
+        place = "`units:` into the schema's `unit`" if tables is None else f"`rows:` into the table {tables.units!r}"
         raise ConfigError(
-            "Expected a public number of units, got none. Put `units:` into the schema's `unit`, pass n_public=... "
-            "(--rows), or buy a noisy count: n_public=BuyCount() (--buy-rows)."
+            f"Expected a public number of units, got none. Put {place}, pass n_public=... (--rows), or buy a noisy "
+            "count: n_public=BuyCount() (--buy-rows)."
         )
     if rows is None:
         raise ConfigError(

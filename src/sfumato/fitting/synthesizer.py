@@ -32,7 +32,7 @@ from sfumato.fitting.journal import Journal, plan_of_before, written_out
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
-from sfumato.io.sources import Source, open_source
+from sfumato.io.sources import Source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
@@ -46,6 +46,7 @@ from sfumato.records.engine import Engine, Records
 from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
+from sfumato.records.table_pairs import open_records
 from sfumato.release import Release
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.sources import bought, read_off, told, without_rows
@@ -349,7 +350,7 @@ class Synthesizer(ABC):
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_door(budget, seed)
-        source = open_source(data, csv=schema.reader.csv)
+        source = open_records(data, schema)
         with engine_for(source, workers, engine) as running:
             records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=running)
             check_types(records.source, schema, as_source=as_source)

@@ -158,7 +158,7 @@ class Source(ABC):
         if not wanted:
             raise SchemaError(f"Expected at least one column to read from {self.label}, got none.")
         message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        return _guarded(self._read(wanted), message)
+        return guarded(self._read(wanted), message)
 
     @abstractmethod
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
@@ -191,7 +191,8 @@ def attempt(read: Callable[[], T], message: str) -> T:
     raise failure
 
 
-def _guarded(chunks: Iterator[Chunk], message: str) -> Iterator[Chunk]:
+def guarded(chunks: Iterator[T], message: str) -> Iterator[T]:
+    """Pass on what a reader yields; if it fails, raise a DataError that carries nothing of the failure."""
     while (chunk := attempt(lambda: next(chunks, None), message)) is not None:
         yield chunk
 

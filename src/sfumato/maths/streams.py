@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.errors import ConfigError, require_integer
+
+_LARGEST_SEED = 2**63 - 1
+
 
 def public_stream(seed: int | None, *key: int) -> np.random.Generator:
     """Return the random stream of a seed and a key; streams of different keys are independent.
@@ -22,3 +26,16 @@ def public_stream(seed: int | None, *key: int) -> np.random.Generator:
 def fresh_seed() -> int:
     """Return a seed that nobody chose, below 2^63."""
     return int(public_stream(None).integers(2**63))
+
+
+def seed_of(seed: int | None) -> int:
+    """Return a caller's seed, or a fresh one.
+
+    Raises:
+        ConfigError: it is no whole number from 0, below 2^63.
+    """
+    if seed is None:
+        return fresh_seed()
+    if require_integer(at_least=0, seed=seed) > _LARGEST_SEED:
+        raise ConfigError(f"Expected seed below 2^63, got {seed=}.")
+    return seed

@@ -3,7 +3,7 @@
 A unit's rows follow each other by the column of order, a missing one last; rows of equal order by a hash of the unit
 and the row's content, so that nothing but the unit's own rows decides, and never their place in the source. Without a
 column of order they follow by that hash alone, equal rows told apart by a number. The first `max_rows` count. What is
-constant is taken from the first row.
+constant is taken from the first row, or from the table of units, which also has those without rows.
 
 A record is a unit. A unit that is added or removed changes one record of units, and one of steps.
 """
@@ -21,6 +21,7 @@ from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.private import PrivateData
+from sfumato.records.table_pairs import TablePair
 from sfumato.records.units import NOBODY, UnitNumbers, content_hashes, mixed
 from sfumato.rules.cells import from_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
@@ -91,8 +92,14 @@ class LinkedData:
             first = sequences.starts[some]
             rows = {name: codes[first] for name, codes in sequences.codes.items()}
             if self.tables.count:
-                rows[self.tables.count] = _codes(sequences.sizes[some], 1, self.tables.max_rows)
-            yield rows
+                rows[self.tables.count] = _codes(sequences.sizes[some], self.tables.fewest, self.tables.max_rows)
+            yield rows if self.tables.fewest else self._without(rows, sequences.sizes[some] == 0)
+
+    def _without(self, rows: Rows, empty: np.ndarray) -> Rows:
+        """Return units of which some have no first row: it is missing."""
+        kinds = self.tables.units.of_kind(TabularKind)
+        gone = {name: absent_code(kinds[name]) for name in self.tables.before}
+        return {name: np.where(empty, gone[name], codes) if name in gone else codes for name, codes in rows.items()}
 
     def sequences(self) -> _Sequences:
         """Return the rows that count in their order; read once."""
@@ -104,11 +111,11 @@ class LinkedData:
             assert unit is not None
             names = list(dict.fromkeys([*self._schema.released, unit.column]))
 
-            def take(chunk: Chunk) -> None:
-                sorting.take(chunk.columns[unit.column], self._rows._code(chunk))
+            def take(chunk: Chunk, there: bool) -> None:
+                sorting.take(chunk.columns[unit.column], self._rows._code(chunk), there=there)
 
-            for chunk in self._source.with_dictionaries().chunks(names):
-                attempt(lambda chunk=chunk: take(chunk), message)
+            for chunk, there in _chunks(self._source.with_dictionaries(), names):
+                attempt(lambda chunk=chunk, there=there: take(chunk, there), message)
             self._sequences = attempt(sorting.sequences, message)
         return self._sequences
 
@@ -181,6 +188,18 @@ def _codes(numbers: np.ndarray, lower: int, upper: int) -> np.ndarray:
     return (np.clip(numbers, lower, upper) - lower) / max(upper - lower, 1)
 
 
+def absent_code(kind: TabularKind) -> float:
+    """Return the code of what is missing in a column that may be missing."""
+    return np.nan if kind.is_numeric else kind.n_levels - 1
+
+
+def _chunks(source: Source, names: list[str]) -> Iterator[tuple[Chunk, bool]]:
+    """Yield chunks of rows, and of two tables those of units without rows and False."""
+    if isinstance(source, TablePair):
+        return source.joined(tuple(names))
+    return ((chunk, True) for chunk in source.chunks(names))
+
+
 @final
 class _Sequences:
     """The rows that count, units one after the other and each unit's rows in order.
@@ -188,12 +207,13 @@ class _Sequences:
     Attributes:
         sizes: number of rows of each unit, shape (units,).
         starts: where each begins, shape (units,).
-        codes: coded columns of all rows.
+        codes: coded columns of all rows; of a unit without any, one whose constants alone say something.
     """
 
     def __init__(self, sizes: np.ndarray, codes: Mapping[str, np.ndarray]) -> None:
         self.sizes, self.codes = sizes, codes
-        self.starts = np.cumsum(sizes) - sizes
+        held = np.maximum(sizes, 1)
+        self.starts = np.cumsum(held) - held
 
 
 def _places(sequences: _Sequences, units: np.ndarray, steps: int) -> np.ndarray:
@@ -214,11 +234,14 @@ class _Sorting:
         self._units: list[np.ndarray] = []
         self._codes: list[dict[str, np.ndarray]] = []
         self._held, self._counted = 0, 1 << 20
+        self._without: list[np.ndarray] = []
 
-    def take(self, cells: object, rows: Rows) -> None:
-        """Take in the rows of a chunk; those without a unit are left out."""
+    def take(self, cells: object, rows: Rows, *, there: bool = True) -> None:
+        """Take in the rows of a chunk; those without a unit are left out. Of units without rows, not `there`: one."""
         units = self._numbers.numbers(cells)  # type: ignore[arg-type]
         mine = units != NOBODY
+        if not there:
+            self._without.append(units[mine])
         self._units.append(units[mine])
         self._codes.append({name: np.asarray(codes)[mine] for name, codes in rows.items()})
         self._held += int(mine.sum())
@@ -230,7 +253,10 @@ class _Sorting:
         """Return the rows that count."""
         self._sort()
         units = self._units[0]
-        return _Sequences(np.bincount(units, minlength=len(self._numbers)), self._codes[0])
+        sizes = np.bincount(units, minlength=len(self._numbers))
+        for without in self._without:
+            sizes[without] = 0
+        return _Sequences(sizes, self._codes[0])
 
     def _sort(self) -> None:
         """Put all rows in their order, and drop those that do not count."""

@@ -88,7 +88,7 @@ def answered(document: Mapping[str, Any], asked: tuple[Question, ...], answers: 
 
 def _unit(schema: Schema) -> Iterator[Question]:
     names = [name for name, kind in schema.columns.items() if isinstance(kind, Identifier)]
-    if any(kind.id is not None for kind in schema.of_kind(ItemSet).values()) or not names:
+    if schema.two_tables or any(kind.id is not None for kind in schema.of_kind(ItemSet).values()) or not names:
         return
     now = "row" if schema.unit is None else f"{schema.unit.column}{_TO}{schema.unit.max_rows}"
 

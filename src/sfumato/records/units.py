@@ -185,6 +185,48 @@ class Keeper:
         return kept
 
 
+@final
+class KeyPlaces:
+    """Places of keys among those of a table, whatever type either table stores them in: compared as text.
+
+    Memory: the text of each key.
+
+    Args:
+        missing: texts that stand for no key.
+    """
+
+    def __init__(self, missing: Sequence[str]) -> None:
+        self._missing = missing
+        self._places: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def added(self, cells: Column) -> np.ndarray:
+        """Return the place of each cell's key, −1 without one; new keys get the next ones."""
+        return self._found(cells, lambda text: self._places.setdefault(text, len(self._places)))
+
+    def of(self, cells: Column) -> np.ndarray:
+        """Return the place of each cell's key, −1 without one or where the table has no such key."""
+        return self._found(cells, lambda text: self._places.get(text, NOBODY))
+
+    def missing(self, cells: Column) -> np.ndarray:
+        """Return which cells hold no key."""
+        return self._found(cells, lambda text: 0) == NOBODY
+
+    def hashes(self) -> np.ndarray:
+        """Return a hash of each key, uint64, in the order of places."""
+        return np.array([_hash(text) for text in self._places], dtype=np.uint64)
+
+    def _found(self, cells: Column, place: Callable[[str], int]) -> np.ndarray:
+        coded = unit_names(joined(cells), self._missing).dictionary_encode()
+        names = coded.dictionary
+        texts = canonical_text(names) if has_canonical_text(names.type) else names
+        places = [NOBODY if text is None else place(str(text)) for text in texts.to_pylist()]
+        index = coded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.array([*places, NOBODY], dtype=np.int64)[index]
+
+
 def content_hashes(rows: Rows, n: int) -> np.ndarray:
     """Return a hash of each record's codes, uint64, shape (n,): equal for equal records."""
     found = np.zeros(n, dtype=np.uint64)

@@ -15,17 +15,24 @@ import pyarrow as pa
 from sfumato.columns.cells import is_text, plain, read_text
 from sfumato.columns.kind import Fault, TabularKind
 from sfumato.columns.kinds import Continuous
-from sfumato.io.chunks import Column, Source
+from sfumato.io.chunks import Chunk, Column, Source
 from sfumato.records.long_tables import as_records
+from sfumato.records.table_pairs import KeyProblem, TablePair
 from sfumato.records.units import NOBODY, UnitNumbers
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 from sfumato.schema.weight import weight_kind
 
-Problem: TypeAlias = Literal["absent", "storage", "undeclared", "varies", "too_many", "negative"] | Fault
+Problem: TypeAlias = Literal["absent", "storage", "undeclared", "varies", "too_many", "negative"] | KeyProblem | Fault
 
 _MOST_EXAMPLES = 5
 _LONGEST_EXAMPLE = 40
+_OF_KEYS: dict[KeyProblem, str] = {
+    "no_key": "left out",
+    "repeated": "one unit, of the row that a hash of its contents chooses",
+    "orphans": "left out: no unit has their key",
+    "no_rows": "kept: units of 0 rows",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +46,9 @@ class Finding:
             data.
             `undeclared`: in the data, but not declared; it is left out. `storage`: the column's
             type cannot hold the declared values. Of linked rows, `varies`: units in whose rows a constant is not the
-            same; `too_many`: units with more than `max_rows` rows. Of weights, `negative`: below 0.
+            same; `too_many`: units with more than `max_rows` rows. Of two tables, `no_key`: rows without a key;
+            `repeated`: keys that units have more than once; `orphans`: rows whose key no unit has; `no_rows`: units
+            without rows. Of weights, `negative`: below 0.
         becomes: what a fit makes of such cells, or what is wrong with the column.
         count: how many cells, unknown items of sets, or units; 0 for a problem of the whole column.
         examples: a few of their values.
@@ -70,19 +79,27 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     released = [name for name in schema.released if name not in absent]
     read = [*released, *([] if weight is None else [weight])]
     counted: dict[tuple[str, Problem], Finding] = {}
-    for chunk in source.chunks(read) if read else ():
+    for chunk in _cells(source, read):
         if weight is not None:
             _note_weights(counted, weight, weight_kind(schema), chunk.columns[weight], schema.missing)
-        for name in released:
+        for name in (name for name in released if name in chunk.columns):
             kind = schema.columns[name]
             for problem, cells in kind.problems(chunk.columns[name], schema.missing):
                 _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
     if schema.unit is not None and schema.unit.linked and not absent & {schema.unit.column, *schema.unit.constant}:
         findings += _linked_findings(source, schema, schema.unit)
+        findings += key_findings(source) if isinstance(source, TablePair) else []
     order = {name: place for place, name in enumerate(schema.columns)}
     findings += counted.values()
     return sorted(findings, key=lambda finding: order.get(finding.column, len(order)))
+
+
+def _cells(source: Source, names: list[str]) -> Iterator[Chunk]:
+    """Yield chunks of cells as they lie there: those of two tables each by themselves."""
+    parts = source.parts(names) if isinstance(source, TablePair) else [(source, names)]
+    for part, own in parts:
+        yield from part.chunks(own) if own else ()
 
 
 def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
@@ -122,6 +139,13 @@ def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Fin
     for name in kinds:
         if varying := int((lows[name] < highs[name]).sum()):
             yield Finding(column=name, problem="varies", becomes="that of the unit's first row", count=varying)
+
+
+def key_findings(pair: TablePair) -> Iterator[Finding]:
+    """Yield findings of the keys of two tables."""
+    for (side, problem), count in pair.key_problems().items():
+        if count:
+            yield Finding(column=side, problem=problem, becomes=_OF_KEYS[problem], count=count)
 
 
 def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
+from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.release.table_samplers import Sampler, TableSoftmax
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
+
+_ROUNDS = 20  # times that first rows are drawn anew in which something is missing that cannot be
+
+
+class Units(NamedTuple):
+    """Units and their rows, unit after unit, each unit's in order.
+
+    Attributes:
+        owners: the unit of each row, shape (n,).
+        rows: coded rows, or tables of values.
+        without: the rows that stand for a unit without any, shape (n,): of these the constants alone count.
+    """
+
+    owners: np.ndarray
+    rows: Mapping[str, Any]
+    without: np.ndarray
 
 
 class LinkedTable:
@@ -25,7 +42,13 @@ class LinkedTable:
         if not schema.linked:
             raise ReleaseError("Expected a schema of linked rows in the release.")
         self._tables, self._columns = linked_tables(schema), schema.released
-        self._units: Sampler = _part(self._tables.units, "units", settings, parameters)
+        self._first = _part(self._tables.units, "units", settings, parameters)
+        self._first.require_first(self._tables.n_first)
+        self._units: Sampler = self._first
+        own = schema.of_kind(TabularKind)
+        # first rows of which no value can be missing, but where there is no row
+        gone = {} if self._tables.fewest else self._tables.units.of_kind(TabularKind)
+        self._never = {name: gone[name] for name in self._tables.before if gone and not own[name].nullable}
         self._steps: TableSoftmax | None = None
         if self._tables.steps is not None:
             self._steps = _part(self._tables.steps.modelled, "steps", settings, parameters)
@@ -42,15 +65,17 @@ class LinkedTable:
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return the coded rows of n units, unit after unit."""
         del classes
-        return self.units(n, rng)[1]
+        return dict(self.units(n, rng).rows)
 
-    def units(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return the unit of each row, 0 to n − 1, and coded rows: unit after unit, each unit's in order."""
-        first = dict(self._units.rows(n, rng))
+    def units(self, n: int, rng: np.random.Generator) -> Units:
+        """Return n units, numbered from 0, and coded rows."""
+        first, fewest = dict(self._units.rows(n, rng)), self._tables.fewest
         sizes = np.ones(n, dtype=np.int64)
-        if self._steps is not None:
+        if self._tables.count:
             count = first.pop(self._tables.count)
-            sizes = 1 + np.rint(count * (self._tables.max_rows - 1)).astype(np.int64)
+            sizes = fewest + np.rint(count * (self._tables.max_rows - fewest)).astype(np.int64)
+        if not fewest:
+            self._complete(first, sizes, rng)
         owners, rows = [np.arange(n)], [first]
         last, left = first, np.arange(n)
         for place in range(2, self._tables.max_rows + 1):
@@ -63,7 +88,37 @@ class LinkedTable:
             rows.append(last)
         whose = np.concatenate(owners)
         order = np.argsort(whose, kind="stable")
-        return whose[order], {name: np.concatenate([part[name] for part in rows])[order] for name in self._columns}
+        found = {name: np.concatenate([part[name] for part in rows])[order] for name in self._columns}
+        return Units(whose[order], found, sizes[whose[order]] == 0)
+
+    def _complete(self, first: dict[str, np.ndarray], sizes: np.ndarray, rng: np.random.Generator) -> None:
+        """Draw first rows anew where there is none, or where a value is missing that cannot be.
+
+        A unit without rows gets the first row that one of its constants and one row would have, which is not written:
+        so no code that a column has not is passed on.
+        """
+        tables, left = self._tables, np.flatnonzero((sizes == 0) | self._lacking(first))
+        for _ in range(_ROUNDS):
+            if not left.size:
+                return
+            known = {name: first[name][left] for name in tables.constants}
+            known[tables.count] = np.maximum(sizes[left], 1) / tables.max_rows
+            found = self._first.followed(known, rng)
+            for name in tables.before:
+                first[name][left] = found[name]
+            left = left[self._lacking(found)]
+        good = np.setdiff1d(np.arange(sizes.size), left)
+        for name in tables.before if left.size else ():  # those of another unit, or the start of the domain
+            codes = first[name]
+            codes[left] = codes[rng.choice(good, left.size)] if good.size else 0
+
+    def _lacking(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return which rows lack a value that cannot be missing, shape (n,)."""
+        lacking = np.zeros(next(iter(rows.values())).size, dtype=bool)
+        for name, kind in self._never.items():
+            codes = rows[name]
+            lacking |= np.isnan(codes) if kind.is_numeric else codes == kind.n_levels - 1
+        return lacking
 
     def _following(
         self, last: Mapping[str, np.ndarray], sizes: np.ndarray, place: int, rng: np.random.Generator

@@ -14,6 +14,7 @@ from sfumato.records.long_tables import number_ids
 from sfumato.release.conditions import Conditions
 from sfumato.release.linked import LinkedTable
 from sfumato.release.linked_rules import RuledUnits
+from sfumato.release.table_pairs import with_parts
 from sfumato.release.workers import drawn_in_order
 
 if TYPE_CHECKING:
@@ -60,13 +61,18 @@ class LinkedBlocks:
         """Yield the rows of a block's units, numbered on from those of the blocks before."""
         sampler = self.conditions.sampler
         assert isinstance(sampler, LinkedTable | RuledUnits)
-        owners, rows = sampler.units(self.size, public_stream(self.seed, block))
+        owners, rows, without = sampler.units(self.size, public_stream(self.seed, block))
         count = int(np.searchsorted(owners, self.n - block * self.size))
         at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(self.release._row_bytes(), 1)))
         for first in range(0, max(count, 1), at_once):
             some = slice(first, min(first + at_once, count))
             part = {name: codes[some] for name, codes in rows.items()}
-            yield self.numbered(owners[some] + block * self.size, part)
+            table = self.numbered(owners[some] + block * self.size, part)
+            if not self.release.schema.two_tables:
+                yield table
+                continue
+            starts = np.diff(owners, prepend=-1)[some] != 0
+            yield with_parts(table, starts=starts, there=~without[some])
 
     def numbered(self, owners: np.ndarray, rows: Mapping[str, Any]) -> pa.Table:
         """Return coded rows as samples have them, with the numbers of their units, which are counted from 0."""

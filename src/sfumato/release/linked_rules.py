@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.columns.kind import GivenValue
 from sfumato.errors import ConfigError
-from sfumato.release.linked import LinkedTable
+from sfumato.release.linked import LinkedTable, Units
 from sfumato.release.ruled import implied_values, value_of
 from sfumato.rules.cells import Column, Table, joined, put, size, taken
 from sfumato.rules.examples import examples
@@ -55,23 +55,24 @@ class RuledUnits:
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return the rows of n units, unit after unit: codes of labels, and numbers and dates as they are written."""
         del classes
-        return self.units(n, rng)[1]
+        return self.units(n, rng).rows
 
-    def units(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Mapping[str, Any]]:
-        """Return the unit of each row, 0 to n − 1, and rows that keep all rules.
+    def units(self, n: int, rng: np.random.Generator) -> Units:
+        """Return n units, numbered from 0, and rows that keep all rules.
 
         Raises:
             ConfigError: no units like some of them were found.
         """
-        wanted, owners, tables, fruitless = np.arange(n), [], [], 0
+        wanted, owners, tables, without, fruitless = np.arange(n), [], [], [], 0
         for _ in range(_ROUNDS):
-            whose, table, good = self._mended(max(wanted.size, min(n, _FEWEST)), rng)
+            (whose, table, empty), good = self._mended(max(wanted.size, min(n, _FEWEST)), rng)
             taken_over = good[: wanted.size]
             place = np.full(whose.max(initial=-1) + 1, -1)
             place[taken_over] = wanted[: taken_over.size]
             rows = np.flatnonzero(place[whose] >= 0)
             owners.append(place[whose][rows])
-            tables.append(taken(table, rows))
+            tables.append(taken(dict(table), rows))
+            without.append(empty[rows])
             wanted = wanted[taken_over.size :]
             fruitless = 0 if good.size else fruitless + 1
             if not wanted.size or fruitless == _FRUITLESS:
@@ -82,11 +83,11 @@ class RuledUnits:
             )
         found = np.concatenate(owners)
         order = np.argsort(found, kind="stable")
-        return found[order], taken(joined(tables), order)
+        return Units(found[order], taken(joined(tables), order), np.concatenate(without)[order])
 
-    def _mended(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table, np.ndarray]:
-        """Return the unit of each row, rows, and the units all of whose rows keep all rules, in order."""
-        owners, table = self._drawn(n, rng)
+    def _mended(self, n: int, rng: np.random.Generator) -> tuple[Units, np.ndarray]:
+        """Return units with their rows, and the units all of whose rows keep all rules, in order."""
+        owners, table, without = self._drawn(n, rng)
 
         def reserve(component: int) -> Iterator[Table]:
             rules, columns = self._plan.components[component]
@@ -98,12 +99,12 @@ class RuledUnits:
         bad = self._keeper.mend(table, rng, reserve) | self._keeper.broken(table, self._plan.rules)
         whole = np.ones(n, dtype=bool)
         whole[owners[bad]] = False
-        return owners, table, np.flatnonzero(whole)
+        return Units(owners, table, without), np.flatnonzero(whole)
 
-    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table]:
-        owners, codes = self._inner.units(n, rng)
+    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table, np.ndarray]:
+        owners, codes, without = self._inner.units(n, rng)
         table = self._plan.assembled(codes)
         for name, value in self._given.items():
             put(table, np.arange(size(table)), name, value[np.zeros(size(table), dtype=np.int64)])
         self._plan.follow(table, tuple(self._given))
-        return owners, table
+        return owners, table, without

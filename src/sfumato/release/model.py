@@ -20,7 +20,8 @@ import pyarrow as pa
 from sfumato.errors import ConfigError, ReleaseError, SfumatoError, require_instance, require_integer
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source, to_container
-from sfumato.maths.streams import fresh_seed, public_stream
+from sfumato.io.table_folders import write_tables
+from sfumato.maths.streams import public_stream, seed_of
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
@@ -36,6 +37,8 @@ from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler
+from sfumato.release.table_pairs import joined_pairs, rows_with_units
+from sfumato.release.two_tables import TwoTables, require_whole
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
 from sfumato.release.views import Viewing
 from sfumato.release.workers import drawn_in_order
@@ -45,7 +48,6 @@ from sfumato.schema.weight import weighting_of
 
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _BLOCK_BYTES, _MOST_ROW_BYTES = 1 << 26, 1 << 24  # of cells, which labels may make long
-_LARGEST_SEED = 2**63 - 1
 _MOST_ROWS = 2**62
 _LONGEST_PROBLEM = 2_000
 _NO_VALUES: Mapping[str, pa.Array] = {}
@@ -53,7 +55,7 @@ _NO_VALUES: Mapping[str, pa.Array] = {}
 
 @final
 @dataclass(frozen=True)
-class Release(Estimating, Viewing):
+class Release(Estimating, Viewing, TwoTables):
     """A generative model that holds no record, with the certificate of what it cost.
 
     Attributes:
@@ -117,7 +119,8 @@ class Release(Estimating, Viewing):
     def _trial(self, sampler: Sampler) -> pa.Table:
         """Return the rows of two records, as samples have them."""
         if isinstance(sampler, LinkedTable | RuledUnits):
-            return LinkedBlocks(self, 2, 0, Conditions(sampler, {}, None)).numbered(*sampler.units(2, public_stream(0)))
+            owners, rows, _ = sampler.units(2, public_stream(0))
+            return LinkedBlocks(self, 2, 0, Conditions(sampler, {}, None)).numbered(owners, rows)
         rows = self._decode(sampler.rows(2, public_stream(0)))
         return as_written(rows, self.schema, self.form.storage, 0)
 
@@ -184,7 +187,8 @@ class Release(Estimating, Viewing):
             unique_columns: the columns on which rows have to repeat; by default all.
 
         Returns:
-            A frame (or arrays) of the kind that was fitted, same columns, order and types.
+            A frame (or arrays) of the kind that was fitted, same columns, order and types. Of two tables: a dict of
+            two frames by their names.
 
         Raises:
             ConfigError: an argument is outside its domain, the release has no rows with the given values, or polars
@@ -207,6 +211,10 @@ class Release(Estimating, Viewing):
             >>> bool(release.sample(50, unique_rows="drop").duplicated(keep=False).all())
             True
         """
+        if self.schema.two_tables is not None:
+            require_whole(class_counts, unique_rows, unique_columns)
+            tables = joined_pairs(self.table_batches(n, seed=seed, given=given))
+            return {name: self._contained(table) for name, table in tables.items()}
         batches = self.batches(
             n, seed=seed, given=given, class_counts=class_counts, unique_rows=unique_rows, unique_columns=unique_columns
         )
@@ -230,7 +238,8 @@ class Release(Estimating, Viewing):
         drawn are held, with room to sort them.
 
         Returns:
-            An iterator of at least one table, each of at most 16,384 rows.
+            An iterator of at least one table, each of at most 16,384 rows. Of two tables: the rows with the columns of
+            their unit, without units that have none; `table_batches` yields both.
         """
         workers = require_integer(at_least=1, workers=workers)
         if isinstance(self._sampler, MixtureSet):
@@ -241,7 +250,7 @@ class Release(Estimating, Viewing):
                 )
             n = require_integer(at_least=0, n=self._sampler.n_mixtures if n is None else n)
             size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self._sampler.width))
-            return self._sampler.batches(n, _seed(seed), size)
+            return self._sampler.batches(n, seed_of(seed), size)
         compared = columns_to_compare(self.schema, unique_rows, unique_columns, class_counts=class_counts)
         conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)
         n = conditions.n_rows(n)
@@ -251,9 +260,10 @@ class Release(Estimating, Viewing):
         if isinstance(conditions.sampler, LinkedTable | RuledUnits):
             if compared is not None:
                 raise ConfigError("Expected linked rows as they are drawn, got unique_rows. Leave it out.")
-            linked = LinkedBlocks(self, n, _seed(seed), conditions)
-            return linked.tables_between(0, max(1, -(-n // linked.size)), workers)
-        blocks = _Blocks(self, n, _seed(seed), conditions)
+            linked = LinkedBlocks(self, n, seed_of(seed), conditions)
+            tables = linked.tables_between(0, max(1, -(-n // linked.size)), workers)
+            return rows_with_units(tables) if self.schema.two_tables else tables
+        blocks = _Blocks(self, n, seed_of(seed), conditions)
         if compared is None:
             return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)
         endless = replace(blocks, n=_MOST_ROWS)
@@ -321,13 +331,20 @@ class Release(Estimating, Viewing):
         """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `batches`.
 
         A path ends in `.csv`, `.parquet`, `.npz` or, for sets, `.dat`; without a suffix it becomes a folder of PNG
-        images, `path/LABEL/000001.png`. With `spreadsheet_safe` an apostrophe comes before text in a `.csv` that a
+        images, `path/LABEL/000001.png`; of two tables, one of two `.csv` files with their names. With
+        `spreadsheet_safe` an apostrophe comes before text in a `.csv` that a
         spreadsheet would compute as a formula, such as `=1+1`.
 
         Raises:
             ConfigError: an argument is outside its domain, or a column does not fit the format.
             OutputError: the output exists and `overwrite` is False, or it cannot be written.
         """
+        if self.schema.two_tables is not None:
+            require_whole(class_counts, unique_rows, unique_columns)
+            pairs = self.table_batches(n, seed=seed, given=given, workers=workers)
+            csv = self.schema.csv_output
+            write_tables(pairs, Path(path), overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv)
+            return
         batches = self.batches(
             n, seed=seed, given=given, class_counts=class_counts, workers=workers,
             unique_rows=unique_rows, unique_columns=unique_columns,
@@ -413,11 +430,3 @@ def load(path: str | os.PathLike[str]) -> Release:
     else:
         return release
     raise ReleaseError(f"Cannot read the release {path}: {problem}")
-
-
-def _seed(seed: int | None) -> int:
-    if seed is None:
-        return fresh_seed()
-    if require_integer(at_least=0, seed=seed) > _LARGEST_SEED:
-        raise ConfigError(f"Expected seed below 2^63, got {seed=}.")
-    return seed

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sfumato.columns.kind import TabularKind
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.linked import LinkedRows, linked_scores
-from sfumato.io.sources import open_source
+from sfumato.records.table_pairs import open_records
 from sfumato.release import Release
 from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures
 from sfumato.report.page import HEIGHT, WIDTH, Rectangle
@@ -40,11 +40,10 @@ def linked_content(release: Release, real: object, seed: int) -> dict[str, Any]:
     """Return what the page shows of a release of linked rows; with real rows it is NOT private."""
     schema = release.schema
     plain = dataclasses.replace(schema, rules=(), accept=())
-    source = None if real is None else open_source(real, csv=schema.reader.csv)
+    source = None if real is None else open_records(real, schema)
     real_rows = None if source is None else LinkedRows.read(source, schema)
     n = min(MOST_DRAWN, release.certificate.n_public) if real_rows is None else real_rows.n_units
-    table = pa.concat_tables(release.batches(n, seed=seed))
-    drawn = open_source(table, csv=schema.reader.csv)
+    drawn = open_records(drawn_units(release, n, seed), schema)
     rows, bins = LinkedRows.read(drawn, schema), read_bins(drawn, plain)
     real_bins = None if source is None else read_bins(source, plain)
     found: dict[str, Any] = {"drawn": bins.n_rows, "columns": column_figures(bins, real_bins, plain)}
@@ -64,13 +63,22 @@ def linked_content(release: Release, real: object, seed: int) -> dict[str, Any]:
     return found
 
 
+def drawn_units(release: Release, n: int, seed: int) -> object:
+    """Return n units with their rows, as tables of Arrow."""
+    if release.schema.two_tables is None:
+        return pa.concat_tables(release.batches(n, seed=seed))
+    parts = list(release.table_batches(n, seed=seed))
+    return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
+
+
 def size_bins(rows: LinkedRows, real: LinkedRows | None) -> list[Bin]:
     """Return the shares of units by number of rows; the largest numbers together."""
+    fewest = 0 if any(bool((t.sizes == 0).any()) for t in ([rows] if real is None else [rows, real])) else 1
     tables = [rows] if real is None else [rows, real]
     most = max(int(table.sizes.max()) for table in tables)
     last = min(most, MOST_BINS)
-    shares = [np.bincount(np.minimum(t.sizes, last), minlength=last + 1)[1:] / t.n_units for t in tables]
-    labels = [str(k) for k in range(1, last)] + [str(last) if most == last else f"{last} or more"]
+    shares = [np.bincount(np.minimum(t.sizes, last), minlength=last + 1)[fewest:] / t.n_units for t in tables]
+    labels = [str(k) for k in range(fewest, last)] + [str(last) if most == last else f"{last} or more"]
     return [
         Bin(label, float(shares[0][i]), None if real is None else float(shares[1][i])) for i, label in enumerate(labels)
     ]

@@ -22,12 +22,13 @@ from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.records.rule_breaks import count_breaks
+from sfumato.records.table_pairs import open_records
 from sfumato.release import Release, load
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.estimates import estimates_of
-from sfumato.report.linked import linked_content
+from sfumato.report.linked import drawn_units, linked_content
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
@@ -189,8 +190,8 @@ def _linked(release: Release, real: object, test: object, target: str | None, se
     if test is not None or target is not None:
         raise ConfigError("Expected no test rows and no target beside linked rows: no classifier learns from them.")
     found = linked_content(release, real, seed)
-    table = pa.concat_tables(release.batches(found["linked"]["drawn"], seed=seed))
-    found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), release.schema)
+    drawn = drawn_units(release, found["linked"]["drawn"], seed)
+    found["rules"] = _rules({"synthetic": drawn} | ({} if real is None else {"real": real}), release.schema)
     return found
 
 
@@ -228,7 +229,7 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
 
 def _rules(tables: Mapping[str, object], schema: Schema) -> list[tuple[str, dict[str, float]]] | None:
     """Return per rule the share of rows of each table that break it; None without rules."""
-    sources = {name: open_source(rows, csv=schema.reader.csv) for name, rows in tables.items()}
+    sources = {name: open_records(rows, schema) for name, rows in tables.items()}
     scores = rule_scores({name: count_breaks(source, schema) for name, source in sources.items()})
     return None if scores is None else list(scores["by_rule"].items())
 

@@ -1,6 +1,6 @@
 """Linked rows of a unit as two tables of a known kind: of units with their first row, and of steps from row to row.
 
-    units    constants, number of rows, the first row
+    units    constants, number of rows, the first row; which is missing of a unit without rows
     steps    constants, number of rows, the row's number; the row before; the row, its order as the distance from before
 
 Both have one record a unit: of steps a unit has a sequence, which a mechanism bounds as a whole. Their schemas follow
@@ -20,6 +20,7 @@ from sfumato.columns.numbers import Integer
 from sfumato.columns.open import Open
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.rules import RulePlan
+from sfumato.schema.tables import Tables
 from sfumato.schema.unit import Unit
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class LinkedTables:
         constants: the columns that a unit's rows share.
         order: the column of order, if there is one.
         max_rows: the most rows of a unit.
+        fewest: the fewest.
     """
 
     units: Schema
@@ -52,6 +54,7 @@ class LinkedTables:
     constants: tuple[str, ...]
     order: str | None
     max_rows: int
+    fewest: int = 1
 
     @classmethod
     def of(cls, schema: Schema) -> LinkedTables:
@@ -63,18 +66,26 @@ class LinkedTables:
         taken, varying = set(kinds), [name for name in schema.released if name not in constants]
         count, place = (_new(taken, f"{word} of {unit.column}") for word in ("number of rows", "row"))
         before = {name: _new(taken, f"{name} before") for name in varying}
-        if unit.max_rows == 1:
+        if unit.max_rows == unit.fewest:
             return cls(_table(schema, kinds), None, "", "", before, constants, unit.order, 1)
         fixed: dict[str, ColumnKind] = {name: kinds[name] for name in constants}
-        fixed[count] = Integer(lower=1, upper=unit.max_rows)
-        units = _table(schema, {**fixed, **{name: kinds[name] for name in varying}})
+        fixed[count] = Integer(lower=unit.fewest, upper=unit.max_rows)
+        first = {name: kinds[name] if unit.fewest else _nullable(kinds[name]) for name in varying}
+        units = _table(schema, {**fixed, **first})
+        if unit.max_rows == 1:
+            return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest)
         # of a unit of one row there is no step: what steps can be is less than what a number of rows can
         fixed[count] = Integer(lower=2, upper=unit.max_rows)
         steps = {**fixed, place: Integer(lower=2, upper=unit.max_rows)}
         steps |= {before[name]: kinds[name] for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
         joint = _table(schema, {**steps, **{name: kinds[name] for name in varying}}, rules)
-        return cls(units, joint, count, place, before, constants, unit.order, unit.max_rows)
+        return cls(units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest)
+
+    @property
+    def n_first(self) -> int:
+        """How many columns of units, the first ones, are drawn before the first row: those that a unit without has."""
+        return 0 if self.fewest else len(self.constants) + 1
 
     @property
     def n_fixed(self) -> int:
@@ -114,6 +125,10 @@ def linked_faults(schema: Schema, unit: Unit) -> list[str]:
     for key, name in [*named, *(("constant", name) for name in unit.constant)]:
         if name not in schema.released:
             faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
+    if unit.tables is not None and not isinstance(unit.tables, Tables):
+        faults.append(f"Expected tables of unit to be Tables, got {type(unit.tables).__name__}.")
+    elif unit.tables is not None and unit.tables.key in schema.released:
+        faults.append(f"Expected key of {unit.tables.rows!r} to be no released column, got {unit.tables.key!r}.")
     if faults:
         return faults
     return [*_order_faults(schema, unit), *_column_faults(schema, unit)]
@@ -140,10 +155,15 @@ def _column_faults(schema: Schema, unit: Unit) -> list[str]:
                 f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
                 f"{kind.name}. Declare it, or take order and constant out of the unit."
             )
+        elif unit.tables is not None and "nullable" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+            faults.append(
+                f"Column {name!r}: expected a kind of which values may be missing in two tables, got {kind.name}."
+            )
     if unit.max_rows > MOST_LINKED:
         faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")
     if schema.rows is not None:
-        faults.append("Expected `units` in the unit as the public count of linked rows, got `rows`. Declare units.")
+        where = "`units` in the unit" if unit.tables is None else f"`rows` in the table {unit.tables.units!r}"
+        faults.append(f"Expected {where} as the public count of linked rows, got `rows` of the schema. Move it.")
     return faults
 
 
@@ -180,6 +200,12 @@ def require_unlinked(schema: Schema, what: str) -> None:
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:
     cleared = {"rows": None, "unit": None, "sources": {}, "table_source": {}, "accept": (), "draft": False}
     return dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared)
+
+
+def _nullable(kind: ColumnKind) -> ColumnKind:
+    """Return a kind of which a value may be missing."""
+    assert isinstance(kind, TabularKind)
+    return kind if kind.nullable else dataclasses.replace(kind, nullable=True)  # type: ignore[type-var] - as checked
 
 
 def _new(taken: set[str], name: str) -> str:

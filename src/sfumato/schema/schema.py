@@ -37,6 +37,7 @@ from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.ruled import modelled, plain_rules, rule_plan
 from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
+from sfumato.schema.tables import Tables, read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
 from sfumato.schema.weight import Weight, weight_of
 
@@ -45,7 +46,7 @@ MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 K = TypeVar("K", bound=ColumnKind)
 
-_KEYS = ("draft", "rows", "unit", "weight", "missing", "reader", "source", "columns", "rules", "accept")
+_KEYS = ("draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "columns", "rules", "accept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +178,11 @@ class Schema:
         return self.unit is not None and self.unit.linked
 
     @property
+    def two_tables(self) -> Tables | None:
+        """The names of two tables that linked rows come from and samples go to; None of one table."""
+        return None if self.unit is None else self.unit.tables
+
+    @property
     def n_records(self) -> int | None:
         """The public number of records: of rows, or of units where rows are linked; None if it is stated elsewhere."""
         return self.unit.units if self.unit is not None and self.unit.linked else self.rows
@@ -223,7 +229,7 @@ class Schema:
         if self.rows is not None:
             document["rows"] = self.rows
         if self.unit is not None:
-            document["unit"] = self.unit.to_dict()
+            document |= unit_entry(self.unit)
         if self.weight is not None:
             document["weight"] = self.weight.to_entry()
         if self.missing != MISSING_TOKENS:
@@ -294,7 +300,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
             faults.append(f"Expected each column once, got {name!r} twice.")
         if kind is not None:
             columns[name] = kind
-    unit = read_unit(document.get("unit"), faults)
+    unit = _unit(document, faults)
     if unit is not None and getattr(columns.get(unit.column), "name", None) == Open.name:
         columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is bought
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
@@ -307,6 +313,14 @@ def read_open(document: Mapping[str, Any]) -> Schema:
         faults += [*rows_faults(rest["rows"]), *draft_faults(rest["draft"])]
     refuse(faults)
     return Schema(columns=columns, unit=unit, sources=sources, reader=reader, **rest)
+
+
+def _unit(document: Mapping[str, Any], faults: list[str]) -> Unit | None:
+    if document.get("tables") is None:
+        return read_unit(document.get("unit"), faults)
+    if document.get("unit") is not None:
+        faults.append("Expected either tables or unit, got both. Of two tables, leave unit out.")
+    return read_tables(document["tables"], faults)
 
 
 def require_closed(schema: Schema) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.columns.facts import plain_value, shown
 from sfumato.errors import SchemaError
+
+if TYPE_CHECKING:
+    from sfumato.schema.tables import Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,8 @@ class Unit:
             are linked: samples are units with their rows.
         constant: the columns that are the same in all rows of a unit.
         units: of linked rows, the number of units that may be assumed publicly.
+        tables: of linked rows in two tables, what these are called: then `constant` are the columns of that of units,
+            and a unit may have no row.
 
     Example:
         >>> from sfumato import Schema
@@ -35,6 +40,7 @@ class Unit:
     order: str | None = None
     constant: tuple[str, ...] = ()
     units: int | None = None
+    tables: Tables | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
@@ -54,10 +60,15 @@ class Unit:
     @property
     def linked(self) -> bool:
         """Whether the unit with all its rows is one record, and samples have units with their rows."""
-        return self.order is not None or bool(self.constant)
+        return self.order is not None or bool(self.constant) or self.tables is not None
+
+    @property
+    def fewest(self) -> int:
+        """The fewest rows of a unit: 0 where units have a table of their own."""
+        return 1 if self.tables is None else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the unit as plain values; what has its default is left out."""
+        """Return the unit as plain values; what has its default is left out. Of two tables: `unit_entry`."""
         document: dict[str, Any] = {"column": self.column, "max_rows": self.max_rows}
         if self.order is not None:
             document["order"] = self.order

@@ -133,15 +133,16 @@ def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int
         raise ConfigError("Expected records of units for linked rows, got records of rows.")
     tables, n = data.tables, fit.n_public
     settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
-    units = run_table(Fit(data, fit.account, Facts(tables.units, None, n)), **settings, measuring=Measuring(UNITS))
+    measuring = Measuring(UNITS, tables.n_first)
+    units = run_table(Fit(data, fit.account, Facts(tables.units, None, n)), **settings, measuring=measuring)
     if tables.steps is None:
         return _joined(units, None)
     law = number_of_steps(tables, units)
     sharing, share = shared(fit, tables, law)
     facts = Facts(tables.steps, None, max(1, round(n * share)))
     weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
-    measuring = MeasuringSteps(STEPS, tables.n_fixed, weights, sharing=sharing, n_units=n, steps=law)
-    return _joined(units, run_table(Fit(data.steps, fit.account, facts), **settings, measuring=measuring))
+    steps = MeasuringSteps(STEPS, tables.n_fixed, weights, sharing=sharing, n_units=n, steps=law)
+    return _joined(units, run_table(Fit(data.steps, fit.account, facts), **settings, measuring=steps))
 
 
 def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
@@ -150,7 +151,9 @@ def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
     column = softmax_grid(tables.units, units.sampler).columns[place]
     assert column.edges is not None
     shares, widths = units.parameters[f"column.{place}.shares"], np.diff(column.edges)
-    return np.repeat(shares / widths, widths)
+    law = np.repeat(shares / widths, widths)
+    # of a unit of one row there is no step, as of one without
+    return law if tables.fewest else np.concatenate([[law[0] + law[1]], law[2:]])
 
 
 def shared(fit: Fit, tables: LinkedTables, law: np.ndarray) -> tuple[Sharing, float]:

@@ -1,0 +1,268 @@
+"""Two tables with a key as one source: rows joined to their units, and the units that have no row.
+
+Every key is one record, with all that either table holds of it, and what becomes of it follows from these cells alone:
+
+    a unit without a key           left out
+    a key that units have twice    one unit: the row of the smaller hash of key and content
+    a row without a key            left out
+    a row whose key no unit has    left out
+    a unit without rows            a unit of 0 rows
+
+Keys are compared as text, `5` for the number 5 however it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.cells import values_of
+from sfumato.columns.kind import ColumnKind
+from sfumato.errors import ConfigError, DataError, SchemaError
+from sfumato.io.chunks import Chunk, Source, guarded
+from sfumato.io.csv_form import CsvForm
+from sfumato.io.sources import open_source
+from sfumato.records.units import NOBODY, KeyPlaces, content_hashes, mixed
+from sfumato.schema.schema import Schema
+from sfumato.schema.tables import Tables
+
+KeyProblem: TypeAlias = Literal["no_key", "repeated", "orphans", "no_rows"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TablePair(Source):
+    """The rows of one table, each with the columns of its unit, which another table holds.
+
+    Memory: the table of units; of that of rows, a chunk.
+
+    Attributes:
+        units: the table of units, one row each.
+        rows: the table of their rows.
+        tables: what both are called.
+        key: the column of `units` that names a unit.
+        rows_key: the column of `rows` that says whose a row is.
+        kinds: the released columns of `units`.
+        missing: texts that stand for no key.
+    """
+
+    units: Source
+    rows: Source
+    tables: Tables
+    key: str
+    rows_key: str
+    kinds: Mapping[str, ColumnKind]
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, units: Source, rows: Source, schema: Schema) -> TablePair:
+        """Put two tables together, as a schema says.
+
+        Raises:
+            DataError: the table of rows has no column of the key.
+            SchemaError: no cell of that column can name a unit.
+        """
+        unit = schema.unit
+        assert unit is not None
+        assert unit.tables is not None
+        rows_key = unit.tables.key or unit.column
+        if rows_key not in rows.storage:
+            raise DataError(
+                f"Expected {rows.label}, the table {unit.tables.rows!r}, to have the column {rows_key!r}, which says "
+                "whose a row is. Name another one as `key`."
+            )
+        if pa.types.is_nested(values_of(rows.storage[rows_key])):
+            raise SchemaError(
+                f"Expected the key {rows_key!r} of {rows.label} to hold names or numbers, got cells of type "
+                f"{rows.storage[rows_key]}."
+            )
+        own = {unit.column, *unit.constant}
+        varying = {name for name in schema.released if name not in own}
+        of_units = {name: kind for name, kind in units.storage.items() if name not in varying}
+        of_rows = {name: kind for name, kind in rows.storage.items() if name not in {*of_units, *own, rows_key}}
+        return cls(
+            label=f"{units.label} and {rows.label}",
+            container=units.container,
+            storage=of_units | of_rows,
+            dtypes={name: text for side in (rows, units) for name, text in side.dtypes.items()},
+            chunk_rows=min(units.chunk_rows, rows.chunk_rows),
+            units=units,
+            rows=rows,
+            tables=unit.tables,
+            key=unit.column,
+            rows_key=rows_key,
+            kinds={name: schema.columns[name] for name in unit.constant},
+            missing=(*schema.missing, ""),
+        )
+
+    def under(self, columns: Mapping[str, ColumnKind]) -> TablePair:
+        """Return the pair of tables with the storage types that these kinds declare."""
+        units = self.units.under({name: kind for name, kind in columns.items() if name in self.units.storage})
+        rows = self.rows.under({name: kind for name, kind in columns.items() if name in self.rows.storage})
+        if units is self.units and rows is self.rows:
+            return self
+        storage = {name: (units if self._of_units(name) else rows).storage[name] for name in self.storage}
+        return replace(self, units=units, rows=rows, storage=storage)
+
+    def read_as(self, form: CsvForm) -> TablePair:
+        """Return the pair of tables of CSV text in a declared form."""
+        return replace(self, units=self.units.read_as(form), rows=self.rows.read_as(form))
+
+    def size(self) -> int:
+        """Bytes of both tables."""
+        return self.units.size() + self.rows.size()
+
+    @property
+    def in_files(self) -> bool:
+        """Whether other processes can read both."""
+        return self.units.in_files and self.rows.in_files
+
+    def with_dictionaries(self) -> TablePair:
+        """Return the pair of which the text of rows may come dictionary-encoded."""
+        return replace(self, rows=self.rows.with_dictionaries())
+
+    def parts(self, names: Sequence[str]) -> list[tuple[Source, list[str]]]:
+        """Return both tables, and the columns of these that each has."""
+        mine = [name for name in names if self._of_units(name)]
+        return [(self.units, mine), (self.rows, [name for name in names if name not in mine])]
+
+    def key_problems(self) -> dict[tuple[str, KeyProblem], int]:
+        """Count what is wrong with the keys of either table, by `table.column` and the problem. Not private."""
+        places, counts = KeyPlaces(self.missing), np.zeros(0, dtype=np.int64)
+        unnamed = {"units": 0, "rows": 0}
+        for chunk in self.units.chunks([self.key]):
+            place = places.added(chunk.columns[self.key])
+            unnamed["units"] += int((place == NOBODY).sum())
+            more = np.bincount(place[place != NOBODY], minlength=len(places))
+            more[: counts.size] += counts
+            counts = more
+        orphans, has_rows = 0, np.zeros(len(places), dtype=bool)
+        for chunk in self.rows.chunks([self.rows_key]):
+            cells = chunk.columns[self.rows_key]
+            place, none = places.of(cells), places.missing(cells)
+            unnamed["rows"] += int(none.sum())
+            orphans += int(((place == NOBODY) & ~none).sum())
+            has_rows[place[place != NOBODY]] = True
+        of_units, of_rows = f"{self.tables.units}.{self.key}", f"{self.tables.rows}.{self.rows_key}"
+        return {
+            (of_units, "no_key"): unnamed["units"],
+            (of_units, "repeated"): int((counts > 1).sum()),
+            (of_units, "no_rows"): int((~has_rows).sum()),
+            (of_rows, "no_key"): unnamed["rows"],
+            (of_rows, "orphans"): orphans,
+        }
+
+    def joined(self, columns: tuple[str, ...]) -> Iterator[tuple[Chunk, bool]]:
+        """Yield chunks of rows with the columns of their units; last, units without rows, and False.
+
+        The cells that a unit without rows has not are null.
+
+        Raises:
+            DataError: a table is damaged, or changed while it was read.
+        """
+        message = f"Cannot read {self.label}: damaged, or changed while it was read."
+        return guarded(self._joined(columns), message)
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        return (chunk for chunk, there in self._joined(columns) if there)
+
+    def _of_units(self, name: str) -> bool:
+        return name in self.units.storage and (name == self.key or name in self.kinds or name not in self.rows.storage)
+
+    def _joined(self, columns: tuple[str, ...]) -> Iterator[tuple[Chunk, bool]]:
+        places = KeyPlaces(self.missing)
+        (_, mine), (_, others) = self.parts(columns)
+        table = self._one_each(places, mine)
+        has_rows = np.zeros(len(places), dtype=bool)
+        for chunk in self.rows.chunks([self.rows_key, *others]):
+            place = places.of(chunk.columns[self.rows_key])
+            kept = np.flatnonzero(place != NOBODY)
+            if not kept.size:
+                continue
+            has_rows[place[kept]] = True
+            found = table.take(pa.array(place[kept]))
+            cells = {name: found.column(name) for name in mine}
+            cells |= {name: _taken(chunk.columns[name], kept) for name in others}
+            yield Chunk(columns={name: cells[name] for name in columns}, n_rows=int(kept.size)), True
+        without = np.flatnonzero(~has_rows)
+        for start in range(0, without.size, self.chunk_rows):
+            some = without[start : start + self.chunk_rows]
+            found = table.take(pa.array(some))
+            cells = {name: found.column(name) for name in mine}
+            cells |= {name: pa.chunked_array([pa.nulls(some.size, self.storage[name])]) for name in others}
+            yield Chunk(columns={name: cells[name] for name in columns}, n_rows=int(some.size)), False
+
+    def _one_each(self, places: KeyPlaces, names: list[str]) -> pa.Table:
+        """Return one row of each unit, in the order of the places that their keys are given."""
+        parts, found = [], []
+        wanted = list(dict.fromkeys([self.key, *self.kinds, *names]))
+        for chunk in self.units.chunks(wanted):
+            place = places.added(chunk.columns[self.key])
+            kept = np.flatnonzero(place != NOBODY)
+            parts.append(pa.table({name: _roomy(_taken(chunk.columns[name], kept)) for name in wanted}))
+            found.append(place[kept])
+        if not parts:
+            return pa.table({name: pa.array([], self.units.storage[name]) for name in wanted})
+        table = pa.concat_tables(parts).combine_chunks()
+        del parts
+        owners = np.concatenate(found)
+        return table.take(pa.array(self._chosen(table, owners, places))).select(wanted)
+
+    def _chosen(self, table: pa.Table, owners: np.ndarray, places: KeyPlaces) -> np.ndarray:
+        """Return the row of each unit, shape (units,): of several, by content, never by where they lie."""
+        rows = np.zeros(len(places), dtype=np.int64)
+        rows[owners] = np.arange(owners.size)
+        several = np.flatnonzero(np.bincount(owners, minlength=len(places))[owners] > 1)
+        if not several.size:
+            return rows
+        some = table.take(pa.array(several))
+        codes = {name: kind.code(some.column(name), missing=self.missing[:-1]) for name, kind in self.kinds.items()}
+        whose = owners[several]
+        order = mixed(places.hashes()[whose], content_hashes(codes, whose.size))
+        columns = [np.nan_to_num(codes[name], nan=-1.0) for name in sorted(codes)]
+        sorted_rows = np.lexsort((*columns, order, whose))
+        first = sorted_rows[np.flatnonzero(np.diff(whose[sorted_rows], prepend=-1))]
+        rows[whose[first]] = several[first]
+        return rows
+
+
+def open_records(data: object, schema: Schema) -> Source:
+    """Open what a schema describes: one table, or a mapping of two tables by their names.
+
+    Raises:
+        ConfigError: the schema is of two tables, and the data are not these; or as `open_source`.
+        DataError: as `open_source`, or the table of rows has no column of the key.
+    """
+    tables = None if schema.unit is None else schema.unit.tables
+    if tables is None or isinstance(data, TablePair):
+        return open_source(data, csv=schema.reader.csv)
+    _require_both(data, tables)
+    assert isinstance(data, Mapping)
+    units, rows = (open_source(data[name], csv=schema.reader.csv) for name in tables.names)
+    return TablePair.of(units, rows, schema)
+
+
+def _require_both(data: object, tables: Tables) -> None:
+    named = f"{{{tables.units!r}: ..., {tables.rows!r}: ...}}"
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"Expected the two tables {named} as the schema has them, got a {type(data).__name__}.")
+    strange = [name for name in data if name not in tables.names]
+    absent = [name for name in tables.names if name not in data]
+    if strange:
+        raise ConfigError(f"Expected the two tables {named}, got {strange[0]!r}, which the schema does not name.")
+    if absent:
+        raise ConfigError(f"Expected the two tables {named}, got no {absent[0]!r}.")
+
+
+def _taken(column: pa.ChunkedArray | np.ndarray, rows: np.ndarray) -> pa.ChunkedArray:
+    assert isinstance(column, pa.ChunkedArray)
+    return column if rows.size == len(column) else column.take(pa.array(rows))
+
+
+def _roomy(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text in a type that holds more than 2 GiB of it."""
+    return column.cast(pa.large_string()) if pa.types.is_string(column.type) else column

@@ -1,0 +1,53 @@
+"""Samples of two tables: of units, and of their rows.
+
+Blocks of units are drawn as rows with the columns of their unit, and one of a unit without rows. A column without a
+name says what of a row is to be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.schema.schema import Schema
+
+_PARTS = ""
+_STARTS, _THERE = 1, 2
+
+
+def with_parts(rows: pa.Table, *, starts: np.ndarray, there: np.ndarray) -> pa.Table:
+    """Return rows of units that say which is the first of its unit, and which is a row and no unit without any."""
+    parts = _STARTS * starts.astype(np.int8) + _THERE * there.astype(np.int8)
+    return rows.append_column(_PARTS, pa.array(parts.astype(np.int8)))
+
+
+def rows_with_units(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows alone, each with the columns of its unit."""
+    for batch in batches:
+        yield _chosen(batch, _THERE).drop_columns([_PARTS])
+
+
+def pairs(batches: Iterator[pa.Table], schema: Schema) -> Iterator[dict[str, pa.Table]]:
+    """Yield both tables by their names, that of units first: the key, then the columns in the schema's order."""
+    unit, tables = schema.unit, schema.two_tables
+    assert unit is not None
+    assert tables is not None
+    constants = [name for name in schema.released if name in unit.constant]
+    varying = [name for name in schema.released if name not in unit.constant]
+    for batch in batches:
+        units = _chosen(batch, _STARTS).select([unit.column, *constants])
+        rows = _chosen(batch, _THERE).select([unit.column, *varying])
+        yield {tables.units: units, tables.rows: rows.rename_columns([tables.key or unit.column, *varying])}
+
+
+def joined_pairs(batches: Iterator[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Return both tables, whole."""
+    found = list(batches)
+    return {name: pa.concat_tables([batch[name] for batch in found]) for name in found[0]}
+
+
+def _chosen(batch: pa.Table, part: int) -> pa.Table:
+    parts = batch.column(_PARTS).to_numpy()
+    return batch.filter(pa.array((parts & part) != 0))

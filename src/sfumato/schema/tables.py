@@ -1,0 +1,129 @@
+"""Two tables with a key: of units, and of their rows.
+
+    tables:
+      persons: {key: patient, rows: 20000, columns: [sex, born]}
+      visits: {of: persons, max_rows: 6, order: day}
+
+They are linked rows whose constants lie in a table of their own, so that a unit may have no row at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.columns.facts import shown
+from sfumato.errors import SchemaError
+from sfumato.schema.unit import Unit
+
+_OF_UNITS, _OF_ROWS = ("key", "rows", "columns"), ("of", "key", "max_rows", "order")
+_SHAPE = "such as tables: {persons: {key: patient, rows: 20000, columns: [sex]}, visits: {of: persons, max_rows: 6}}"
+_UNUSABLE = set('/\\:*?"<>|=')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """The two tables that linked rows come from, and samples go to.
+
+    Attributes:
+        units: name of the table of units; its columns are the constants.
+        rows: name of the table of their rows, which has all other columns.
+        key: the column of `rows` that says whose a row is, where it has another name than the column of the unit.
+
+    Example:
+        >>> Tables(units="persons", rows="visits").names
+        ('persons', 'visits')
+    """
+
+    units: str
+    rows: str
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            # samples are files of these names
+            if not isinstance(name, str) or not name.strip(". ") or _UNUSABLE & set(name) or not name.isprintable():
+                raise SchemaError(f"Expected the name of a table to be one of a file, got {shown(name)}. Rename it.")
+        if self.units.casefold() == self.rows.casefold():
+            raise SchemaError(f"Expected two tables of different names, got {self.units!r} twice. Rename one.")
+        if self.key is not None and (not isinstance(self.key, str) or not self.key):
+            raise SchemaError(f"Expected key of {self.rows!r} to name a column, got {shown(self.key)}.")
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of both, that of units first."""
+        return self.units, self.rows
+
+
+def read_tables(entry: object, faults: list[str]) -> Unit | None:
+    """Return the unit of a schema document with `tables`, or note what is wrong with it."""
+    if not isinstance(entry, Mapping) or not all(isinstance(table, Mapping) for table in entry.values()):
+        faults.append(f"Expected tables to map two names to what is known of each, {_SHAPE}.")
+        return None
+    parents = [name for name, table in entry.items() if "of" not in table]
+    children = [name for name in entry if name not in parents]
+    found = len(faults)
+    faults += _shape_faults(entry, parents, children)
+    if len(faults) > found:
+        return None
+    return _unit(parents[0], children[0], entry, faults)
+
+
+def unit_entry(unit: Unit) -> dict[str, Any]:
+    """Return what a schema document says of a unit, under `unit` or `tables`."""
+    if unit.tables is None:
+        return {"unit": unit.to_dict()}
+    units: dict[str, Any] = {"key": unit.column}
+    if unit.units is not None:
+        units["rows"] = unit.units
+    rows: dict[str, Any] = {"of": unit.tables.units}
+    if unit.tables.key is not None:
+        rows["key"] = unit.tables.key
+    rows["max_rows"] = unit.max_rows
+    if unit.order is not None:
+        rows["order"] = unit.order
+    return {"tables": {unit.tables.units: {**units, "columns": list(unit.constant)}, unit.tables.rows: rows}}
+
+
+def _shape_faults(entry: Mapping[Any, Any], parents: list[Any], children: list[Any]) -> list[str]:
+    """Return what is wrong with how many tables there are, and what they are of."""
+    deep = [name for name in children if entry[name]["of"] in children]
+    if deep:
+        return [f"Expected tables of two levels, got {shown(deep[0])} of a table that is itself of another. Join them."]
+    if len(children) > 1:
+        return [
+            f"Expected one table of rows beside that of units, got a second one, {shown(children[1])}. Release each "
+            "with the units by itself: the budgets add up."
+        ]
+    if len(parents) != 1 or not children:
+        return [f"Expected two tables, one of them with `of`, got {len(entry)}; {_SHAPE}."]
+    if entry[children[0]]["of"] != parents[0]:
+        return [f"Expected {shown(children[0])} of the other table, got of={shown(entry[children[0]]['of'])}."]
+    faults = []
+    for name, known, needed in ((parents[0], _OF_UNITS, "key"), (children[0], _OF_ROWS, "max_rows")):
+        faults += [
+            f"Expected {', '.join(known)} in the table {shown(name)}, got {shown(key)}. Remove or correct it."
+            for key in entry[name]
+            if key not in known
+        ]
+        if needed not in entry[name]:
+            faults.append(f"Expected {needed} in the table {shown(name)}, got none.")
+    return faults
+
+
+def _unit(parent: Any, child: Any, entry: Mapping[Any, Any], faults: list[str]) -> Unit | None:  # noqa: ANN401
+    of_units, of_rows = entry[parent], entry[child]
+    key = of_rows.get("key")
+    try:
+        return Unit(
+            column=of_units["key"],
+            max_rows=of_rows["max_rows"],
+            order=of_rows.get("order"),
+            constant=of_units.get("columns", ()),
+            units=of_units.get("rows"),
+            tables=Tables(units=parent, rows=child, key=None if key == of_units["key"] else key),
+        )
+    except SchemaError as error:
+        faults.append(str(error))
+    return None
