@@ -79,7 +79,7 @@ def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
 
 
 def test_the_chapter_on_inference_runs_and_is_true() -> None:
-    (block,) = _blocks(ROOT / "docs" / "inference.md", "python")
+    block, of_weights = _blocks(ROOT / "docs" / "inference.md", "python")
     scope: dict[str, Any] = {}
     exec(block, scope)
     real, naive, estimate, combined = (scope[name] for name in ("of_records", "naive", "estimate", "combined"))
@@ -88,6 +88,10 @@ def test_the_chapter_on_inference_runs_and_is_true() -> None:
     assert estimate.bse["x"] > 1.2 * real.bse["x"]
     assert combined.bse["x"] > 0.5 * real.bse["x"]  # twenty replicates tell their spread within a third or so
     assert abs(estimate.params["x"] - 0.5) < 5 * estimate.bse["x"]
+    exec(of_weights, scope)
+    smokers = scope["survey"].count({"smoker": True}, target="population")
+    asked = scope["frame"].query("smoker")["w"].sum()
+    assert abs(smokers.value - asked) < 6 * smokers.std_error
 
 
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +125,8 @@ def test_every_command_and_flag_is_described(command: str, options: list[str]) -
 def test_no_flag_is_described_that_does_not_exist() -> None:
     known = {option for options in _commands().values() for option in options}
     described = set(re.findall(r"`(--?[a-z-]+)", CLI.read_text(encoding="utf-8")))
-    assert described - known <= {"--help", "-h"}
+    of_the_program = {"--help", "-h", "--version", "--config", "--install-completion", "--show-completion"}
+    assert described - known <= of_the_program
 
 
 def test_every_command_in_the_documentation_exists() -> None:

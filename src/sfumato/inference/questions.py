@@ -195,7 +195,9 @@ class Questions:
         """
         found = np.ones(self.measured.classes.size)
         for name, value in condition.items():
-            found *= self.levels(name, str(value))[str(value)]
+            # samples spell a boolean in small letters, Python does not
+            label = str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+            found *= self.levels(name, label)[label]
         return found
 
     def levels(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
