@@ -125,4 +125,4 @@ docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
 
 clean:
-	rm -rf .venv demo docs/_build
+	rm -rf .venv demo docs/_build docs/jupyter_execute
