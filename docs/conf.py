@@ -9,7 +9,7 @@ author = "The Sfumato developers"
 project_copyright = "The Sfumato developers, Apache License 2.0"
 release = version = installed_version("sfumato")
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx-mathjax-offline"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx-mathjax-offline"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 exclude_patterns = ["_build", "jupyter_execute"]
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
@@ -31,6 +31,8 @@ napoleon_use_rtype = False  # results are described in words; their types stand 
 napoleon_custom_sections = ["Edge cases"]
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = "Sfumato"
 html_show_sphinx = False
 html_extra_path = ["../src/sfumato/publish/schemas"]  # JSON Schemas, beside the pages
