@@ -121,8 +121,9 @@ p3gm: .venv/.installed-papers  ## P3GM on the data sets of its paper: SFUMATO_DA
 resolve: .resolve/bin/python  ## whether wheels of all requirements are there, for each system and each Python
 	.resolve/bin/python .ci/resolve.py
 
-docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build
+docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build: tutorials are run, links checked
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+	$(BIN)/python .ci/pages.py docs/_build
 
 clean:
-	rm -rf .venv demo docs/_build
+	rm -rf .venv demo docs/_build docs/jupyter_execute

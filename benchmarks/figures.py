@@ -1,6 +1,7 @@
 """The pictures of the documentation.
 
     pip install -c constraints.txt '.[papers]'
+    python benchmarks/figures.py landing --out docs/pictures/landing.png
     python benchmarks/figures.py shapes --out docs/pictures/shapes.png
     python benchmarks/figures.py images DATA --out docs/pictures/images.png
     python benchmarks/figures.py sweep SWEEP.json... --out docs/pictures/sweep.png
@@ -18,9 +19,11 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from statsmodels.datasets import randhie
 
 import sfumato
 from sfumato.columns.kinds import Categorical, Continuous, Image
+from sfumato.demo import demo_schema
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -29,6 +32,35 @@ LABELS = tuple("0123456789")
 ROWS = 20_000
 SHOWN = 2_000
 INK, MADE = "#1b3a57", "#c1502e"
+
+
+def landing(out: Path, epsilon: float) -> None:
+    """Draw the demonstration's table: real rows, samples, and a mean by group with its interval."""
+    frame = randhie.load_pandas().data
+    release = sfumato.ConditionalGaussian(epsilon=epsilon, delta=1e-6).fit(frame, schema=demo_schema(), target="hlthf")
+    made = release.sample(len(frame))
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2))
+    visits = np.arange(16)
+    for rows, colour, shift, name in ((frame, INK, -0.2, "records"), (made, MADE, 0.2, "synthetic rows")):
+        shares = [(rows["mdvis"] == k).mean() for k in visits]
+        axes[0].bar(visits + shift, shares, width=0.4, color=colour, label=name)
+        bins = np.arange(0, 61, 3)
+        axes[1].hist(rows["disea"], bins=bins, density=True, histtype="step", color=colour, linewidth=1.8)
+    axes[0].set(xlabel="visits to a doctor in a year", ylabel="share of rows")
+    axes[0].legend(frameon=False)
+    axes[1].set(xlabel="index of chronic diseases", ylabel="density")
+    groups = ("fair", "not fair")
+    by_label = release.mean("mdvis", by="hlthf")
+    answers = [by_label[label] for label in ("1", "0")]
+    for place, (label, answer) in enumerate(zip(("1", "0"), answers, strict=True)):
+        axes[2].errorbar(answer.value, place, xerr=1.96 * answer.std_error, fmt="o", color=MADE, capsize=4)
+        real = frame.loc[frame["hlthf"].astype(int) == int(label), "mdvis"].mean()
+        axes[2].plot(real, place, "|", color=INK, ms=22, mew=2)
+    axes[2].set(yticks=(0, 1), yticklabels=groups, ylim=(-0.6, 1.6), xlabel="mean visits, by health: 95 % interval")
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(out, dpi=130)
 
 
 def shapes(out: Path) -> None:
@@ -123,12 +155,14 @@ def save(figure: Any, out: Path) -> None:
 def main() -> None:
     """Draw one of the pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("picture", choices=["shapes", "images", "sweep"])
+    parser.add_argument("picture", choices=["landing", "shapes", "images", "sweep"])
     parser.add_argument("inputs", type=Path, nargs="*")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    if arguments.picture == "shapes":
+    if arguments.picture == "landing":
+        landing(arguments.out, arguments.epsilon)
+    elif arguments.picture == "shapes":
         shapes(arguments.out)
     elif arguments.picture == "images":
         images(arguments.inputs[0], arguments.out, arguments.epsilon)

@@ -9,11 +9,16 @@ author = "The Sfumato developers"
 project_copyright = "The Sfumato developers, Apache License 2.0"
 release = version = installed_version("sfumato")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx-mathjax-offline"]
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx-mathjax-offline"]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+exclude_patterns = ["_build", "jupyter_execute"]
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
+nb_execution_mode = "force"  # tutorials are run when the pages are built; an error in one fails the build
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_execution_timeout = 180
+nb_mime_priority_overrides = [("html", "text/html", 10)]
 
 default_role = "code"  # docstrings put names between single backticks
 autodoc_mock_imports = ["torch"]  # the signatures of what trains networks need no torch
@@ -26,6 +31,8 @@ napoleon_use_rtype = False  # results are described in words; their types stand 
 napoleon_custom_sections = ["Edge cases"]
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = "Sfumato"
 html_show_sphinx = False
 html_extra_path = ["../src/sfumato/publish/schemas"]  # JSON Schemas, beside the pages

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from statsmodels.datasets import randhie
 
 import sfumato
 from sfumato.cli.commands import COMMANDS, load_command
@@ -129,7 +133,8 @@ def test_every_command_and_flag_is_described(command: str, options: list[str]) -
 def test_no_flag_is_described_that_does_not_exist() -> None:
     known = {option for options in _commands().values() for option in options}
     described = set(re.findall(r"`(--?[a-z-]+)", CLI.read_text(encoding="utf-8")))
-    assert described - known <= {"--help", "-h"}
+    of_the_program = {"--help", "-h", "--version", "--config", "--install-completion", "--show-completion"}
+    assert described - known <= of_the_program
 
 
 def test_every_command_in_the_documentation_exists() -> None:
@@ -152,7 +157,52 @@ def test_the_architecture_page_names_every_module() -> None:
             assert path.name in rooms.get(room, set()), path.relative_to(SOURCE)
 
 
+@pytest.mark.parametrize("door", ["proofs", "decisions"])
+def test_a_door_leads_to_every_page_behind_it(door: str) -> None:
+    folder = ROOT / "docs" / door
+    listed = re.findall(r"\]\(([a-z0-9_-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted(path.name for path in folder.glob("*.md") if path.name != "index.md")
+
+
+def test_titles_behind_the_door_of_decisions_are_those_of_the_pages() -> None:
+    folder = ROOT / "docs" / "decisions"
+    text = (folder / "index.md").read_text(encoding="utf-8")
+    for title, name in re.findall(r"^- \[(.*)\]\((.*)\)$", text, re.M):
+        assert (folder / name).read_text(encoding="utf-8").startswith(f"# {title}\n"), name
+
+
+def test_every_page_is_reached_from_the_landing_page() -> None:
+    listed = set(re.findall(r"^([a-z_/]+)$", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.M))
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert listed == pages | {"tutorials/index", "proofs/index", "decisions/index"}
+
+
+def test_the_landing_page_runs() -> None:
+    (block,) = _blocks(ROOT / "docs" / "index.md", "python")
+    scope: dict[str, Any] = {"frame": randhie.load_pandas().data}
+    exec(block, scope)
+    assert list(scope["synthetic"].columns) == list(scope["frame"].columns)
+
+
+def test_the_gallery_is_what_the_results_say() -> None:
+    page = ROOT / "benchmarks" / "gallery.py"
+    assert subprocess.run([sys.executable, page, "--check"], check=False).returncode == 0
+
+
+def test_the_bounds_of_an_epsilon_are_right() -> None:
+    text = (ROOT / "docs" / "choosing_epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$", text, re.M)
+    assert len(rows) == 7
+    for epsilon, *said in rows:
+        factor = math.exp(float(epsilon))
+        found = min(0.05 * factor, 1 - 0.95 / factor)
+        after = (p * factor / (1 + p * (factor - 1)) for p in (0.5, 0.01))
+        for shown, value in zip(said, (factor, *(100 * p for p in (*after, found))), strict=True):
+            digits = len(shown.partition(".")[2])
+            assert float(shown.replace(",", "")) == pytest.approx(value, abs=0.51 * 10**-digits)
+
+
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in PAGES:
+    for page in [*PAGES, *sorted((ROOT / "docs").glob("*/index.md"))]:
         for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), (page.name, target)

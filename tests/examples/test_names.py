@@ -43,7 +43,7 @@ def _named(text: str) -> set[str]:
     found = {name.rstrip(".") for name in re.findall(r"(?<![\w/.-])sfumato(?:\.\w+)+", text)}
     for home, names in re.findall(r"from (sfumato[\w.]*) import (?:\()?([\w, ]+)", text):
         found |= {f"{home}.{name.split(' as ')[0].strip()}" for name in names.split(",") if name.strip()}
-    return {name for name in found if not name.endswith((".sfm", ".md", ".py"))}
+    return {name for name in found if not name.endswith((".sfm", ".md", ".py", ".toml"))}
 
 
 def _is_public(name: str) -> bool:

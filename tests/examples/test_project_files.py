@@ -84,9 +84,38 @@ def test_every_dependency_has_a_version_that_was_tested() -> None:
     assert needed - pinned == set()
 
 
+def test_the_conda_recipe_requires_what_the_package_requires() -> None:
+    recipe = yaml.safe_load((ROOT / "packaging" / "recipe.yaml").read_text(encoding="utf-8"))
+    project = PROJECT["project"]
+    python, *run = recipe["requirements"]["run"]
+    wanted = [
+        re.sub(r"^([\w-]+)(.*)$", r"\1 \2", text.replace("~=0.6.0", ">=0.6.0,<0.7")) for text in project["dependencies"]
+    ]
+    assert run == wanted
+    assert python == "python >=${{ python_min }}"
+    assert recipe["context"]["python_min"] == project["requires-python"].removeprefix(">=")
+    assert recipe["build"]["python"]["entry_points"] == [f"{k} = {v}" for k, v in project["scripts"].items()]
+    assert {_name(text) for text in PROJECT["build-system"]["requires"]} < set(recipe["requirements"]["host"])
+    assert recipe["about"]["license"] == project["license"]
+
+
+def test_the_container_file_copies_what_is_there_and_installs_extras_that_exist() -> None:
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    copied = [name for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.M) for name in line.split()]
+    assert {"pyproject.toml", "constraints.txt", "src"} <= set(copied)
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    # what the build reads of the project has to be among it
+    assert {PROJECT["project"]["readme"], *PROJECT["project"]["license-files"]} <= set(copied)
+    (extras,) = re.findall(r"'\.\[(.*)\]'", text)
+    assert set(extras.split(",")) <= PROJECT["project"]["optional-dependencies"].keys()
+    assert set(re.findall(r"python:(\d\.\d+)", text)) == {"3.11"}
+    assert re.search(r"^USER (?!root)", text, re.M)
+
+
 def test_one_version_everywhere() -> None:
     version = sfumato.__version__
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     heading = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
     assert heading is not None
-    assert version == citation["version"] == heading[1]
+    recipe = yaml.safe_load((ROOT / "packaging" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert version == citation["version"] == recipe["context"]["version"] == heading[1]

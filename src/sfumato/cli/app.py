@@ -9,6 +9,8 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -31,13 +33,22 @@ app = typer.Typer(
     help="Publish data about people without publishing the people: synthetic data under differential privacy.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Defaults of options, in TOML; else sfumato.toml here, or \\[tool.sfumato] of pyproject.toml.",
+        ),
+    ] = None,  # read before the command is called: `LazyCommands`
+) -> None:
     if version:
         from sfumato import __version__
 

@@ -15,6 +15,8 @@ import typer
 from sfumato.errors import ConfigError
 from sfumato.schema.schema import Schema
 
+OF_IMAGES, OF_DPMIX = "Options of images", "Options of the method dpmix"
+
 SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
 EpsilonOption = Annotated[
@@ -23,38 +25,62 @@ EpsilonOption = Annotated[
 PurposeOption = Annotated[
     str | None,
     typer.Option(
-        "--purpose", metavar="P", help="fidelity (default): samples are like the records. training: they teach best."
+        "--purpose",
+        metavar="P",
+        rich_help_panel=OF_IMAGES,
+        help="fidelity (default): samples are like the records. training: they teach best.",
     ),
 ]
 PoseOption = Annotated[
     str | None,
-    typer.Option("--pose", metavar="P", help="Of images: auto (default), affine (centre and straighten), or none."),
+    typer.Option(
+        "--pose",
+        metavar="P",
+        rich_help_panel=OF_IMAGES,
+        help="Of images: auto (default), affine (centre and straighten), or none.",
+    ),
 ]
 MixtureDegreeOption = Annotated[
     int | None,
     typer.Option(
         "--mixture-degree",
         metavar="L",
+        rich_help_panel=OF_DPMIX,
         help="Of dpmix: records in a mixture, on average. Default: by formula.",
     ),
 ]
 NMixturesOption = Annotated[
-    int | None, typer.Option("--n-mixtures", metavar="T", help="Of dpmix: how many mixtures. Default: as many as rows.")
+    int | None,
+    typer.Option(
+        "--n-mixtures",
+        metavar="T",
+        rich_help_panel=OF_DPMIX,
+        help="Of dpmix: how many mixtures. Default: as many as rows.",
+    ),
 ]
 MixingOption = Annotated[
     str | None,
-    typer.Option("--mixing", metavar="X", help="Of dpmix: poisson (default), subset (replace-one), or fixed-degree."),
+    typer.Option(
+        "--mixing",
+        metavar="X",
+        rich_help_panel=OF_DPMIX,
+        help="Of dpmix: poisson (default), subset (replace-one), or fixed-degree.",
+    ),
 ]
 ClipNormOption = Annotated[
     float | None,
     typer.Option(
         "--clip-norm",
         metavar="C",
+        rich_help_panel=OF_DPMIX,
         help="Of dpmix: records are shrunk to this norm. Default: √d/3 for d pixels.",
     ),
 ]
 DenoiseOption = Annotated[
-    float | None, typer.Option("--denoise", metavar="S", help="Of dpmix: blur its images by S pixels, against noise.")
+    float | None,
+    typer.Option(
+        "--denoise", metavar="S", rich_help_panel=OF_DPMIX, help="Of dpmix: blur its images by S pixels, against noise."
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,

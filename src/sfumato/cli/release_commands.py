@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,11 +60,11 @@ from sfumato.cli.outputs import (
     tell_sampled,
     tell_tables,
 )
+from sfumato.cli.progress import stages, tell_duration
 from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text, presets_of
 from sfumato.engines.choice import engine_at
 from sfumato.errors import ConfigError
 from sfumato.fitting.journal import remove as remove_checkpoint
-from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.atomic import refuse_existing
 from sfumato.io.chunks import Source
 from sfumato.methods.gaussian import ConditionalGaussian
@@ -139,6 +137,7 @@ def plan_command(
         print_json(plan.to_dict())
     else:
         print_cost(plan)
+        tell_duration(synthesizer, known, target, n_public)
 
 
 def fit_command(
@@ -206,7 +205,7 @@ def fit_command(
     _tell_what_is_public(source, known, n_public)
     if workers is not None and engine is not None:
         raise ConfigError("Expected either --workers or --engine, got both.")
-    with engine_at(engine) as cluster, _stages(synthesizer, known, target) as progress:
+    with engine_at(engine) as cluster, stages(synthesizer, known, target, n_public) as progress:
         release = synthesizer.fit(
             source,
             schema=known,
@@ -262,23 +261,6 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     say(f"To be bought: {'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns.")
     if left:
         say(f"Not released: {', '.join(map(repr, left))}.")
-
-
-@contextlib.contextmanager
-def _stages(synthesizer: Synthesizer, schema: Schema, target: str | None) -> Iterator[Callable[[str], None]]:
-    """Show the stage at work: public names only, never counts of records."""
-    if not notes.is_terminal:
-        yield lambda stage: None
-        return
-    done: Counter[str] = Counter()
-    with notes.status("Calibrating the noise and reading the first statistic…") as status:
-
-        def show(stage: str) -> None:
-            done[stage] += 1
-            times = f", {done[stage]} times" if done[stage] > 1 else ""
-            status.update(f"Released: {stage}{times}. Reading on…")
-
-        yield show
 
 
 def sample_command(

@@ -22,10 +22,11 @@ def ledger_card(ledger: LedgerState) -> str:
     ]
     relation = found["neighbours"].replace("_", "/").replace("replace/one", "replace-one")
     said = f"Spent: epsilon = {figure(spent, 4)} of {budget:g}, at delta = {figure(found['budget']['delta'])}."
+    fits = "1 fit" if len(rows) == 1 else f"{len(rows)} fits"
     used = 1.0 if spent is None else min(spent / budget, 1.0)
     return card(
         "Ledger: what all fits of these data cost together",
-        banner(f"{said} Under {relation}, by {len(rows)} fits.", alarm=spent is None or spent > budget),
+        banner(f"{said} Under {relation}, by {fits}.", alarm=spent is None or spent > budget),
         parts([used], f"{used:.0%} of the budget is spent"),
         *([table(header, rows, numbers=(4,))] if rows else [paragraph("No fit has charged it yet.")]),
         paragraph("Epsilons do not simply add up: the account is of all events together.", quiet=True),
