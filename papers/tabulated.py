@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -12,8 +12,12 @@ Row = Sequence[object]
 
 def table(head: Row, rows: Iterable[Row]) -> str:
     """A table in Markdown."""
-    lines = [list(map(str, head)), ["---"] * len(head), *(list(map(str, row)) for row in rows)]
+    lines = [list(map(_escaped, head)), ["---"] * len(head), *(list(map(_escaped, row)) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _escaped(entry: object) -> str:
+    return str(entry).replace(" | ", ", ")
 
 
 def spread(values: Sequence[float]) -> str:
@@ -51,14 +55,14 @@ def why_not(run: Mapping[str, Any]) -> str:
     return f"not finished: {limits[run['limit']]}"
 
 
-def by_epsilon(curves: Mapping[str, Mapping[str, Sequence[float]]], digits: int) -> str:
-    """A table of means by method and ε."""
+def by_epsilon(curves: Mapping[str, Mapping[str, Sequence[float]]], digits: int, verdict: Callable[[str], str]) -> str:
+    """A table of means by method and ε, and the verdict on each method."""
     epsilons = sorted({float(e) for points in curves.values() for e in points if e not in ("0", "no noise")})
     shown = [f"{e:g}" for e in epsilons]
 
     def row(method: str, points: Mapping[str, Sequence[float]]) -> Row:
         still = next((points[e] for e in ("0", "no noise") if e in points), None)
         figures = [f"{points[e][0]:.{digits}f}" if e in points else "" for e in shown]
-        return [method, *figures, "" if still is None else f"{still[0]:.{digits}f}"]
+        return [method, *figures, "" if still is None else f"{still[0]:.{digits}f}", verdict(method)]
 
-    return table(["ε", *shown, "no noise"], [row(*entry) for entry in curves.items()])
+    return table(["ε", *shown, "no noise", "verdict"], [row(*entry) for entry in curves.items()])

@@ -10,7 +10,8 @@ from statistics import fmean
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tabulated import Row, cell, grouped, table
+from judged import ABSENT, PRINTED, Cell, judge, reasons, said
+from tabulated import Row, cell, grouped, table, why_not
 
 HERE = Path(__file__).parent
 DATA = {"credit": "Credit", "esr": "Seizure", "adult": "Adult", "isolet": "ISOLET"}
@@ -31,6 +32,10 @@ METHODS = {
     "real": "real rows",
     "real-binned": "real rows in the peers' bins",
 }
+IMAGES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
+RIVALS = {"mst": "Ryan's", "privbayes": "PrivBayes", "real": "original", "plain vae": "VAE"}
+OURS = ("released", "written", "best", "gaussian", "gaussian, fidelity", "gaussian, training")
+DPGM, NO_DPGM = "DPGM", "not run: ours takes sets of items and images, no numbers"
 NONE = "none: its decoder alone costs ε = 1.02"
 CLASSIFIERS = ("logistic_regression", "ada_boost", "gradient_boosting", "xgboost")
 
@@ -45,17 +50,17 @@ def section() -> str:
         "for the published settings, at their true ε. Means, ± half the range, number of runs in brackets. Peers have "
         "the settings they come with.",
         "### Table VI: AUROC / AUPRC, mean of four classifiers",
-        table(["", *DATA.values()], _table_6(paper["table_6"], runs)),
+        table(["", *DATA.values(), "verdict"], _table_6(paper["table_6"], runs)),
         "### Table VIII: total variation of all pairs of columns",
-        table(["", *DATA.values()], _table_8(paper["table_8"], runs)),
+        table(["", *DATA.values(), "verdict"], _table_8(paper["table_8"], runs)),
         "The paper does not say how it bins numbers, so only the order of methods compares.",
         "### Table V: Credit, classifier by classifier, AUROC / AUPRC",
         table(
-            ["", "VAE, no noise", "PGM, no noise", "P3GM, as released", "P3GM, best form", "`gaussian`"],
+            ["", "VAE, no noise", "PGM, no noise", "P3GM, as released", "P3GM, best form", "`gaussian`", "verdict"],
             _table_5(paper["table_5"], runs),
         ),
         "### Table VII: accuracy of a network that samples teach",
-        table(["", "MNIST", "Fashion-MNIST"], _table_7(paper["table_7"], runs)),
+        table(["", "MNIST", "Fashion-MNIST", "verdict"], _table_7(paper["table_7"], runs)),
         "![samples of MNIST by five methods, a row per label](pictures/p3gm_samples.png)",
         "![samples of Fashion-MNIST by five methods, a row per label](pictures/p3gm_samples_fashion.png)",
         *_figures(expected["figures"]),
@@ -71,24 +76,26 @@ def _epsilon(runs: Mapping[tuple[str, str], list[dict[str, Any]]], method: str, 
 def _table_6(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
     for i, name in enumerate(paper["methods"]):
         label = {"original": "real rows, as printed"}.get(name, f"{name}, as printed")
-        yield [label, *(f"{paper[data]['auroc'][i]:.3f} / {paper[data]['auprc'][i]:.3f}" for data in DATA)]
+        yield [label, *(f"{paper[data]['auroc'][i]:.3f} / {paper[data]['auprc'][i]:.3f}" for data in DATA), PRINTED]
+    yield [DPGM, *["not run"] * len(DATA), NO_DPGM]
     for method, label in METHODS.items():
         found = [cell(runs.get((data, method), []), "auroc", "auprc") + _epsilon(runs, method, data) for data in DATA]
         if method == "written":
             found[0] = NONE
-        yield [label, *found]
+        yield [label, *found, _verdict("table_6", paper, runs, method, {"auroc": "AUROC", "auprc": "AUPRC"})]
 
 
 def _table_8(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
     for i, name in enumerate(paper["methods"]):
-        yield [f"{name}, as printed", *(f"{paper[data][i]:.3f}" for data in DATA)]
+        yield [f"{name}, as printed", *(f"{paper[data][i]:.3f}" for data in DATA), PRINTED]
+    yield [DPGM, *["not run"] * len(DATA), NO_DPGM]
     for method, label in METHODS.items():
         if method == "real":
             continue
         found = [cell(runs.get((data, method), []), "tvd_2way") for data in DATA]
         if method == "written":
             found[0] = NONE
-        yield [label, *found]
+        yield [label, *found, _verdict("table_8", paper, runs, method, {"tvd_2way": ""}, higher=False)]
 
 
 def _table_5(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
@@ -98,15 +105,53 @@ def _table_5(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[
         for method, printed in columns.items():
             done = [run["per_classifier"][name] for run in runs.get(("credit", method), []) if "per_classifier" in run]
             ours = " / ".join(f"{fmean(values):.3f}" for values in zip(*done, strict=True)) or "not run"
-            said = f" (printed {paper[printed]['auroc'][i]:.3f} / {paper[printed]['auprc'][i]:.3f})" if printed else ""
-            row.append(ours + said)
-        yield row
+            beside = (
+                f" (printed {paper[printed]['auroc'][i]:.3f} / {paper[printed]['auprc'][i]:.3f})" if printed else ""
+            )
+            row.append(ours + beside)
+        yield [*row, _of_classifier(paper, runs, i, name)]
+
+
+def _of_classifier(
+    paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]], i: int, name: str
+) -> str:
+    cells = {}
+    for method, printed in {"plain vae": "VAE", "pgm": "PGM", "released": "P3GM"}.items():
+        done = [run["per_classifier"][name] for run in runs[("credit", method)] if "per_classifier" in run]
+        for j, measure in enumerate(("auroc", "auprc")):
+            cells[f"{printed} {measure.upper()}"] = Cell(paper[printed][measure][i], [scores[j] for scores in done])
+    return judge(cells, reasons("p3gm", "table_5", name))
+
+
+def _verdict(
+    name: str,
+    paper: Mapping[str, Any],
+    runs: Mapping[tuple[str, str], list[dict[str, Any]]],
+    method: str,
+    measures: Mapping[str, str],
+    *,
+    data: Mapping[str, str] = DATA,
+    higher: bool = True,
+) -> str:
+    """Say what became of a row: against its own printed row, ours against the paper's P3GM."""
+    rival = RIVALS.get(method, "P3GM" if method in OURS else None)
+    if rival not in paper["methods"]:
+        return ABSENT
+    column, cells = paper["methods"].index(rival), {}
+    for key, label in data.items():
+        for measure, short in measures.items():
+            printed = paper[key][measure] if short else paper[key]
+            found = runs.get((key, method), [])
+            values = [run[measure] for run in found if measure in run]
+            reason = "" if values or not found else why_not(found[0])
+            cells[f"{label} {short}".strip()] = Cell(printed[column], values, reason, higher)
+    return judge(cells, reasons("p3gm", name, method))
 
 
 def _table_7(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
-    images = ("mnist", "fashion_mnist")
+    images = tuple(IMAGES)
     for i, name in enumerate(paper["methods"]):
-        yield [f"{name}, as printed", *(f"{paper[data][i]:.3f}" for data in images)]
+        yield [f"{name}, as printed", *(f"{paper[data][i]:.3f}" for data in images), PRINTED]
     rows = {
         "plain vae": "VAE, no noise",
         "vae": "DP-VAE",
@@ -119,6 +164,7 @@ def _table_7(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[
         yield [
             label,
             *(cell(runs.get((data, method), []), "accuracy") + _epsilon(runs, method, data) for data in images),
+            _verdict("table_7", paper, runs, method, {"accuracy": ""}, data=IMAGES),
         ]
 
 
@@ -133,44 +179,54 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
         curves = found["figure_4"]
         epsilons = list(next(iter(curves.values())))
         rows = [
-            [METHODS[method], *(_point(*points[e]) if e in points else "–" for e in epsilons)]
-            for method, points in curves.items()
+            [METHODS[m], *(_point(*points[e]) if e in points else "–" for e in epsilons), said("p3gm", "figure_4", m)]
+            for m, points in curves.items()
         ]
-        text += ["### Figure 4: Credit, AUROC / AUPRC against ε", table(["ε", *epsilons], rows)]
+        text += ["### Figure 4: Credit, AUROC / AUPRC against ε", table(["ε", *epsilons, "verdict"], rows)]
         text.append("![AUROC and AUPRC of Credit against ε](pictures/p3gm_figure_4.png)")
     if "figure_5" in found:
         points = found["figure_5"]
         rows = [["accuracy", *(f"{accuracy:.3f}" for accuracy, _ in points.values())]]
         rows.append(["ε", *(f"{epsilon:.2f}" for _, epsilon in points.values())])
-        text += ["### Figure 5: MNIST against the number of axes, published noise", table(["axes", *points], rows)]
+        rows = [[*row, said("p3gm", "figure_5", row[0])] for row in rows]
+        head = ["axes", *points, "verdict"]
+        text += ["### Figure 5: MNIST against the number of axes, published noise", table(head, rows)]
         text.append("![accuracy on MNIST against the number of axes](pictures/p3gm_figure_5.png)")
     if "figure_6" in found:
         curves = found["figure_6"]
         sizes = list(next(iter(curves.values())))
         rows = [
-            [METHODS[method], *(_point(points[d]) if d in points else "–" for d in sizes)]
-            for method, points in curves.items()
+            [METHODS[m], *(_point(points[d]) if d in points else "–" for d in sizes), said("p3gm", "figure_6", m)]
+            for m, points in curves.items()
         ]
         text += [
             "### Figure 6: AUROC against the number of numeric columns, two Gaussians",
-            table(["columns", *sizes], rows),
+            table(["columns", *sizes, "verdict"], rows),
             "![AUROC against the number of numeric columns](pictures/p3gm_figure_6.png)",
         ]
     if "figure_9" in found:
         lines = dict(found["figure_9"])
         sigmas = lines.pop("sigma")
-        rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in lines.items()]
-        text += ["### Figure 9: ε against the noise of a step, written settings of MNIST", table(["σ", *sigmas], rows)]
+        rows = [
+            [name, *(f"{value:.2f}" for value in values), said("p3gm", "figure_9", name)]
+            for name, values in lines.items()
+        ]
+        head = ["σ", *sigmas, "verdict"]
+        text += ["### Figure 9: ε against the noise of a step, written settings of MNIST", table(head, rows)]
         text.append("![ε against the noise of a step](pictures/p3gm_figure_9.png)")
     for data, title in (("credit", "Credit, AUROC"), ("mnist", "MNIST, accuracy")):
         if f"figure_7_{data}" in found:
             curves = found[f"figure_7_{data}"]
             epochs = list(next(iter(curves.values())))
             rows = [
-                [method, *("{:.3f}, ε = {:.2f}".format(*points[e]) if e in points else "–" for e in epochs)]
+                [
+                    method,
+                    *("{:.3f}, ε = {:.2f}".format(*points[e]) if e in points else "–" for e in epochs),
+                    said("p3gm", f"figure_7_{data}", method),
+                ]
                 for method, points in curves.items()
             ]
-            text += [f"### Figure 7: {title} by epochs, validation rows", table(["epochs", *epochs], rows)]
+            text += [f"### Figure 7: {title} by epochs, validation rows", table(["epochs", *epochs, "verdict"], rows)]
             text.append(f"![{title} by epochs](pictures/p3gm_figure_7_{data}.png)")
     text += [
         "### Figures 7 and 8",

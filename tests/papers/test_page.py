@@ -81,3 +81,38 @@ def test_every_claim_with_a_number_names_a_file(block: str) -> None:
     named = [name for name in LINK.findall(block) if name.startswith(("papers/", "benchmarks/"))]
     assert named
     assert all((ROOT / name).exists() for name in named)
+
+
+PROSE = re.sub(r"```.*?```", "", README, flags=re.S).replace(FIGURES, "")
+
+
+def test_figures_elsewhere_in_the_readme_are_in_a_file_of_results() -> None:
+    files = [*(ROOT / "papers").glob("*/expected.json"), *(ROOT / "benchmarks" / "results").rglob("*.json")]
+    known = set().union(*(_numbers(json.loads(path.read_text())) for path in files))
+    missing = [q for q in _quoted(PROSE) if not any(abs(float(q) - k) <= 0.51 * 10 ** -(len(q) - 2) for k in known)]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("heading", "folder"), [("P3GM", "p3gm"), ("DPGM", "dpgm"), ("DP-EM", "dp_em"), ("DPMix", "dpmix")]
+)
+def test_every_figure_of_the_page_is_in_the_paper_s_file_of_results(heading: str, folder: str) -> None:
+    """Also those in sentences and verdicts, which are written by hand."""
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    found = json.loads((ROOT / "papers" / folder / "expected.json").read_text(encoding="utf-8"))
+    known = _numbers(found) | {0.005, 0.01, 0.02} | _of_classifiers(found)
+    quoted = re.findall(r"(?<![\d.])-?\d+\.\d{2,4}(?![\de])", re.sub(r" ± [\d.]+", "", section))
+    missing = {q for q in quoted if not any(abs(float(q) - k) <= 0.51 * 10 ** -len(q.partition(".")[2]) for k in known)}
+    assert quoted
+    assert not missing
+
+
+def _of_classifiers(found: object) -> set[float]:
+    """Means over the runs of a classifier's pair of scores."""
+    runs = found.get("runs", {}) if isinstance(found, dict) else {}
+    groups = defaultdict(list)
+    for key, run in runs.items():
+        for name, scores in run.get("per_classifier", {}).items():
+            groups[key.rpartition(" | ")[0], name].append(scores)
+    return {fmean(values) for done in groups.values() for values in zip(*done, strict=True)}
