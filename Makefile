@@ -72,6 +72,7 @@ images: .venv/.installed-papers  ## the same on MNIST and Fashion-MNIST, scored 
 paper-dp-em: .venv/.installed-papers  ## the figures of DP-EM (papers/dp_em): SFUMATO_DATA=folder
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/compositions.py --picture papers/dp_em/out/compositions.png
 	for figure in 2 3 4 5; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_$$figure.py --data $(SFUMATO_DATA) || exit 1; done
+	$(ONE_THREAD) $(BIN)/python papers/dp_em/as_published.py --data $(SFUMATO_DATA)
 
 paper-dpgm: .venv/.installed-papers  ## the figures of DPGM (papers/dpgm): SFUMATO_DATA=folder; goes on where it stopped
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/accounts.py

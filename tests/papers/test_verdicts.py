@@ -139,3 +139,13 @@ def test_figures_that_an_item_quotes_are_on_the_page_or_in_a_file(entry):
     quoted = re.findall(r"(?<![\d.])\d\.\d{2,3}(?!\d)", f"{entry['as_published']} {entry['best']}")
     missing = [q for q in quoted if not any(abs(float(q) - k) <= 0.51 * 10 ** -(len(q) - 2) for k in shown)]
     assert not missing
+
+
+def test_forms_of_dp_em_are_as_their_item_says():
+    """All-Gaussian noise is the better under zCDP and moments, and under linear and advanced it is not."""
+    curves = _found("dp_em")["as_published"]["mean_and_error"]
+    for name, points in curves.items():
+        if name.startswith("GGG"):
+            other = curves[name.replace("GGG", "LLG")]
+            better = all(points[epsilon][0] > other[epsilon][0] for epsilon in points)
+            assert better == name.endswith(("zcdp", "moments"))
