@@ -78,6 +78,7 @@ paper-dpgm: .venv/.installed-papers  ## the figures of DPGM (papers/dpgm): SFUMA
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/accounts.py
 	for figure in figure_3 clipping figure_5; do $(ONE_THREAD) $(BIN)/python papers/dpgm/$$figure.py --data $(SFUMATO_DATA) || exit 1; done
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_4.py --data $(SFUMATO_DATA) --components vae "two layers" "no clusters" rbm --validate
+	$(ONE_THREAD) $(BIN)/python papers/dpgm/as_published.py --data $(SFUMATO_DATA)
 
 paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers/dpmix): SFUMATO_DATA=folder
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_3.py
@@ -86,6 +87,7 @@ paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/table_1.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_1.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_2.py --data $(SFUMATO_DATA)
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA)
 
 # Peers need older libraries than ours. torch is named, so that its CPU build is taken where one is offered.
 .peers/smartnoise/bin/python:

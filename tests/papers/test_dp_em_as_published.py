@@ -1,18 +1,15 @@
 """The printed forms of DP-EM: what they add noise to, how much of it, and that they say they are not private."""
 
 import math
-import sys
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "papers" / "dp_em"))
-as_published, published = import_module("as_published"), import_module("published")
-from sfumato.models.mixtures.covariances import DiagonalCovariance  # noqa: E402
-from sfumato.models.mixtures.mixture import GaussianMixture  # noqa: E402
+from harness.papers import script
+from sfumato.models.mixtures.covariances import DiagonalCovariance
+from sfumato.models.mixtures.mixture import GaussianMixture
 
+as_published = script("dp_em", "as_published")
 PROBLEM = as_published.LIFE_SCIENCES
 
 
@@ -45,10 +42,10 @@ def test_without_noise_every_form_finds_the_two_clusters(points, name):
 def test_maximum_likelihood_has_no_prior_and_map_pulls_to_it(points):
     few = points[:40]
     free, pulled = (
-        published.Printed(prior=prior).fit(
+        as_published.Printed(prior=prior).fit(
             few, _start(diagonal=False), iterations=1, multiplier=0.0, rng=np.random.default_rng(0)
         )
-        for prior in (None, published.Prior(mean=1e6))
+        for prior in (None, as_published.Prior(mean=1e6))
     )
     assert np.abs(pulled.means).max() < 1e-3 < np.abs(free.means).min()
 
@@ -58,7 +55,7 @@ def test_noise_of_means_has_the_printed_scale(points, scenario):
     """Standard deviation c·2/Ñ, or √2·2√d/(Ñ·ε) of Laplace, of one component that holds all."""
     start = GaussianMixture(np.ones(1), np.zeros((1, 3)), 0.1 * np.eye(3)[None])
     drawn = [
-        published.Printed(scenario)
+        as_published.Printed(scenario)
         .fit(points, start, iterations=1, multiplier=40.0, epsilon_i=0.5, rng=np.random.default_rng(seed))
         .means[0]
         for seed in range(400)
@@ -70,7 +67,7 @@ def test_noise_of_means_has_the_printed_scale(points, scenario):
 @pytest.mark.parametrize("composition", as_published.PUBLISHED)
 def test_the_same_noise_on_sums_would_cost_less_than_printed(composition):
     for scenario in ("GGG", "LLG"):
-        epsilon_i = as_published.epsilon_i_of(PROBLEM, published.Printed(scenario), composition, 1.0)
+        epsilon_i = as_published.epsilon_i_of(PROBLEM, as_published.Printed(scenario), composition, 1.0)
         assert 0 < as_published.on_sums(PROBLEM, scenario, epsilon_i) < 1.0
 
 

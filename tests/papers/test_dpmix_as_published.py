@@ -1,0 +1,61 @@
+"""DPMix's printed samplings: who joins what, the accounts of their noise, and what is written down of them."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from harness.papers import PAPERS, script
+
+pytest.importorskip("torch")
+as_published = script("dpmix", "as_published")
+WRITTEN = json.loads((PAPERS / "dpmix" / "expected.json").read_text(encoding="utf-8"))["as_published"]
+
+
+def test_every_record_joins_as_many_mixtures_as_the_degree():
+    rows = np.eye(50, dtype=np.float32)
+    made, labels = as_published.fixed_mixtures(rows, rows, 5, 0.0, 0)
+    assert np.allclose(made.sum(axis=0), 1.0)
+    assert set(np.unique(made.round(6))) == {0.0, np.float32(0.2).round(6)}
+    assert np.array_equal(made, labels)
+    assert len(set((made > 0).sum(axis=1))) > 1  # mixtures hold different numbers of records
+
+
+def test_noise_of_fixed_mixtures_has_the_standard_deviation_asked_for():
+    rows = np.zeros((200, 100), np.float32)
+    made, _ = as_published.fixed_mixtures(rows, rows, 3, 0.7, 0)
+    assert made.std() == pytest.approx(0.7, rel=0.02)
+
+
+@pytest.mark.parametrize("cell", ["fixed:10:64", "fixed:20:64"])
+def test_the_noise_is_what_theorem_3_asks_for(cell):
+    sampling, epsilon, degree = cell.split(":")
+    sigma = as_published.fixed_noise(float(epsilon), int(degree), 60_000, 1 / 60_000)
+    assert sigma == pytest.approx(WRITTEN[cell]["sigma"], rel=1e-3)
+    found = as_published.accounts(sampling, sigma, int(degree), 60_000, 1 / 60_000)
+    assert found["Theorem 3"] <= float(epsilon)
+    assert found["true"] == pytest.approx(WRITTEN[cell]["true"], rel=1e-3)
+    assert found["true"] < found["Theorem 3"]
+
+
+@pytest.mark.parametrize("cell", ["subsets:10:64", "subsets:20:64"])
+def test_the_account_of_subsets_is_below_theorem_1(cell):
+    found = as_published.accounts("subsets", WRITTEN[cell]["sigma"], 64, 60_000, 1 / 60_000)
+    assert found["Theorem 1, corrected"] == pytest.approx(WRITTEN[cell]["Theorem 1, corrected"], rel=2e-3)
+    assert found["true"] == pytest.approx(WRITTEN[cell]["true"], rel=2e-3)
+
+
+def test_replacing_a_record_is_one_gaussian_where_its_mixtures_are_fixed():
+    """By the curve itself: a distance of √(786·64)/(64·σ)."""
+    from scipy.stats import norm
+
+    sigma, delta = 2.0, 1e-5
+    mean = math.sqrt(786 * 64) / (64 * sigma)
+    epsilon = as_published.accounts("fixed", sigma, 64, 60_000, delta)["true"]
+    curve = norm.cdf(mean / 2 - epsilon / mean) - math.exp(epsilon) * norm.cdf(-mean / 2 - epsilon / mean)
+    assert curve == pytest.approx(delta, rel=1e-3)
+
+
+def test_it_says_that_it_is_not_private():
+    assert as_published.NOT_PRIVATE.startswith("NOT PRIVATE")
