@@ -25,8 +25,10 @@ from sfumato.release import load
 from sfumato.report import write as writing
 from sfumato.report import write_report
 from sfumato.report.columns import column_figures, pair_figures
+from sfumato.report.estimates import PairLine
 from sfumato.report.page import marked
 from sfumato.report.sets import set_content
+from sfumato.report.verdicts import verdicts
 from sfumato.schema.schema import Schema
 
 __all__ = ["small_simulations"]
@@ -460,3 +462,28 @@ def test_mixtures_have_no_other_target(tmp_path):
     release, real = _mixed_rows()
     with pytest.raises(ConfigError, match="target='age'"):
         write_report(release, tmp_path / "q.html", real=real, target="age")
+
+
+def test_a_verdict_for_each_use_and_others_epsilon(pages, release):
+    text = Page(pages["public"]).text
+    for use in ("tables of counts, shares and means", "correlations and regressions", "training a classifier"):
+        assert use in text
+    assert "Every row keeps the schema: types, bounds, labels." in text
+    others = text[text.index("Its ε among those of others") :]
+    assert others.index("this release 1") < others.index("US Census 2020")
+    assert "What it is good for" not in Page(pages["real"]).text  # scores say it there
+    lines = [PairLine((name, "income"), "Cramér’s V", 0.4, 0.35, 0.45) for name in ("a", "b", "c")]
+    answered = pd.DataFrame(
+        [
+            {"kind": "share", "first": "a", "answered": "yes", "value": np.nan, "std_error": 0.004},
+            {"kind": "mean", "first": "x", "answered": "yes", "value": 3.0, "std_error": 0.02},
+            {"kind": "variance", "first": "x", "answered": "yes", "value": 4.0, "std_error": 0.1},
+            {"kind": "correlation", "first": "x", "answered": "yes", "value": 0.4, "std_error": 0.05},
+        ]
+    )
+    found = verdicts(answered, lines, "income", rules=True)
+    assert [verdict.word for verdict in found] == ["good", "with care", "good", "good"]
+    noisy = answered.assign(std_error=answered["std_error"] * 30)
+    found = verdicts(noisy, lines[:1], None, rules=False)
+    assert [verdict.word for verdict in found] == ["poor", "poor", "not measured", "good"]
+    assert verdicts(noisy, [], "income", rules=False)[2].word == "poor"

@@ -120,9 +120,11 @@ def estimates_of(release: Release) -> dict[str, Any]:
         level=LEVEL,
         columns=release.schema.released[:MOST_COLUMNS],
     )
+    lines = pair_lines(questions, strongest(ranked, LISTED_PAIRS))
     return {
         "ends": Ends(questions),
-        "pair_lines": pair_lines(questions, strongest(ranked, LISTED_PAIRS)),
+        "pair_lines": lines,
+        "found": found,
         "n_pairs_measured": len(ranked),
         "answer_lines": answer_lines(found, release.schema.of_kind(TabularKind)),
         "answer_rows": answer_rows(found, release.schema.of_kind(TabularKind)),

@@ -32,6 +32,7 @@ from sfumato.report.linked import drawn_units, linked_content
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
+from sfumato.report.verdicts import among_others, verdicts
 from sfumato.schema.schema import Schema
 from sfumato.schema.weight import require_unweighted
 
@@ -136,6 +137,7 @@ def page_content(
         "origins": words.origins(certificate),
         "checked": words.checked(release.checked),
         "signed": None if signed is None else words.signed(signed),
+        "others": among_others(certificate.epsilon if certificate.private else None),
         "stages": words.stages(certificate),
         "stage_bar": charts.stages([stage.share for stage in certificate.stages]),
         "schema_columns": [(n, release.schema.columns[n].name) for n in release.schema.released],
@@ -161,6 +163,7 @@ def page_content(
                 "pair_lines",
                 "answer_lines",
                 "linked",
+                "uses",
             )
         ),
     }
@@ -216,6 +219,8 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
     table = pa.concat_tables(release.batches(n, seed=seed))
     bins = read_bins(open_source(table, csv=schema.reader.csv), schema)
     found: dict[str, Any] = {"drawn": n} | ({} if real_bins is not None else estimates_of(release))
+    if (answered := found.pop("found", None)) is not None:
+        found["uses"] = verdicts(answered, found["pair_lines"], release.sampler.get("target"), rules=bool(schema.rules))
     found["columns"] = column_figures(bins, real_bins, schema, found.pop("ends", None))
     found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
     if real_bins is not None:

@@ -1,0 +1,132 @@
+"""What a release is good for, use by use, and its ε among those of others: from public figures alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from sfumato.report.estimates import PairLine
+
+Word = Literal["good", "with care", "poor", "not measured"]
+
+_FINE_SHARE, _ROUGH_SHARE = 0.01, 0.05  # standard error of a share, or of a mean ÷ the column's deviation
+_FINE_CORRELATION, _ROUGH_CORRELATION = 0.02, 0.1
+_MOST, _SOME = 0.8, 0.4  # of the questions that have to be answered
+_FINE_RATIO = 0.5  # half the interval ÷ value, of what the target goes together with
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A use, a word on it, and the figures that the word rests on."""
+
+    use: str
+    word: Word
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A data set that was published: what, at which ε, and whom that protects."""
+
+    what: str
+    epsilon: float
+    unit: str
+
+
+DEPLOYMENTS = (
+    Deployment("Facebook, URLs shared, 2020", 1.45, "most users"),
+    Deployment("Google, mobility in the pandemic, 2020", 2.64, "a day of a user"),
+    Deployment("LinkedIn, hiring reports, 2020", 4.8, "an event in a month"),
+    Deployment("Israel, live births of 2014, synthetic, 2024", 9.98, "a birth"),
+    Deployment("IOM and Microsoft, victims of trafficking, synthetic, 2022", 12.0, "a victim"),
+    Deployment("US Census 2020, redistricting, persons", 17.14, "a person"),
+)
+"""From the registry of OpenDP and the papers that docs/choosing_epsilon.md names."""
+
+
+def verdicts(found: pd.DataFrame, pairs: Sequence[PairLine], target: str | None, *, rules: bool) -> list[Verdict]:
+    """Return a verdict for each use.
+
+    Args:
+        found: the answers of the release, as `Release.answers` lists them.
+        pairs: of columns that go together, with intervals.
+        target: of the fit, if it had one.
+        rules: whether the schema has some.
+    """
+    kept = "types, bounds, labels" + (" and rules" if rules else "")
+    return [
+        _tables(found),
+        _regressions(found),
+        _classifier(pairs, target),
+        Verdict("testing software", "good", f"Every row keeps the schema: {kept}."),
+    ]
+
+
+def _word(part: float, error: float, fine: float, rough: float) -> Word:
+    if part >= _MOST and error <= fine:
+        return "good"
+    return "with care" if part >= _SOME and error <= rough else "poor"
+
+
+def _of(found: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
+    """Return the answers of some kinds, and the part of the questions that have one."""
+    rows = found[found["kind"].isin(kinds)]
+    there = rows[rows["answered"].isin(["yes", "some"])]
+    return there, len(there) / max(len(rows), 1)
+
+
+def _tables(found: pd.DataFrame) -> Verdict:
+    use = "tables of counts, shares and means"
+    shares, part = _of(found, "share", "crosstab", "mean")
+    errors = shares.loc[shares["kind"] != "mean", "std_error"].tolist()
+    variance = found[(found["kind"] == "variance") & (found["answered"] == "yes")].set_index("first")["value"]
+    for _, row in shares[shares["kind"] == "mean"].iterrows():
+        spread = float(variance.get(row["first"], 0.0))
+        if spread > 0:
+            errors.append(float(row["std_error"]) / spread**0.5)
+    if not errors:
+        return Verdict(use, "poor", "No share and no mean stands out of the noise.")
+    error = float(np.median(errors))
+    why = f"The median standard error of a share, or of a mean in deviations of its column, is {error:.2g}"
+    return Verdict(use, _word(part, error, _FINE_SHARE, _ROUGH_SHARE), f"{why}; {_percent(part)} are answered.")
+
+
+def _regressions(found: pd.DataFrame) -> Verdict:
+    use = "correlations and regressions"
+    correlations, part = _of(found, "correlation")
+    if not (found["kind"] == "correlation").any():
+        return Verdict(use, "not measured", "There are no two columns of numbers.")
+    if correlations.empty:
+        return Verdict(use, "poor", "The measurements answer for no correlation.")
+    error = float(correlations["std_error"].median())
+    word = _word(part, error, _FINE_CORRELATION, _ROUGH_CORRELATION)
+    why = f"The median standard error of a correlation is {error:.2g}; {_percent(part)} are answered"
+    return Verdict(use, word, f"{why}. Three columns together were not measured, but for the target of the fit.")
+
+
+def _classifier(pairs: Sequence[PairLine], target: str | None) -> Verdict:
+    use = "training a classifier"
+    if target is None:
+        return Verdict(use, "not measured", "The fit had no target. Name the column to predict, and fit again.")
+    mine = [pair for pair in pairs if target in pair.names and abs(pair.value) > 0]
+    clear = [pair for pair in mine if (pair.high - pair.low) / 2 <= _FINE_RATIO * abs(pair.value)]
+    word: Word = "good" if len(clear) >= 3 else "with care" if clear else "poor"
+    return Verdict(
+        use, word, f"Of the columns, {len(clear)} go together with {target} so strongly that noise is small."
+    )
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"
+
+
+def among_others(epsilon: float | None) -> list[tuple[str, float, str, bool]]:
+    """Return published ε with this one among them, smallest first: what, ε, whom it protects, whether it is this one."""
+    if epsilon is None:
+        return []
+    rows: list[tuple[str, float, str, bool]] = [(d.what, d.epsilon, d.unit, False) for d in DEPLOYMENTS]
+    return sorted([*rows, ("this release", epsilon, "", True)], key=lambda row: (row[1], not row[3]))
