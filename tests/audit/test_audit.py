@@ -223,3 +223,24 @@ class TestCommand:
     def test_wrong_calls(self, schema, call):
         assert call("audit", "--schema", schema).code == 2
         assert call("audit", "--schema", schema, "--epsilon", 1, "--fits", 3).code == 2
+
+
+WEIGHTED = {
+    "rows": 500,
+    "weight": {"column": "w", "upper": 4},
+    "columns": {"w": "identifier", "a": "boolean", "x": {"kind": "continuous", "lower": 0, "upper": 1}},
+}
+RULED = {
+    "rows": 500,
+    "columns": {name: {"kind": "integer", "lower": 0, "upper": 9} for name in ("first", "last", "days")},
+    "rules": [{"order": ["first", "last"]}, {"difference": {"days": ["last", "first"]}}],
+}
+
+
+@pytest.mark.parametrize("document", [WEIGHTED, RULED], ids=["a weight", "rules"])
+def test_what_is_measured_is_planted(document):
+    method = ConditionalGaussian(epsilon=1.0, delta=1e-5, calibration_rows=60)
+    found = audit(method, Schema.from_dict(document), fits=20, seed=0)
+    assert found["holds"]
+    schema = Schema.from_dict(document)
+    assert [set(corner) for corner in corners(schema)] == [set(schema.modelled.released)] * 2

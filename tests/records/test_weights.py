@@ -5,8 +5,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sfumato import Schema
-from sfumato.columns import Boolean, Continuous, Integer
+from sfumato import Schema, Weight
+from sfumato.columns import Boolean, Continuous, Identifier, Integer
 from sfumato.errors import SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
@@ -68,3 +68,11 @@ def test_validate_counts_weights_that_count_otherwise():
     assert found["negative"].becomes == found["missing"].becomes == "0: the row counts for nothing"
     assert found["clamped"].becomes == "the bound"
     assert found["negative"].examples == ["'-2'", "'-3'"]
+
+
+def test_validate_names_a_type_that_a_fit_refuses():
+    schema = Schema(columns={"w": Identifier(), "m": Boolean()}, weight=Weight(column="w", upper=2))
+    table = pa.table({"w": pa.array([0, 1], pa.timestamp("s")), "m": [True, False]})
+    with pytest.raises(SchemaError, match="'w'"):
+        PrivateData(open_source(table), schema)
+    assert ("w", "storage") in {(f.column, f.problem) for f in validate(open_source(table), schema)}

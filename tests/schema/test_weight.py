@@ -8,6 +8,7 @@ from sfumato import Schema, Unit, Weight
 from sfumato.columns import Boolean, Categorical, Continuous, Identifier, Integer
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.schema import read_open
+from sfumato.schema.sources import accepted, read_off, told
 from sfumato.schema.weight import require_unweighted, weight_bound, weight_kind
 
 COLUMNS = {"w": Continuous(lower=1, upper=20), "member": Boolean()}
@@ -131,3 +132,29 @@ def test_sources_of_a_weight():
         columns={**COLUMNS, "c": Categorical(categories=("a",))}, weight="w", table_source={"weight": "codebook"}
     )
     assert Schema.from_dict(schema.to_dict()) == schema
+
+
+@pytest.mark.parametrize("value", [1e-31, 5e-324, 1e31, 1e308])
+@pytest.mark.parametrize("name", ["upper", "total"])
+def test_bounds_that_no_file_of_a_release_could_hold_are_refused(name, value):
+    with pytest.raises(SchemaError, match=f"{name} of weight between 1e-30 and 1e\\+30"):
+        Weight(column="w", **{name: value})
+
+
+@pytest.mark.parametrize("upper", [1e-31, 1e301])
+def test_so_are_those_of_the_column(upper):
+    columns = {"w": Continuous(lower=0, upper=upper), "member": Boolean()}
+    with pytest.raises(SchemaError, match="upper bound between 1e-30 and 1e\\+30 for the weight 'w'"):
+        Schema(columns=columns, weight="w")
+    assert weight_bound(Schema(columns=columns, weight=Weight(column="w", upper=3))) == 3
+
+
+def test_a_bound_that_was_read_off_the_records_is_told():
+    """The column is hidden, but its bound decides the noise and is in the certificate."""
+    schema = Schema(columns=COLUMNS, weight="w", sources={"w": {"upper": "data"}, "member": "law"})
+    assert read_off(schema) == ("'w' (upper)",)
+    assert any("holder's word" in line and "'w' (lower)" in line for line in told(schema))
+    with pytest.raises(SchemaError, match="'w'"):
+        accepted(schema, accept_draft=False)
+    hidden = Schema(columns={"w": Identifier(), "member": Boolean()}, weight=Weight(column="w", upper=3))
+    assert read_off(hidden) == ()

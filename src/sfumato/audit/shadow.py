@@ -150,7 +150,11 @@ class Attacker:
 
 
 def corners(schema: Schema) -> list[Rows]:
-    """Records at two opposite corners of the domain: every column at its first value, or at its last."""
+    """Records at two opposite corners of the domain: every column at its first value, or at its last.
+
+    Columns are those that are measured: of weighted rows the weight is one, of rules those that they leave free.
+    """
+    schema = schema.modelled
     picks = [[0.0] * len(schema.released), [1.0] * len(schema.released)]
     return [
         {name: schema.columns[name].corner(side) for name, side in zip(schema.released, corner, strict=True)}

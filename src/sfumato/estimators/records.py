@@ -19,6 +19,7 @@ from sfumato.io.sources import open_source
 from sfumato.records.engine import Rows
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
+from sfumato.schema.weight import require_unweighted
 
 X = "x"
 _CHUNK_BYTES = 1 << 26
@@ -89,7 +90,7 @@ class SchemaRecords:
         bounds: (lower, upper), each of shape (q,), data units.
 
     Raises:
-        ConfigError: the schema has a column that is no number, a unit, rules, or leaves something open.
+        ConfigError: the schema has a column that is no number, a unit, a weight, rules, or leaves something open.
         DataError, SchemaError: the source does not have the schema's columns.
     """
 
@@ -126,6 +127,7 @@ def _refuse_schema(schema: Schema) -> None:
         raise ConfigError(
             f"Expected a schema without a unit for an estimator, which protects rows, got {schema.unit.column!r}."
         )
+    require_unweighted(schema, "estimators")
     if schema.rules:
         raise ConfigError("Expected a schema without rules for an estimator, whose samples keep none. Leave them out.")
     other = [name for name, kind in _released(schema).items() if not isinstance(kind, Continuous | Integer)]

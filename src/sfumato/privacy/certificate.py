@@ -54,6 +54,10 @@ ASSUMPTIONS = (
     "Column names, and what a file counts as one record, are public, or independent of any record.",
     "Running time and memory are outside the guarantee.",
 )
+WEIGHED = (
+    "A row's weight is a fact of that row. Where weights were scaled or adjusted with all rows, what one record does to "
+    "the weights of others is NOT covered by the guarantee."
+)
 SEARCHED = (
     "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were "
     "fixed without looking at the records; of all repetitions only this release left."
@@ -284,7 +288,8 @@ def describe(
         if n_public_source == "declared"
         else "The number of rows was bought with part of the budget."
     )
-    fixed = [_fixed(discovered, read_off, searched=search is not None), *ASSUMPTIONS[1:]]
+    weighed = [] if weight is None else [WEIGHED]
+    fixed = [_fixed(discovered, read_off, searched=search is not None), *ASSUMPTIONS[1:], *weighed]
     described = Description(
         format_version=FORMAT_VERSION, method=method, versions={**installed_versions(), **(versions or {})},
         epsilon=None, delta=None, neighbours=plan.neighbours, replace_one=None, accountant=None, curve=(),

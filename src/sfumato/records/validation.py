@@ -153,7 +153,8 @@ def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:
         if name not in source.storage:
             yield Finding(column=name, problem="absent", becomes="an error: the column is needed")
             continue
-        fault = kind.reading_fault(source.storage[name])
+        weighs = schema.weight is not None and name == schema.weight.column
+        fault = (weight_kind(schema) if weighs else kind).reading_fault(source.storage[name])
         if fault:
             yield Finding(column=name, problem="storage", becomes=f"an error: Column {name!r}: {fault}")
     for name in source.names:

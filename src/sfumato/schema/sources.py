@@ -126,9 +126,14 @@ def told(schema: Schema) -> tuple[str, ...]:
 
 
 def grouped(schema: Schema) -> dict[str, list[str]]:
-    """Return the facts of each source, that of no stated source under ""; columns in order, then rows and unit."""
+    """Return the facts of each source, that of no stated source under ""; columns in order, then those of the table.
+
+    The column of weights is not released, but its bound decides what is.
+    """
     found: dict[str, list[str]] = {word: [] for word in (*SOURCES, "")}
-    for name in schema.released:
+    weighted = () if schema.weight is None else (schema.weight.column,)
+    hidden = [name for name in weighted if _stated(schema.columns[name])]
+    for name in (*schema.released, *hidden):
         kind = schema.columns[name]
         source = schema.sources.get(name, DISCOVERED if isinstance(kind, Open) else "")
         _group(found, repr(name), source, _stated(kind))

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
 
 
+_LEAST, _MOST = 1e-30, 1e30
+"""Of bounds and totals: errors are squared and noise has a fine grid, which 64-bit floats hold within these."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
     """The column of survey weights: how many of the population a row stands for.
@@ -25,8 +29,9 @@ class Weight:
 
     Attributes:
         column: the column of weights; it is never released.
-        upper: the largest weight that counts, a public bound above 0; by default the column's own upper bound.
-        total: the sum of all weights, where it is known publicly and exactly.
+        upper: the largest weight that counts, a public bound between 1e-30 and 1e30; by default the column's own upper
+            bound.
+        total: the sum of all weights, where it is known publicly and exactly; between 1e-30 and 1e30.
 
     Example:
         >>> from sfumato import Schema
@@ -57,6 +62,11 @@ def _positive(value: object, name: str) -> float:
     number = plain_value(value)
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or not number > 0:
         raise SchemaError(f"Expected {name} of weight to be a number above 0, got {shown(value)}.")
+    if not _LEAST <= number <= _MOST:
+        raise SchemaError(
+            f"Expected {name} of weight between {_LEAST:g} and {_MOST:g}, got {shown(value)}. State weights in another "
+            "unit, such as thousands of people."
+        )
     return number
 
 
@@ -91,6 +101,10 @@ def weight_faults(schema: Schema, weight: Weight) -> list[str]:
         faults.append(f"Expected a public bound for the weight {name!r}, got none. Say {{column: {name}, upper: 20}}.")
     elif weight.upper is None and not kind.upper > 0:  # type: ignore[union-attr]
         faults.append(f"Expected an upper bound above 0 for the weight {name!r}, got {kind.upper}.")  # type: ignore[union-attr]
+    elif weight.upper is None and not _LEAST <= kind.upper <= _MOST:  # type: ignore[union-attr]
+        faults.append(
+            f"Expected an upper bound between {_LEAST:g} and {_MOST:g} for the weight {name!r}, got {kind.upper}."  # type: ignore[union-attr]
+        )
     if schema.unit is not None and schema.unit.column == name:
         faults.append(f"Expected the weight and the unit in two columns, got {name!r} for both.")
     elif schema.unit is not None and schema.unit.linked:

@@ -194,6 +194,15 @@ def test_other_shapes_of_units(frame, unit, rows):
     assert made["patient"].nunique() == 200
 
 
+@pytest.mark.parametrize("max_rows", [2, 6])
+def test_units_of_one_row_each_are_fitted(frame, max_rows):
+    """Their releases may say that there are no steps at all: the third and fourth are bought all the same."""
+    method = ConditionalGaussian(epsilon=2.0, delta=1e-6, calibration_rows=300)
+    singles = frame.drop_duplicates("patient")[:500]
+    made = method.fit(singles, schema=schema(units=500, max_rows=max_rows), seed=1).sample(200, seed=0)
+    assert made.groupby("patient").size().mean() < 1.1
+
+
 def test_missing_values_dates_and_text_ids_hold():
     rng, n = np.random.default_rng(0), 600
     frame = pd.DataFrame(

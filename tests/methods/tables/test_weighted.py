@@ -202,6 +202,7 @@ def test_a_release_comes_back_and_says_that_it_is_weighted(noisy, tmp_path):
     assert again.certificate.to_dict()["weight"] == {"column": "w", "upper": BOUND}
     assert again.mean("x").value == noisy.mean("x").value
     assert "Rows weighted by 'w'." in again.mean("x").rests_on
+    assert any("fact of that row" in said for said in again.certificate.assumptions)
     noisy.report(tmp_path / "page.html")
     assert "Rows are weighted by" in (tmp_path / "page.html").read_text()
 

@@ -44,6 +44,7 @@ _LOST = 0.004  # error for each part of the steps that counts for nothing, besid
 _NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
 _STEP_ORDERS, _FAINT_STEPS = 3, 0.002  # polynomials, beyond this noise of an entry
 _ALIKE = 0.7  # of two steps of a unit: their vectors' product ÷ their squares
+_NO_STEPS = 1e-9  # part of the units that have steps
 _NORM_SEED = 11
 
 
@@ -113,7 +114,10 @@ class MeasuringSteps(Measuring):
             return float(np.sqrt(max(self.sharing.full * most, LEAST_NORM**2)))
         squares = simulated_squares(vectors, shares)
         assert self.steps is not None
-        law = self.steps[1:] / max(self.steps[1:].sum(), 1e-300)
+        law = self.steps[1:].copy()
+        if law.sum() < _NO_STEPS:
+            law[0] = 1.0  # noise hides all units of two rows, or there are none: whatever has steps has one
+        law /= law.sum()
         k = public_stream(_NORM_SEED).choice(np.arange(1, law.size + 1), squares.size, p=law)
         together = np.sqrt(k + k * (k - 1) * _ALIKE**2) * np.minimum(1.0, self.sharing.full / k)
         return least_cost_norm(squares * together, noise_multiplier / self.sharing.full / n_public)
@@ -167,8 +171,8 @@ def shared(fit: Fit, tables: LinkedTables, law: np.ndarray) -> tuple[Sharing, fl
     if not fit.noise.silent:
         sizes = TableFacts.of(Facts(tables.steps, None, fit.n_public))
         noise = entry_noise(fit.plan[STEPS.moments].noise_multiplier, sizes, fit.n_public)
-    whole = max(float(law @ k), 1e-9)
-    counted = {full: max(float(law @ np.minimum(k, full)), 1e-9) for full in range(1, law.size)}
+    whole = max(float(law @ k), _NO_STEPS)
+    counted = {full: max(float(law @ np.minimum(k, full)), _NO_STEPS) for full in range(1, law.size)}
     cost = {full: noise * full / seen + _LOST * (1 - seen / whole) for full, seen in counted.items()}
     best = min(cost, key=lambda full: cost[full])
     return Sharing(best), counted[best]
