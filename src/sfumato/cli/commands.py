@@ -106,6 +106,11 @@ COMMANDS: Mapping[str, Entry] = {
         "audit_command",
         "Attack a release method, and bound its epsilon from below. Reads no record.",
     ),
+    "studio": Entry(
+        "studio_commands",
+        "studio_command",
+        "Lead from a table to a release on a page in your browser, on this machine alone.",
+    ),
     "schema": Entry(
         "data_commands", "schema_app", "Write, import and check schemas: what is publicly known of a table."
     ),
