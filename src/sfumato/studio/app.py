@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.privacy import words
+from sfumato.report.page import marked
 from sfumato.studio.preview import previews
 from sfumato.studio.session import Budget, Session
 
@@ -138,7 +139,8 @@ class Pages:
         fit = self._session.fit
         written = self._session.report_path.exists()
         return _page(
-            "fit.html", "The fit", "/fit", fit=fit, written=written, release=str(self._session.release_path),
+            "fit.html", "The fit", "/fit", fit=fit, written=written,
+            released=self._session.release_path.exists(), release=str(self._session.release_path),
             running=fit is not None and fit.state == "running",
         )  # fmt: skip
 
@@ -207,5 +209,6 @@ def _page(template: str, title: str, here: str, status: int = 200, **content: An
     environment.filters["text"] = words.shown
     environment.filters["sentence"] = words.sentence
     environment.filters["figure"] = words.figure
+    environment.filters["marked"] = marked
     page = environment.get_template(template)
     return HTMLResponse(page.render(title=title, here=here, steps=_STEPS, **{"running": False, **content}), status)
