@@ -1,8 +1,13 @@
 """From a CSV to a release and its report, by the forms of the pages alone."""
 
 import html
+import http.client
 import re
+import signal
+import subprocess
+import sys
 import tracemalloc
+from urllib.parse import urlsplit
 
 import sfumato
 from sfumato.schema.documents import read_document
@@ -126,3 +131,26 @@ def test_five_times_the_rows_a_million_take_less_than_twice_the_memory(tmp_path)
     """What Python holds; Arrow's own reader goes by blocks, which the tests of `io` hold to."""
     few, many = (peak_of_drafting(tmp_path, blocks) for blocks in (20, 100))
     assert many < 2 * few
+
+
+def test_ctrl_c_ends_the_studio_when_the_fit_has_ended(tmp_path, table):
+    folder = tmp_path / "studio"
+    session = Session(folder, str(table))
+    session.answer({"public": "yes"})
+    command = [sys.executable, "-m", "sfumato", "studio", str(table), "--folder", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        url = urlsplit(process.stdout.readline().split()[1])
+        link = http.client.HTTPConnection(url.netloc, timeout=60)
+        link.request("GET", f"/?{url.query}")
+        answer = link.getresponse()
+        answer.read()
+        sent = {"Cookie": answer.headers["set-cookie"].split(";")[0], "Origin": f"http://{url.netloc}"}
+        link.request("POST", "/fit", "epsilon=1&delta=1e-6&rows=400", sent)
+        answer = link.getresponse()
+        answer.read()
+        link.close()
+        assert answer.status == 303
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert {path.name for path in folder.iterdir()} == {"schema.yaml", "release.sfm", "report.html"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Callable
 
@@ -65,7 +66,8 @@ def serve(session: Session, port: int = 0, *, opened: Callable[[str], None]) -> 
     """
     studio = Studio(session, port)
     opened(studio.url)
-    studio.run()
+    with contextlib.suppress(KeyboardInterrupt):  # the way it ends: nothing was interrupted, the fit was waited for
+        studio.run()
 
 
 def _listen(port: int) -> socket.socket:
