@@ -14,6 +14,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
     "evaluate": {"sklearn": "scikit-learn", "xgboost": "xgboost"},
     "ledger": {"filelock": "filelock", "psutil": "psutil"},
     "regression": {"formulaic": "formulaic"},
+    "studio": {"starlette": "starlette", "uvicorn": "uvicorn"},
 }
 """Extra → the modules that it brings, with the names of their packages."""
 

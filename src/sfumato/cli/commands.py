@@ -38,6 +38,12 @@ COMMANDS: Mapping[str, Entry] = {
         "Start here",
         "Release a real table end to end, and score it: the RAND Health Insurance Experiment.",
     ),
+    "studio": Entry(
+        "studio_commands",
+        "studio_command",
+        "Start here",
+        "Lead from a table to a release on a page in your browser, on this machine alone.",
+    ),
     "methods": Entry(
         "release_commands",
         "methods_command",

@@ -15,6 +15,7 @@ JOURNEY = (
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "demo": ("sfumato demo --out demo --overwrite",),
+    "studio": ("sfumato studio", "sfumato studio people.csv --folder people --open"),
     "methods": ("sfumato methods", "sfumato methods p3gm"),
     "schema draft": ("sfumato schema draft people.csv --out schema.yaml",),
     "schema review": ("sfumato schema review schema.yaml --out reviewed.yaml",),

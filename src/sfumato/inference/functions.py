@@ -220,4 +220,4 @@ def directions(vectors: np.ndarray, asked: CellFunctions, shares: np.ndarray, mo
         norm = np.linalg.norm(vector)
         if norm > _TINY * max(size, 1e-300) and norm > 1e-12:
             basis.append(vector / norm)
-    return np.array(basis).reshape(-1, q).T
+    return np.array(basis).reshape(len(basis), q).T  # q is 0 where a column has no feature left

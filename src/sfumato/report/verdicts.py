@@ -125,7 +125,7 @@ def _percent(part: float) -> str:
 
 
 def among_others(epsilon: float | None) -> list[tuple[str, float, str, bool]]:
-    """Return published ε with this one among them, smallest first: what, ε, whom it protects, whether it is this one."""
+    """Return published ε and this one, smallest first: what, ε, whom it protects, whether it is this one."""
     if epsilon is None:
         return []
     rows: list[tuple[str, float, str, bool]] = [(d.what, d.epsilon, d.unit, False) for d in DEPLOYMENTS]

@@ -1,0 +1,214 @@
+"""The pages of the studio: each one a form of its own, without a script."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from sfumato.errors import ConfigError, SfumatoError
+from sfumato.privacy import words
+from sfumato.report.page import marked
+from sfumato.studio.preview import previews
+from sfumato.studio.session import Budget, Session
+
+MOST_BYTES = 65_536
+"""The longest form that is read: answers are short, and no record comes this way."""
+
+_STEPS = {"/": "Table", "/questions": "Questions", "/budget": "Budget", "/fit": "Fit"}
+
+
+def make_app(session: Session) -> Starlette:
+    """Return the pages of a session; `Guard` has to stand before them."""
+    pages = Pages(session)
+    return Starlette(
+        routes=[
+            Route("/", pages.reading(pages.table)),
+            Route("/", pages.writing(pages.take), methods=["POST"]),
+            Route("/questions", pages.reading(pages.questions)),
+            Route("/questions", pages.writing(pages.answer), methods=["POST"]),
+            Route("/budget", pages.reading(pages.budget)),
+            Route("/fit", pages.reading(pages.fit)),
+            Route("/fit", pages.writing(pages.start), methods=["POST"]),
+            Route("/report", pages.reading(pages.report)),
+        ]
+    )
+
+
+Form = Mapping[str, str]
+
+
+class Pages:
+    """What each address answers.
+
+    Args:
+        session: what is in hand.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def reading(self, page: Callable[[Form], Response]) -> Callable[[Request], Any]:
+        """Return the endpoint of a page that changes nothing."""
+
+        async def endpoint(request: Request) -> Response:
+            return await run_in_threadpool(self._answered, page, dict(request.query_params))
+
+        return endpoint
+
+    def writing(self, act: Callable[[Form], Response]) -> Callable[[Request], Any]:
+        """Return the endpoint of a form."""
+
+        async def endpoint(request: Request) -> Response:
+            body = bytearray()
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_BYTES:
+                    return self._failed("The form is too long.", 413)
+            try:
+                found = parse_qs(body.decode(), keep_blank_values=True)
+            except ValueError:
+                return self._failed("Expected a form in UTF-8.", 400)
+            return await run_in_threadpool(self._answered, act, {name: values[-1] for name, values in found.items()})
+
+        return endpoint
+
+    def _answered(self, page: Callable[[Form], Response], form: Form) -> Response:
+        try:
+            return page(form)
+        except SfumatoError as error:
+            return self._failed(str(error), 400)
+        except Exception as error:  # noqa: BLE001 - a library's own words may hold cells: only the kind is shown
+            return self._failed(f"An error of the kind {type(error).__name__} in Sfumato.", 500)
+
+    def _failed(self, why: str, status: int) -> Response:
+        return _page("failed.html", "That did not work", "", status, why=why)
+
+    def table(self, form: Form) -> Response:
+        """Show which table is in hand, and ask for one."""
+        return _page("table.html", "Your table", "/", data=self._session.data, folder=str(self._session.folder))
+
+    def take(self, form: Form) -> Response:
+        """Open the table that was named."""
+        self._session.open(form.get("data", "").strip())
+        return RedirectResponse("/questions", 303)
+
+    def questions(self, form: Form) -> Response:
+        """Show the questions, each with what the schema says now."""
+        if self._session.data is None:
+            return RedirectResponse("/", 303)
+        return _page(
+            "questions.html", "Questions about the schema", "/questions", questions=self._session.questions(),
+            draft=self._session.schema().draft, path=str(self._session.schema_path), saved=form.get("saved"),
+        )  # fmt: skip
+
+    def answer(self, form: Form) -> Response:
+        """Write one answer into the schema's file."""
+        key = form.get("key", "")
+        self._session.answer({key: form.get("answer", "").strip() or "keep"})
+        return RedirectResponse("/questions?" + urlencode({"saved": "yes"}), 303)
+
+    def budget(self, form: Form) -> Response:
+        """Show what a budget would buy; all of it from public facts."""
+        if self._session.data is None:
+            return RedirectResponse("/", 303)
+        schema, budget = self._session.schema(), _budget(form)
+        plan = self._session.plan(budget)
+        error = self._session.share_error(budget)
+        return _page(
+            "budget.html", "What a budget buys", "/budget", budget=budget, draft=schema.draft,
+            columns=list(schema.released), schema_rows=schema.rows, forecasts=words.forecasts(plan), error=error,
+            who=words.who(plan), cost=words.cost(plan), stages=words.stages(plan),
+            previews=[] if error is None else previews(schema, error), command=self._command(budget),
+        )  # fmt: skip
+
+    def start(self, form: Form) -> Response:
+        """Start the fit."""
+        self._session.start(_budget(form))
+        return RedirectResponse("/fit", 303)
+
+    def fit(self, form: Form) -> Response:
+        """Show how far the fit is; the page asks again by itself while it runs."""
+        fit = self._session.fit
+        written = self._session.report_path.exists()
+        return _page(
+            "fit.html", "The fit", "/fit", fit=fit, written=written,
+            released=self._session.release_path.exists(), release=str(self._session.release_path),
+            running=fit is not None and fit.state == "running",
+        )  # fmt: skip
+
+    def report(self, form: Form) -> Response:
+        """Show the report, which is a function of the release alone."""
+        if not self._session.report_path.is_file():
+            raise ConfigError("Expected a report, got none yet. Fit a release first.")
+        return HTMLResponse(self._session.report_path.read_text(encoding="utf-8"))
+
+    def _command(self, budget: Budget) -> str:
+        session, schema = self._session, self._session.schema()
+        parts = ["sfumato", "fit", str(session.data), "--schema", str(session.schema_path)]
+        parts += ["--epsilon", f"{budget.epsilon:g}"]
+        parts += [] if budget.delta is None else ["--delta", f"{budget.delta:g}"]
+        if budget.rows is not None:
+            parts += ["--rows", str(budget.rows)]
+        elif schema.rows is None:
+            parts.append("--buy-rows")
+        parts += [] if budget.target is None else ["--target", budget.target]
+        return shlex.join([*parts, "--out", str(session.release_path)])
+
+
+def _budget(form: Form) -> Budget:
+    """Read a budget from a form; empty fields take the defaults.
+
+    Raises:
+        ConfigError: a field is no number.
+    """
+    rows = _number(form, "rows", None)
+    if rows is not None and rows != int(rows):
+        raise ConfigError("Expected the number of rows to be whole. Write it without a point.")
+    epsilon = _number(form, "epsilon", 1.0)
+    return Budget(
+        epsilon=1.0 if epsilon is None else epsilon,
+        delta=_number(form, "delta", 1e-6),
+        rows=None if rows is None else int(rows),
+        target=form.get("target") or None,
+    )
+
+
+def _number(form: Form, name: str, default: float | None) -> float | None:
+    text = form.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("inf")
+    if abs(value) == float("inf") or value != value:
+        raise ConfigError(f"Expected {name} to be a number. Write it like 0.5 or 1e-6.")
+    return value
+
+
+def _page(template: str, title: str, here: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader("sfumato.studio"), jinja2.PackageLoader("sfumato.report")]  # the report's style
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["text"] = words.shown
+    environment.filters["sentence"] = words.sentence
+    environment.filters["figure"] = words.figure
+    environment.filters["marked"] = marked
+    page = environment.get_template(template)
+    return HTMLResponse(page.render(title=title, here=here, steps=_STEPS, **{"running": False, **content}), status)

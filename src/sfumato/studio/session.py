@@ -1,0 +1,179 @@
+"""What the studio has in hand: the data, the schema's file, and a fit that runs whether or not anybody looks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import ConfigError, SfumatoError
+from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.sources import open_source
+from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.privacy.budget import BuyCount
+from sfumato.privacy.certificate_form import Description
+from sfumato.records.drafting import draft_schema
+from sfumato.records.review import Question, answered, questions
+from sfumato.report import write_report
+from sfumato.schema.documents import read_document, write_text, yaml_text
+from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a fit may spend, as the page asks for it.
+
+    Attributes:
+        epsilon: in nats.
+        delta: chance of failure; needed where the number of rows is bought.
+        rows: the public number of rows; None buys it, or takes the schema's.
+        target: the column whose classes are modelled apart.
+    """
+
+    epsilon: float = 1.0
+    delta: float | None = 1e-6
+    rows: int | None = None
+    target: str | None = None
+
+
+@dataclass(slots=True)
+class Fit:
+    """A fit that runs, or has run: names of stages and errors, which never hold a value of a record."""
+
+    stages: list[str] = field(default_factory=list)
+    state: str = "running"
+    error: str = ""
+
+
+class Session:
+    """One table on its way to a release; its files lie in one folder and outlive browser and studio.
+
+    Args:
+        folder: where `schema.yaml`, `release.sfm` and `report.html` are written; made if it is not there.
+        data: the table, a path.
+    """
+
+    def __init__(self, folder: Path, data: str | None = None) -> None:
+        self.folder = folder
+        self.schema_path = folder / "schema.yaml"
+        self.release_path = folder / "release.sfm"
+        self.report_path = folder / "report.html"
+        self.data: str | None = None
+        self.fit: Fit | None = None
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        if data is not None:
+            self.open(data)
+
+    def open(self, data: str) -> None:
+        """Take a table by its path; without a schema in the folder, draft one, in one pass in chunks.
+
+        Raises:
+            DataError, ConfigError, OutputError: nothing is there, it is damaged, or the folder cannot be written.
+        """
+        if not data:
+            raise ConfigError("Expected the path of a table, got nothing. Type where it lies on this machine.")
+        with self._lock:
+            source = open_source(data)
+            for path in (self.schema_path, self.release_path, self.report_path):
+                refuse_inputs(path, data=data)
+            if not self.schema_path.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                write_text(self.schema_path, draft_schema(source).to_yaml(), secret=True)
+            self.data = data
+
+    def document(self) -> dict[str, Any]:
+        """Return what the schema's file says."""
+        return read_document(self.schema_path)
+
+    def schema(self) -> Schema:
+        """Return the schema as its file has it now; whoever edits the file meanwhile is heard."""
+        return OpenSchema.from_dict(self.document(), base=self.folder)
+
+    def questions(self) -> tuple[Question, ...]:
+        """Return the questions that are left about the schema, at most ten."""
+        return questions(self.schema(), self.document())
+
+    def answer(self, answers: Mapping[str, str]) -> None:
+        """Write answers into the schema's file, whole or not at all.
+
+        Raises:
+            SchemaError: an answer is none that its question takes; the file stays as it was.
+        """
+        with self._lock:
+            document = self.document()
+            asked = questions(OpenSchema.from_dict(document, base=self.folder), document)
+            changed = answered(document, asked, answers)
+            known = OpenSchema.from_dict(changed, base=self.folder)
+            write_text(self.schema_path, yaml_text(changed), overwrite=True, secret=known.draft)
+
+    def plan(self, budget: Budget) -> Description:
+        """Return what a fit would spend, with its forecasts. Reads no record."""
+        schema = self.schema()
+        synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
+        return synthesizer.description(schema, target=budget.target, n_public=_rows(budget, schema))
+
+    def share_error(self, budget: Budget) -> float | None:
+        """Return the forecast standard error of a share of a column; None while rows or columns are to be bought."""
+        from sfumato.fitting.facts import Facts
+
+        schema = self.schema()
+        rows = _rows(budget, schema) or schema.rows
+        if schema.open or not isinstance(rows, int):
+            return None
+        synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
+        plan = synthesizer.plan(schema, target=budget.target, n_public=rows)
+        return synthesizer.one_way_error(plan, Facts(schema, budget.target, rows))
+
+    def start(self, budget: Budget) -> None:
+        """Start the fit, in a thread that no browser can stop. What is refused is refused before anything is spent.
+
+        Raises:
+            ConfigError: a fit runs already, or there is no table.
+            OutputError: the folder holds a release already.
+        """
+        with self._lock:
+            if self.data is None:
+                raise ConfigError("Expected a table, got none. Name one first.")
+            if self.fit is not None and self.fit.state == "running":
+                raise ConfigError("Expected no fit at work, got one. Wait for its end.")
+            if self.schema().draft:
+                raise ConfigError("Expected a schema that is no draft. Answer the last question with yes.")
+            refuse_existing(self.release_path, overwrite=False)
+            refuse_existing(self.report_path, overwrite=False)
+            self.plan(budget)
+            self.fit = Fit()
+            self._thread = threading.Thread(target=self._run, args=(self.data, budget, self.fit), name="fit")
+            self._thread.start()  # no daemon: the process ends when the release is written
+
+    def wait(self) -> None:
+        """Wait for the fit's end."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, data: str, budget: Budget, fit: Fit) -> None:
+        try:
+            schema = self.schema()
+            synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
+            release = synthesizer.fit(
+                open_source(data, csv=schema.reader.csv), schema=schema, target=budget.target,
+                n_public=_rows(budget, schema), progress=fit.stages.append,
+            )  # fmt: skip
+            release.save(self.release_path)
+            fit.stages.append("the release is written; the report is next")
+            write_report(release, self.report_path)
+            fit.state = "done"
+        except SfumatoError as error:
+            fit.error, fit.state = str(error), "failed"
+        except Exception as error:  # noqa: BLE001 - a library's own words may hold cells: only the kind is shown
+            fit.error, fit.state = f"An error of the kind {type(error).__name__} in Sfumato.", "failed"
+
+
+def _rows(budget: Budget, schema: Schema) -> int | BuyCount | None:
+    """Return the declared number of rows; else one is bought, unless the schema has it."""
+    if budget.rows is not None:
+        return budget.rows
+    return None if schema.rows is not None else BuyCount()

@@ -1,0 +1,156 @@
+"""From a CSV to a release and its report, by the forms of the pages alone."""
+
+import html
+import http.client
+import re
+import signal
+import subprocess
+import sys
+import tracemalloc
+from urllib.parse import urlsplit
+
+import sfumato
+from sfumato.schema.documents import read_document
+from sfumato.studio.preview import previews
+from sfumato.studio.session import Budget, Session
+
+
+def opened(holder, table):
+    answer, _ = holder.ask("POST", "/", {"data": str(table)})
+    assert answer.headers["location"] == "/questions"
+
+
+def answered(holder):
+    for _ in range(12):
+        _, page = holder.ask("GET", "/questions")
+        keys = [html.unescape(key) for key in re.findall(r'name="key" value="([^"]*)"', page)]
+        assert keys
+        assert len(keys) <= 10
+        if "public" not in keys:
+            return
+        answer, text = holder.ask("POST", "/questions", {"key": "public", "answer": "yes"})
+        assert answer.status == 303, text
+    raise AssertionError("the draft stays one")
+
+
+def test_from_a_csv_to_a_release_and_its_report(holder, studio, table):
+    opened(holder, table)
+    answered(holder)
+    session = studio._session
+    assert "draft" not in read_document(session.schema_path)
+    choice = {"epsilon": "2", "delta": "1e-6", "rows": "400", "target": ""}
+    answer, page = holder.ask("GET", "/budget?epsilon=2&delta=1e-6&rows=400")
+    assert answer.status == 200
+    assert "sfumato fit" in page
+    answer, text = holder.ask("POST", "/fit", choice)
+    assert answer.status == 303, text
+    assert holder.ask("POST", "/fit", choice)[0].status == 400  # one fit at a time, and no release is replaced
+    session.wait()
+    assert session.fit.state == "done", session.fit.error
+    _, page = holder.ask("GET", "/fit")
+    assert "Done." in page
+    assert "http-equiv" not in page
+    answer, report = holder.ask("GET", "/report")
+    assert answer.status == 200
+    assert "Report on a synthetic data release" in report
+    release = sfumato.load(session.release_path)
+    assert release.certificate.epsilon <= 2
+    assert release.certificate.private
+
+
+def test_a_closed_studio_goes_on_where_it_was(holder, studio, table):
+    opened(holder, table)
+    answered(holder)
+    later = Session(studio._session.folder, str(table))
+    assert not later.schema().draft
+    assert all(question.key != "public" for question in later.questions())
+
+
+def test_a_fit_is_written_though_nobody_asks_again(tmp_path, table):
+    session = Session(tmp_path / "studio", str(table))
+    session.answer({"public": "yes"})
+    session.start(Budget(rows=400))
+    assert not session._thread.daemon
+    session.wait()
+    assert session.release_path.exists()
+    assert session.report_path.exists()
+
+
+def test_a_draft_is_not_fitted(holder, studio, table):
+    opened(holder, table)
+    answer, text = holder.ask("POST", "/fit", {"epsilon": "1", "delta": "1e-6", "rows": "400"})
+    assert answer.status == 400
+    assert "draft" in text
+    assert studio._session.fit is None
+
+
+def test_a_wrong_answer_leaves_the_file_as_it_was(holder, studio, table):
+    opened(holder, table)
+    before = studio._session.schema_path.read_bytes()
+    answer, _ = holder.ask("POST", "/questions", {"key": "public", "answer": "perhaps"})
+    assert answer.status == 400
+    assert studio._session.schema_path.read_bytes() == before
+
+
+def test_bad_numbers_are_refused_by_name(holder, table):
+    opened(holder, table)
+    for query in ("epsilon=x", "epsilon=nan", "epsilon=-1&delta=1e-6", "rows=1.5", "rows=1e400"):
+        assert holder.ask("GET", f"/budget?{query}")[0].status == 400
+
+
+def test_forecasts_and_preview_shrink_with_epsilon_and_read_no_record(tmp_path, table):
+    folder = tmp_path / "studio"
+    folder.mkdir()
+    (folder / "schema.yaml").write_text(
+        "rows: 400\ncolumns:\n  age: {kind: integer, lower: 0, upper: 120}\n  member: {kind: boolean}\n"
+    )
+    session = Session(folder, str(table))
+    table.unlink()
+    errors = [session.share_error(Budget(epsilon=epsilon)) for epsilon in (0.5, 1.0, 4.0)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < errors[0] / 4
+    assert [picture.name for picture in previews(session.schema(), errors[0])] == ["age", "member"]
+    for picture in previews(session.schema(), 0.0):
+        assert all(bar.before == bar.after for bar in picture.bars)
+
+
+def peak_of_drafting(folder, blocks):
+    path = folder / f"{blocks}.csv"
+    block = "".join(f"{20 + i % 50},{'yes' if i % 3 else 'no'}\n" for i in range(10_000))
+    with path.open("w") as file:
+        file.write("age,member\n")
+        file.writelines(block for _ in range(blocks))
+    tracemalloc.start()
+    Session(folder / f"studio{blocks}", str(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def test_five_times_the_rows_a_million_take_less_than_twice_the_memory(tmp_path):
+    """What Python holds; Arrow's own reader goes by blocks, which the tests of `io` hold to."""
+    few, many = (peak_of_drafting(tmp_path, blocks) for blocks in (20, 100))
+    assert many < 2 * few
+
+
+def test_ctrl_c_ends_the_studio_when_the_fit_has_ended(tmp_path, table):
+    folder = tmp_path / "studio"
+    session = Session(folder, str(table))
+    session.answer({"public": "yes"})
+    command = [sys.executable, "-m", "sfumato", "studio", str(table), "--folder", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        url = urlsplit(process.stdout.readline().split()[1])
+        link = http.client.HTTPConnection(url.netloc, timeout=60)
+        link.request("GET", f"/?{url.query}")
+        answer = link.getresponse()
+        answer.read()
+        sent = {"Cookie": answer.headers["set-cookie"].split(";")[0], "Origin": f"http://{url.netloc}"}
+        link.request("POST", "/fit", "epsilon=1&delta=1e-6&rows=400", sent)
+        answer = link.getresponse()
+        answer.read()
+        link.close()
+        assert answer.status == 303
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert {path.name for path in folder.iterdir()} == {"schema.yaml", "release.sfm", "report.html"}
