@@ -40,7 +40,7 @@ COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "review"), ("schema", "import"),
     ("validate",), ("studio",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
-    ("ledger", "verify"), ("studio",), ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
+    ("ledger", "verify"), ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
     ("cluster",),
 ]  # fmt: skip
 
