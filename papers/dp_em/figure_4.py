@@ -1,10 +1,11 @@
 """Figure 4: k-means on Gowalla check-ins: normalised intra-cluster variance, K = 5, J = 10, δ = 1e-4, 10 folds.
 
-    python papers/dp_em/figure_4.py --data FOLDER [--splits 10] [--validate]
+    python papers/dp_em/figure_4.py --data FOLDER [--splits 10] [--places gowalla_nyc …] [--validate]
 
 K and J are not in the paper. Places lie in public boxes, scaled so that the box fits into the unit ball; the variance
-is in that scale. The unit of privacy is the check-in: those of one user are not protected together. The three
-baselines and "same start" begin at the same random centres; ours by default buys the counts of a grid.
+is in that scale. The grid has as many places as the paper, at the middles of 256 × 256 cells. The unit of privacy is
+the check-in: those of one user are not protected together. The three baselines and "same start" begin at the same
+random centres; ours by default buys the counts of a grid.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from compositions import zcdp_rho
-from places import BOXES, Place, fold, load, variance
+from places import BOXES, PUBLISHED_ROWS, Place, fold, load, variance
 from published import dp_lloyd, noisy_means
 
 from sfumato.estimators import DPKMeans
@@ -34,9 +35,11 @@ CLUSTERS, ITERATIONS, DELTA = 5, 10, 1e-4
 class Methods(Place):
     """The methods on one data set."""
 
+    n_public = 100_000
+
     def ours(self, rows: np.ndarray, epsilon: float | None, start: np.ndarray | None, seed: int) -> np.ndarray:
         model = DPKMeans(
-            CLUSTERS, epsilon=NonPrivate() if epsilon is None else epsilon, delta=DELTA, n_public=100_000,
+            CLUSTERS, epsilon=NonPrivate() if epsilon is None else epsilon, delta=DELTA, n_public=self.n_public,
             bounds=(self.lower, self.upper), clip_norm=self.clip_norm, iterations=ITERATIONS, seed=seed,
             start="auto" if start is None else start * self.radius + self.middle,
         ).fit(rows)  # fmt: skip
@@ -57,11 +60,15 @@ class Methods(Place):
 
 
 def main() -> None:
-    arguments = parser(__doc__, "dp_em", repeats=("splits", 10), validate=True).parse_args()
+    arguments = parser(__doc__, "dp_em", repeats=("splits", 10), validate=True)
+    arguments.add_argument("--places", nargs="+", default=list(BOXES), choices=BOXES)
+    arguments = arguments.parse_args()
     kind = "validation" if arguments.validate else "test"
     tables = {}
-    for name, box in BOXES.items():
-        rows, place = load(read(arguments), name), Methods(box)
+    for name in arguments.places:
+        rows, place = load(read(arguments), name), Methods(BOXES[name])
+        if len(rows) >= PUBLISHED_ROWS:
+            place.n_public = 1_000_000
         results = Results(arguments.out / f"figure_4_{name}_{kind}.jsonl")
         values: dict[tuple[str, float], list[float]] = defaultdict(list)
         for index in range(arguments.splits):

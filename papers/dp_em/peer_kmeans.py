@@ -24,7 +24,7 @@ def main() -> None:
     arguments.add_argument("--validate", action="store_true")
     arguments = arguments.parse_args()
     tables = {}
-    for name, box in BOXES.items():
+    for name, box in list(BOXES.items())[:2]:
         rows, place = load(arguments.data, name), Place(box)
         table = {}
         for epsilon in (0.01, 0.1, 1.0):

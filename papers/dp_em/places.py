@@ -7,10 +7,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-BOXES = {"gowalla_nyc": ((-74.3, 40.4), (-73.6, 41.0)), "gowalla_world": ((-180.0, -90.0), (180.0, 90.0))}
+BOXES = {
+    "gowalla_nyc": ((-74.3, 40.4), (-73.6, 41.0)),
+    "gowalla_world": ((-180.0, -90.0), (180.0, 90.0)),
+    "gowalla_grid256": ((0.0, 0.0), (256.0, 256.0)),
+}
+PUBLISHED_ROWS = 1_256_384
 
 
 def load(folder: Path, name: str) -> np.ndarray:
+    """Read places; of the grid's 6.4 million counts as many as the paper has, drawn once, at the middles of cells."""
+    if name == "gowalla_grid256":
+        with np.load(folder / f"{name}.npz") as stored:
+            counts = stored["counts"]
+        drawn = np.random.default_rng(256).multivariate_hypergeometric(
+            counts.ravel().astype(np.int64), PUBLISHED_ROWS, method="marginals"
+        )
+        return np.repeat(np.argwhere(np.ones_like(counts)) + 0.5, drawn, axis=0)
     return pd.read_parquet(folder / f"{name}.parquet")[["lon", "lat"]].to_numpy(np.float64)
 
 

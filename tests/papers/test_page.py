@@ -116,3 +116,24 @@ def _of_classifiers(found: object) -> set[float]:
         for name, scores in run.get("per_classifier", {}).items():
             groups[key.rpartition(" | ")[0], name].append(scores)
     return {fmean(values) for done in groups.values() for values in zip(*done, strict=True)}
+
+
+@pytest.mark.parametrize(("column", "name"), [(2, "mnist"), (3, "fashion_mnist")])
+def test_the_decision_on_matched_features_has_the_figures_of_its_files(column: int, name: str) -> None:
+    page = (ROOT / "docs" / "decisions" / "0045-no-matched-features.md").read_text(encoding="utf-8")
+    found = json.loads((ROOT / "benchmarks" / "results" / f"feature_matching_{name}.json").read_text(encoding="utf-8"))
+    rows = {
+        line.split(" | ")[0].strip("| "): line.split("|")[column].split()[0]
+        for line in page.splitlines()
+        if "|" in line
+    }
+    assert rows["must be above"] == f"{found['must_exceed']:.3f}"
+    shown = {
+        "real images": "real images",
+        "matched features, one Gaussian a class": "matched features, one Gaussian a class",
+        "one Gaussian a class in pixels, full covariance": "one Gaussian a class, full covariance",
+    }
+    for label, key in shown.items():
+        assert abs(float(rows[label]) - found["mean"][key]) <= 0.00051
+    assert found["mean"]["matched features, one Gaussian a class"] < found["must_exceed"]
+    assert not found["passes"]
