@@ -101,6 +101,9 @@ def test_every_figure_of_the_page_is_in_the_paper_s_file_of_results(heading: str
     page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
     section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     found = json.loads((ROOT / "papers" / folder / "expected.json").read_text(encoding="utf-8"))
+    if folder == "p3gm":  # whose rival is DPGM
+        rival = json.loads((ROOT / "papers" / "dpgm" / "expected.json").read_text(encoding="utf-8"))
+        found["rival"] = rival["as_published"]
     known = _numbers(found) | {0.005, 0.01, 0.02} | _of_classifiers(found)
     quoted = re.findall(r"(?<![\d.])-?\d+\.\d{2,4}(?![\de])", re.sub(r" ± [\d.]+", "", section))
     missing = {q for q in quoted if not any(abs(float(q) - k) <= 0.51 * 10 ** -len(q.partition(".")[2]) for k in known)}
