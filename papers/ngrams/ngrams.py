@@ -213,7 +213,7 @@ def _after(gram: tuple[int, ...], count: float, large: np.ndarray, laws: dict) -
     shares = large / max(count, large.sum(), 1.0)
     rest = np.where(large > 0, 0.0, laws[shorter])
     if rest.sum() > 0:
-        shares = shares + (1 - shares.sum()) * rest / rest.sum()
+        shares = shares + max(0.0, 1 - float(shares.sum())) * rest / rest.sum()
     return _normal(shares, large.size - 2)
 
 
