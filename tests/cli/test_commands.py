@@ -38,7 +38,8 @@ CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost
 
 COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "review"), ("schema", "import"),
-    ("validate",), ("studio",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",), ("demo",),
+    ("validate",), ("studio",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",),
+    ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
     ("ledger", "verify"), ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
     ("cluster",),

@@ -55,8 +55,8 @@ ASSUMPTIONS = (
     "Running time and memory are outside the guarantee.",
 )
 WEIGHED = (
-    "A row's weight is a fact of that row. Where weights were scaled or adjusted with all rows, what one record does to "
-    "the weights of others is NOT covered by the guarantee."
+    "A row's weight is a fact of that row. Where weights were scaled or adjusted with all rows, what one record does "
+    "to the weights of others is NOT covered by the guarantee."
 )
 SEARCHED = (
     "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were "
