@@ -2,6 +2,7 @@
 
     python benchmarks/coverage.py law --rows 5000 --epsilon 1 --fits 200
     python benchmarks/coverage.py law --rows 5000 --epsilon 1 --fits 50 --replicates 10
+    python benchmarks/coverage.py all --table    # what was counted, as the table of docs/inference.md
 
 `law` is a Gaussian law with labels, whose population is known; `adult` and `california_housing` draw rows with
 replacement from the real table, which then is the population (SFUMATO_DATA is the folder of both). Writes
@@ -302,14 +303,39 @@ def summary(entry):
     }
 
 
+def table():
+    """Print a row per setting and target: mean coverage, least and most of its answers, and widths."""
+    found = [json.loads(path.read_text()) for path in RESULTS.glob("*.json")]
+    found = [one for one in found if "replicates" not in one]
+    print("| table | rows | ε | fits | of the | mean | least | most | slopes | width ÷ allowed: median, largest |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for one in sorted(found, key=lambda one: (one["case"], one["rows"], one["epsilon"])):
+        for aim in ("population", "table"):
+            entries = {key: entry for key, entry in one["answers"].items() if key.endswith(aim)}
+            covered = {key: entry["coverage"] for key, entry in entries.items()}
+            slopes = [value for key, value in covered.items() if key.startswith(("ols", "logit"))]
+            wide = [entry["width_over_noise_and_sampling"] for key, entry in entries.items() if "quantile" not in key]
+            numbers = [np.mean(list(covered.values())), min(covered.values()), max(covered.values()), np.mean(slopes)]
+            print(
+                f"| {one['case']} | {one['rows']:,} | {one['epsilon']:g} | {one['fits']} | {aim} | "
+                + " | ".join(f"{number:.3f}" for number in numbers)
+                + f" | {np.median(wide):.2f}, {max(wide):.2f} |"
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("case", choices=sorted(CASES))
+    parser.add_argument("case", choices=[*sorted(CASES), "all"])
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--fits", type=int, default=200)
     parser.add_argument("--replicates", type=int, default=0, metavar="M", help="combine M replicates, do not estimate")
+    parser.add_argument("--table", action="store_true", help="print what was counted, and count nothing")
     args = parser.parse_args()
+    if args.table:
+        return table()
+    if args.case == "all":
+        parser.error("`all` is for --table: count one case at a time")
     setting = (args.case, args.rows, args.epsilon, args.fits)
     found = run_replicates(*setting, args.replicates) if args.replicates else run(*setting)
     RESULTS.mkdir(parents=True, exist_ok=True)
