@@ -15,7 +15,12 @@ RUN = re.compile(r">>> (?!.*doctest: \+SKIP)")  # an example that is not skipped
 WITH_EXAMPLES = sorted(
     path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if RUN.search(path.read_text(encoding="utf-8"))
 )
-SHOWN = re.findall(r"auto(?:class|function):: sfumato\.(\S+)", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"))
+API = [ROOT / "docs" / "api.md", *(ROOT / "docs" / "api").glob("*.md")]
+SHOWN = [
+    name
+    for page in API
+    for name in re.findall(r"auto(?:class|function):: sfumato\.(\S+)", page.read_text(encoding="utf-8"))
+]
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES)

@@ -18,7 +18,11 @@ import sfumato
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sfumato"
 API = ROOT / "docs" / "api.md"
-PAGES = [ROOT / "README.md", *(page for page in (ROOT / "docs").glob("*.md") if page.name != "architecture.md")]
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in (ROOT / "docs").glob("*.md") if page.name != "architecture.md"),
+    *(ROOT / "docs" / "api").glob("*.md"),
+]
 ROOMS = ("audit", "columns", "demo", "engines", "errors", "estimators", "evaluate", "plugins", "report", "settings")
 HOMES = {"sfumato": sfumato, **{f"sfumato.{room}": importlib.import_module(f"sfumato.{room}") for room in ROOMS}}
 PUBLIC = {f"{home}.{name}": getattr(module, name) for home, module in HOMES.items() for name in module.__all__}
@@ -31,7 +35,7 @@ GROUPS = {"sfumato.methods", "sfumato.samplers", "sfumato.formats", "sfumato.kin
 
 def _documented() -> list[str]:
     """Names of the directives on the page of the Python interface, those of listed members included."""
-    text = API.read_text(encoding="utf-8")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in [API, *sorted(API.with_suffix("").glob("*.md"))])
     names = re.findall(r"^\.\. auto(?:class|function|exception|data):: (\S+)", text, re.M)
     for module, listed in re.findall(r"^\.\. automodule:: (\S+)\n   :members:((?:.|\n(?=      ))*)", text, re.M):
         names += [f"{module}.{name.strip()}" for name in listed.split(",")]
