@@ -470,7 +470,7 @@ def test_a_verdict_for_each_use_and_others_epsilon(pages, release):
         assert use in text
     assert "Every row keeps the schema: types, bounds, labels." in text
     others = text[text.index("Its ε among those of others") :]
-    assert others.index("this release 1") < others.index("US Census 2020")
+    assert others.index("this release") < others.index("US Census 2020")
     assert "What it is good for" not in Page(pages["real"]).text  # scores say it there
     lines = [PairLine((name, "income"), "Cramér’s V", 0.4, 0.35, 0.45) for name in ("a", "b", "c")]
     answered = pd.DataFrame(
