@@ -333,7 +333,8 @@ def main():
     parser.add_argument("--table", action="store_true", help="print what was counted, and count nothing")
     args = parser.parse_args()
     if args.table:
-        return table()
+        table()
+        return
     if args.case == "all":
         parser.error("`all` is for --table: count one case at a time")
     setting = (args.case, args.rows, args.epsilon, args.fits)
