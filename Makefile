@@ -33,8 +33,8 @@ test: lint .venv/.installed-test  ## lint, then the default tests (under 10 minu
 test-slow: .venv/.installed-test  ## the large statistical tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
 
-test-report: .venv/.installed-test  ## the report in Chromium, where there is one
-	$(ONE_THREAD) $(BIN)/python -m pytest -m browser tests/report
+test-report: .venv/.installed-test  ## the report and the studio in Chromium, where there is one
+	$(ONE_THREAD) $(BIN)/python -m pytest -m browser tests/report tests/studio
 
 audit: .venv/.installed-test  ## attacks on every mechanism and method, then bugs planted for them to find
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m 'audit or not (slow or browser)' $(PRIVACY_TESTS)

@@ -690,6 +690,16 @@ class TestProcess:
         done = self.python("-m", "sfumato", "schema", "check", str(path), PYTHONIOENCODING="ascii")
         assert done.returncode == 0, done.stderr
 
+    @pytest.mark.parametrize(("set_before", "threads"), [(None, "1"), ("3", "3")])
+    def test_linear_algebra_has_one_thread_unless_told_otherwise(self, set_before, threads):
+        code = (
+            f"import atexit, os, sys; os.environ.pop('OPENBLAS_NUM_THREADS', None); set_before = {set_before!r}\n"
+            "if set_before: os.environ['OPENBLAS_NUM_THREADS'] = set_before\n"
+            "from sfumato.cli import main; assert 'numpy' not in sys.modules\n"
+            "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'])); main(['--version'])"
+        )
+        assert self.python("-c", code).stdout.decode().split()[-1] == threads
+
     def test_importing_is_light(self):
         code = (
             "import sys; before = set(sys.modules); import sfumato\n"

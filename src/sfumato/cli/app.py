@@ -57,7 +57,12 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code: the end of this process, so Ctrl-C has no effect after an output."""
+    """Run the command line and exit with its code: the end of this process, so Ctrl-C has no effect after an output.
+
+    Before numpy is loaded its linear algebra is kept to one thread, unless the caller says otherwise: products here are
+    mostly small, and threads that wait for each other beside a busy neighbour took eight minutes for one.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show is no failure
             stream.reconfigure(errors="backslashreplace")
