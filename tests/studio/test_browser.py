@@ -40,7 +40,7 @@ def test_the_printed_address_lets_a_browser_in(studio, tmp_path):
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("path", ["/", "/questions", "/budget"])
+@pytest.mark.parametrize("path", ["/", "/questions", "/budget", "/simulation?rows=400"])
 def test_pages_fit_and_every_field_has_a_label(holder, table, tmp_path, path, width):
     holder.ask("POST", "/", {"data": str(table)})
     _, page = holder.ask("GET", path)

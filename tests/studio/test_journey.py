@@ -9,10 +9,16 @@ import sys
 import tracemalloc
 from urllib.parse import urlsplit
 
+import pytest
+
 import sfumato
+from sfumato.columns import Boolean, Image
 from sfumato.schema.documents import read_document
 from sfumato.studio.preview import previews
 from sfumato.studio.session import Budget, Session
+from sfumato.studio.simulation import MOST_COLUMNS, simulate
+
+NO_NOISE = 100.0
 
 
 def opened(holder, table):
@@ -112,6 +118,67 @@ def test_forecasts_and_preview_shrink_with_epsilon_and_read_no_record(tmp_path, 
     assert [picture.name for picture in previews(session.schema(), errors[0])] == ["age", "member"]
     for picture in previews(session.schema(), 0.0):
         assert all(bar.before == bar.after for bar in picture.bars)
+
+
+def test_a_simulation_shows_every_column_and_reads_no_record(tmp_path, table, holder):
+    opened(holder, table)
+    answered(holder)
+    table.write_text("gone")
+    errors = {}
+    for epsilon in (0.2, 8):
+        answer, page = holder.ask("GET", f"/simulation?epsilon={epsilon}&delta=1e-6&rows=400")
+        assert answer.status == 200, page
+        errors[epsilon] = [float(found) for found in re.findall(r'class="number">([\d.]+) %', page)]
+        assert page.count('<th scope="row">') == len(errors[epsilon]) == page.count('role="img"')
+    assert sum(errors[8]) < sum(errors[0.2])
+    again = holder.ask("GET", "/simulation?epsilon=8&delta=1e-6&rows=400")[1]
+    assert again == page
+
+
+def test_without_a_number_of_rows_nothing_is_simulated(holder, table):
+    opened(holder, table)
+    answered(holder)
+    answer, page = holder.ask("GET", "/simulation?epsilon=1&delta=1e-6")
+    assert answer.status == 400
+    assert "number of rows" in page
+
+
+def test_what_discovery_costs_is_taken_off_the_forecast(tmp_path, table):
+    folder = tmp_path / "studio"
+    folder.mkdir()
+    path, errors = folder / "schema.yaml", []
+    for age in ("{kind: continuous, lower: 0, upper: 100}", "{kind: continuous, discover: true}"):
+        path.write_text(f"columns:\n  age: {age}\n  member: {{kind: boolean}}\n")
+        errors.append(Session(folder, str(table)).share_error(Budget(rows=400)))
+    assert errors[0] * 1.02 < errors[1] < 2 * errors[0]
+
+
+def test_every_kind_is_invented_within_its_schema():
+    document = {
+        "rows": 300,
+        "columns": {
+            "age": {"kind": "integer", "lower": 0, "upper": 99, "nullable": True},
+            "wage": {"kind": "continuous", "lower": 0, "upper": 1e5},
+            "day": {"kind": "datetime", "lower": "2020-01-01", "upper": "2024-01-01"},
+            "grade": {"kind": "ordinal", "categories": ["a", "b", "c"], "nullable": True},
+            "sex": {"kind": "categorical", "categories": ["f", "m"]},
+            "one": {"kind": "categorical", "categories": ["only"]},
+            "member": "boolean",
+        },
+    }
+    found = simulate(sfumato.Schema.from_dict(document), epsilon=NO_NOISE, delta=1e-6, rows=300, target="sex")
+    assert [column.name for column in found.columns] == list(document["columns"])
+    assert all(column.error < 0.1 for column in found.columns)
+    noisy = simulate(sfumato.Schema.from_dict(document), epsilon=0.1, delta=1e-6, rows=300, target=None)
+    assert noisy.pairs > found.pairs
+
+
+def test_images_and_very_wide_tables_are_not_simulated():
+    wide = sfumato.Schema(columns={f"c{i}": Boolean() for i in range(MOST_COLUMNS + 1)}, rows=300)
+    image = sfumato.Schema(columns={"pixels": Image(shape=(8, 8))}, rows=300)
+    for schema in (wide, image):
+        with pytest.raises(sfumato.errors.ConfigError, match="columns of labels and numbers"):
+            simulate(schema, epsilon=1.0, delta=1e-6, rows=300, target=None)
 
 
 def peak_of_drafting(folder, blocks):

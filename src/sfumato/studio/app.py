@@ -35,6 +35,7 @@ def make_app(session: Session) -> Starlette:
             Route("/questions", pages.reading(pages.questions)),
             Route("/questions", pages.writing(pages.answer), methods=["POST"]),
             Route("/budget", pages.reading(pages.budget)),
+            Route("/simulation", pages.reading(pages.simulation)),
             Route("/fit", pages.reading(pages.fit)),
             Route("/fit", pages.writing(pages.start), methods=["POST"]),
             Route("/report", pages.reading(pages.report)),
@@ -127,6 +128,18 @@ class Pages:
             columns=list(schema.released), schema_rows=schema.rows, forecasts=words.forecasts(plan), error=error,
             who=words.who(plan), cost=words.cost(plan), stages=words.stages(plan),
             previews=[] if error is None else previews(schema, error), command=self._command(budget),
+            group=None if error is None else self._session.least_group(budget, error),
+            discovered=bool(schema.open), simulation="/simulation?" + urlencode(_fields(budget)),
+        )  # fmt: skip
+
+    def simulation(self, form: Form) -> Response:
+        """Show what the budget does to invented rows of the same schema."""
+        if self._session.data is None:
+            return RedirectResponse("/", 303)
+        budget = _budget(form)
+        return _page(
+            "simulation.html", "A simulation", "/budget", budget=budget, found=self._session.simulation(budget),
+            discovered=bool(self._session.schema().open), back="/budget?" + urlencode(_fields(budget)),
         )  # fmt: skip
 
     def start(self, form: Form) -> Response:
@@ -179,6 +192,16 @@ def _budget(form: Form) -> Budget:
         rows=None if rows is None else int(rows),
         target=form.get("target") or None,
     )
+
+
+def _fields(budget: Budget) -> dict[str, str]:
+    """Return the fields of a form that are read back as the same budget."""
+    return {
+        "epsilon": f"{budget.epsilon:g}",
+        "delta": "" if budget.delta is None else f"{budget.delta:g}",
+        "rows": "" if budget.rows is None else str(budget.rows),
+        "target": budget.target or "",
+    }
 
 
 def _number(form: Form, name: str, default: float | None) -> float | None:

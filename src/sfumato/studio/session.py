@@ -20,6 +20,7 @@ from sfumato.report import write_report
 from sfumato.schema.documents import read_document, write_text, yaml_text
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
+from sfumato.studio.simulation import Simulation, after_discovery, assumed, simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +118,41 @@ class Session:
         return synthesizer.description(schema, target=budget.target, n_public=_rows(budget, schema))
 
     def share_error(self, budget: Budget) -> float | None:
-        """Return the forecast standard error of a share of a column; None while rows or columns are to be bought."""
+        """Return the forecast standard error of a share of a column; None without a public number of rows.
+
+        Columns to be discovered are `assumed`, and the budget is what discovery leaves.
+        """
         from sfumato.fitting.facts import Facts
 
-        schema = self.schema()
-        rows = _rows(budget, schema) or schema.rows
-        if schema.open or not isinstance(rows, int):
+        schema, rows = assumed(self.schema()), self._declared(budget)
+        if rows is None:
             return None
-        synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
+        synthesizer = ConditionalGaussian(epsilon=self._left(budget), delta=budget.delta)
         plan = synthesizer.plan(schema, target=budget.target, n_public=rows)
         return synthesizer.one_way_error(plan, Facts(schema, budget.target, rows))
+
+    def least_group(self, budget: Budget, share_error: float) -> int:
+        """Return how many rows a group needs to be two standard errors of its count."""
+        return round(2 * share_error * (self._declared(budget) or 0))
+
+    def simulation(self, budget: Budget) -> Simulation:
+        """Return what the budget does to invented rows. Reads no record.
+
+        Raises:
+            ConfigError: there is no public number of rows, or the schema has columns that are not simulated.
+        """
+        rows = self._declared(budget)
+        if rows is None:
+            raise ConfigError("Expected a number of rows to invent. Give a public one, or one that you suppose.")
+        epsilon = self._left(budget)
+        return simulate(assumed(self.schema()), epsilon=epsilon, delta=budget.delta, rows=rows, target=budget.target)
+
+    def _declared(self, budget: Budget) -> int | None:
+        rows = _rows(budget, self.schema()) or self.schema().rows
+        return rows if isinstance(rows, int) else None
+
+    def _left(self, budget: Budget) -> float:
+        return after_discovery(self.plan(budget))
 
     def start(self, budget: Budget) -> None:
         """Start the fit, in a thread that no browser can stop. What is refused is refused before anything is spent.
