@@ -171,7 +171,7 @@ def test_twenty_audits(epsilon, monkeypatch):
         (
             lambda: IndependentItems(epsilon=1.0),
             Schema.from_dict({"rows": 9, "columns": {"s": {"kind": "set", "items": ["a", "b"], "max_length": 2}}}),
-            "sets of items",
+            "Column .s.: .*sets of items",
         ),
     ],
 )

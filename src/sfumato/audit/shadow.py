@@ -157,6 +157,16 @@ def corners(schema: Schema) -> list[Rows]:
     schema = schema.modelled
     picks = [[0.0] * len(schema.released), [1.0] * len(schema.released)]
     return [
-        {name: schema.columns[name].corner(side) for name, side in zip(schema.released, corner, strict=True)}
+        {name: _corner(schema, name, side) for name, side in zip(schema.released, corner, strict=True)}
         for corner in picks
     ]
+
+
+def _corner(schema: Schema, name: str, side: float) -> np.ndarray:
+    """Return one cell at a side of a column's domain; a refusal names the column."""
+    problem = ""
+    try:
+        return schema.columns[name].corner(side)
+    except ConfigError as error:
+        problem = str(error)
+    raise ConfigError(f"Column {name!r}: {problem}")
