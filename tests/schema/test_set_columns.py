@@ -113,9 +113,9 @@ class TestThereAndBack:
 class TestGiven:
     def test_items_by_name_or_number(self):
         column = schema().set_columns["ill"]
-        assert column.given({"I10": True, "E11": np.False_}) == {1: 1, 0: 0}
+        assert column.taken_from({"ill": {"I10": True, "E11": np.False_}}) == {1: 1, 0: 0}
         numbered = schema(ill=ItemSet(n_items=3, max_length=1)).set_columns["ill"]
-        assert numbered.given({2: True, "0": False}) == {2: 1, 0: 0}
+        assert numbered.taken_from({"ill": {2: True, "0": False}}) == {2: 1, 0: 0}
 
     @pytest.mark.parametrize(
         ("value", "message"),
@@ -128,13 +128,26 @@ class TestGiven:
     )  # fmt: skip
     def test_mistakes_are_told(self, value, message):
         with pytest.raises(ConfigError, match=message):
-            schema().set_columns["ill"].given(value)
+            schema().set_columns["ill"].taken_from({"ill": value})
 
     @pytest.mark.parametrize("item", ["01", "3", "-1", "²", 2**40, 1.0, None])
     def test_what_is_no_number_of_an_item(self, item):
         with pytest.raises(ConfigError, match="an item of column 'ill'"):
-            schema(ill=ItemSet(n_items=3, max_length=1)).set_columns["ill"].given({item: True})
+            schema(ill=ItemSet(n_items=3, max_length=1)).set_columns["ill"].taken_from({"ill": {item: True}})
 
     def test_an_item_twice(self):
         with pytest.raises(ConfigError, match="once, got one twice"):
-            schema(ill=ItemSet(n_items=3, max_length=1)).set_columns["ill"].given({1: True, "1": False})
+            schema(ill=ItemSet(n_items=3, max_length=1)).set_columns["ill"].taken_from({"ill": {1: True, "1": False}})
+
+    def test_items_by_their_own_columns(self):
+        column, given = schema().set_columns["ill"], {"ill: E11": "true", "ill": {"I10": False}, "sex": "f"}
+        assert column.taken_from(given) == {0: 1, 1: 0}
+        assert given == {"sex": "f"}
+        for given, message in (
+            ({"ill: E11": "x"}, "'ill: E11'"),
+            ({"ill: E11": None}, "'ill: E11'"),
+            ({"ill: E11": True, "ill": {"E11": True}}, "'ill: E11' twice"),
+            ({f"ill: {item}": True for item in ITEMS.items}, "at most 2 items"),
+        ):
+            with pytest.raises(ConfigError, match=message):
+                column.taken_from(given)

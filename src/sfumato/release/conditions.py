@@ -52,9 +52,9 @@ class Conditions:
             if asked is not None and not isinstance(asked, Mapping):
                 raise ConfigError(f"Expected {argument} to be a mapping, got {type(asked).__name__}.")
         given, sets = dict(given or {}), schema.set_columns
-        items = {name: sets[name].given(given.pop(name)) for name in list(given) if name in sets}
+        items = {name: column.taken_from(given) for name, column in sets.items()}
         values = {name: _read(schema, storage, name, value) for name, value in given.items()}
-        if values or items:
+        if values or any(items.values()):
             if isinstance(sampler, RuledSampler | RuledUnits):  # rules compare values, which codes round
                 sampler = sampler.given_values(values)
             else:

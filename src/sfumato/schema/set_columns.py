@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.facts import shown
@@ -91,12 +92,26 @@ class SetColumn:
             f"Expected an item of column {self.name!r}, got {shown(item)}. Items are those of its schema."
         )
 
-    def given(self, value: object) -> dict[int, int]:
-        """Return the truth value of each item that a caller gives, by its code.
+    def taken_from(self, given: dict[str, object]) -> dict[int, int]:
+        """Take what is given of the column, and of its items by their own columns, and return truth values by code.
 
         Raises:
-            ConfigError: it is no mapping from items to true or false, or more items than a set can hold.
+            ConfigError: a value is none that they can have, an item is given twice, or more than a set can hold.
         """
+        found = self._given(given.pop(self.name)) if self.name in given else {}
+        for code, name in enumerate(self.items):
+            if name in given:
+                if code in found:
+                    raise ConfigError(f"Expected each item of {self.name!r} to be given once, got {name!r} twice.")
+                found[code] = int(Boolean().given(name, given.pop(name), pa.bool_()).code)
+        if sum(found.values()) > self.kind.max_length:
+            raise ConfigError(
+                f"Expected at most {self.kind.max_length} items of {self.name!r} to be given as true, its max_length, "
+                f"got {sum(found.values())}."
+            )
+        return found
+
+    def _given(self, value: object) -> dict[int, int]:
         if not isinstance(value, Mapping) or not all(isinstance(said, bool | np.bool_) for said in value.values()):
             raise ConfigError(
                 f"Expected items of {self.name!r} to be given with true or false each, such as "
@@ -106,11 +121,6 @@ class SetColumn:
         found = {self.code_of(item): IN if said else OUT for item, said in value.items()}
         if len(found) < len(value):
             raise ConfigError(f"Expected each item of {self.name!r} to be given once, got one twice.")
-        if sum(found.values()) > self.kind.max_length:
-            raise ConfigError(
-                f"Expected at most {self.kind.max_length} items of {self.name!r} to be given as true, its max_length, "
-                f"got {sum(found.values())}."
-            )
         return found
 
     def _example(self) -> str:
