@@ -149,8 +149,9 @@ def set_columns(schema: Schema) -> dict[str, SetColumn]:
             "by dpgm or independent-items, and declare the other columns as identifier."
         )
     found = {name: SetColumn(name, kind, _names(name, kind)) for name, kind in sets.items()}
-    names = [*schema.columns, *(item for column in found.values() for item in column.items)]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    seen = set(schema.columns)
+    items = [item for column in found.values() for item in column.items]
+    if twice := next((item for item in items if item in seen or seen.add(item)), None):
         raise SchemaError(
             f"Expected the items of sets to have names of their own as columns, got {twice!r} twice. Rename the column."
         )
