@@ -66,9 +66,9 @@ def test_the_example_of_the_estimators_runs(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
-    (block,) = _blocks(ROOT / "docs" / "linked.md", "python")
     scope: dict[str, Any] = {}
-    exec(block, scope)
+    for block in _blocks(ROOT / "docs" / "linked.md", "python"):
+        exec(block, scope)
     persons, women, frame = scope["persons"], scope["women"], scope["frame"]
     assert persons["patient"].nunique() == 500
     assert (persons.groupby("patient")["day"].diff().dropna() >= 0).all()
@@ -76,6 +76,7 @@ def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
     assert set(women["sex"]) == {"f"}
     assert abs(len(persons) / 500 - len(frame) / frame["patient"].nunique()) < 0.5
     assert scope["correlation"] > 0.75
+    assert scope["scores"]["constants_vary"]["synthetic"] == 0
 
 
 def test_the_sets_of_the_guide_run_and_are_true() -> None:
@@ -92,15 +93,19 @@ def test_the_sets_of_the_guide_run_and_are_true() -> None:
 
 
 def test_the_chapter_on_inference_runs_and_is_true() -> None:
-    (block,) = _blocks(ROOT / "docs" / "inference.md", "python")
     scope: dict[str, Any] = {}
-    exec(block, scope)
+    for block in _blocks(ROOT / "docs" / "inference.md", "python"):
+        exec(block, scope)
     real, naive, estimate, combined = (scope[name] for name in ("of_records", "naive", "estimate", "combined"))
     # "the naive standard error is about that of the real rows", "those of the others are larger"
     assert 0.7 < naive.bse["x"] / real.bse["x"] < 1.4
     assert estimate.bse["x"] > 1.2 * real.bse["x"]
     assert combined.bse["x"] > 0.5 * real.bse["x"]  # twenty replicates tell their spread within a third or so
     assert abs(estimate.params["x"] - 0.5) < 5 * estimate.bse["x"]
+    # a fifth of 60 for each of three quarters, of 20 for each of one
+    asked = scope["survey"].count({"smoker": True}, target="population")
+    frame = scope["frame"]
+    assert abs(asked.value - 0.2 * frame["w"].sum()) < 5 * asked.std_error
 
 
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

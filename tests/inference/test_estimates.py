@@ -1,15 +1,17 @@
 """Estimates: those of the table without noise, within their errors with it, and refused where nothing was measured."""
 
 import dataclasses
+import gc
 import json
+import weakref
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from fixtures.ruled import hospital, hospital_schema
-from sfumato import ConditionalGaussian, Schema
-from sfumato.columns import Categorical, Continuous
+from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato.columns import Boolean, Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.measured import Totals
@@ -250,7 +252,7 @@ def test_few_calibrations_are_held(release):
 
 
 def test_what_is_said_less_of_is_less_sure():
-    """Below 85 % the rest may be off by .15 of its deviation in place of .03; below half there is no answer."""
+    """Below 85 % the rest may be off by .15 of its deviation in place of .03; below 60 % there is no answer."""
     rng = np.random.default_rng(0)
     functions = rng.normal(size=(4_000, 2))
     n = 10_000
@@ -267,3 +269,35 @@ def test_what_is_said_less_of_is_less_sure():
         require_known(one.known, ("x",), "a mean")
     with pytest.raises(EstimateError, match="a mean"):
         require_known(found(0.3).known, ("x",), "a mean")
+
+
+def test_truth_values_are_labels():
+    frame = pd.DataFrame({"smoker": np.arange(400) % 4 == 0, "x": 0.5})
+    columns = {"smoker": Boolean(), "x": Continuous(lower=0, upper=1)}
+    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=Schema(columns=columns, rows=400))
+    for asked in (True, np.True_, "true"):
+        assert release.share({"smoker": asked}).value == pytest.approx(0.25, abs=0.01)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_variance_that_noise_hides_has_an_interval_from_0():
+    frame = pd.DataFrame({"x": np.full(300, 0.5)})
+    schema = Schema(columns={"x": Continuous(lower=0, upper=1)}, rows=300)
+    for seed in range(4):
+        found = ConditionalGaussian(epsilon=0.1, delta=1e-6).fit(frame, schema=schema, seed=seed).variance("x")
+        low, high = found.interval()
+        assert 0 <= low <= high < np.inf
+
+
+def test_a_release_that_was_asked_is_freed_with_its_last_name(table):
+    """What questions hold is hundreds of megabytes: too much to wait for the collector of cycles."""
+    columns = {"x": Continuous(lower=-5, upper=6), "z": Categorical(categories=("a", "b"))}
+    fitted = ConditionalGaussian(epsilon=1.0).fit(table, schema=Schema(columns=columns, rows=len(table)), seed=0)
+    fitted.mean("x")
+    seen = weakref.ref(fitted._questions.measured)
+    gc.disable()
+    try:
+        del fitted
+        assert seen() is None
+    finally:
+        gc.enable()

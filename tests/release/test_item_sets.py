@@ -13,7 +13,7 @@ import sfumato
 from fixtures.set_tables import ITEMS, held, people, set_schema
 from sfumato import ConditionalGaussian, Schema
 from sfumato.columns import Boolean, ItemSet
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import evaluate, total_variation
 
 ROWS = 3_000
@@ -174,3 +174,16 @@ class TestRefused:
         linked["columns"] = {"p": "identifier", **SCHEMA.to_dict()["columns"]}
         with pytest.raises(SchemaError, match="diagnoses"):
             Schema.from_dict(linked)
+
+
+def test_processes_sum_to_the_same_release(frame):
+    one, two = (fitted(frame, workers=workers) for workers in (None, 2))
+    assert one.sample(50, seed=0).equals(two.sample(50, seed=0))
+    assert all(np.array_equal(a.value, b.value) for a, b in zip(one.measurements, two.measurements, strict=True))
+
+
+def test_a_manifest_that_names_another_sampler_is_refused(release, tmp_path):
+    for sampler in ({"name": "independent_items"}, {"name": "table_chain", "numeric_cells": 8, "target": "diagnoses"}):
+        dataclasses.replace(release, sampler=sampler).save(tmp_path / "bad.sfm", overwrite=True)
+        with pytest.raises(ReleaseError):
+            sfumato.load(tmp_path / "bad.sfm")

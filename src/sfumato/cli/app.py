@@ -20,6 +20,8 @@ DONE, FAILED, WRONG_CALL, NOT_ACCEPTED = 0, 1, 2, 3
 
 # newer versions of typer carry a copy of click of their own, so click's classes are not what they raise
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+_OUT_OF_MEMORY = "Out of memory. Nothing half-written was left behind."
+_UNMAPPED = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")  # what a loader says of it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
 
@@ -97,7 +99,7 @@ def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
     except SfumatoError as error:
         return _failed(_code_of(error), str(error))
     except MemoryError:
-        return _failed(FAILED, "Out of memory. Nothing half-written was left behind.")
+        return _failed(FAILED, _OUT_OF_MEMORY)
     except Exception as error:  # noqa: BLE001 - a traceback could show a record
         return _unexpected(error)
     if code == _INTERRUPTED:
@@ -112,6 +114,8 @@ def _code_of(error: SfumatoError) -> int:
 
 
 def _unexpected(error: Exception) -> tuple[int, str]:
+    if isinstance(error, ImportError) and any(text in str(error) for text in _UNMAPPED):
+        return _failed(FAILED, _OUT_OF_MEMORY)
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
         return _failed(WRONG_CALL, f"Cannot write to standard output: {os.strerror(error.errno)}.")
     return _failed(

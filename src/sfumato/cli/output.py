@@ -128,6 +128,8 @@ def print_scores(scores: Mapping[str, Any]) -> None:
     rules = fidelity.get("rules")
     if rules is not None:
         rows.append(["rows that break a rule", *(_score(rules["broken"][name]) for name in ("synthetic", "real"))])
+    if "linked" in scores:
+        rows += _linked_rows(scores["linked"])
     likely = fidelity.get("log_likelihood")
     if likely is not None and likely["synthetic"] is not None:
         rows.append(["log-likelihood of real rows' numbers", _score(likely["synthetic"]), _score(likely["real"])])
@@ -142,6 +144,27 @@ def print_scores(scores: Mapping[str, Any]) -> None:
     if "runs" in scores:
         say(f"{scores['runs']} runs; in brackets the {scores['confidence']:.0%} interval of the mean over seeds. It")
         say("says nothing of the noise of the release, of which there is one.")
+
+
+def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
+    """Return lines on what rows of one unit have to do with each other."""
+
+    def line(text: str, found: Mapping[str, float] | None) -> list[list[str]]:
+        return [] if found is None else [[text, *(_score(found[name]) for name in ("synthetic", "real"))]]
+
+    rows = line("rows a unit, mean", scores["rows_a_unit"])
+    rows.append(["rows a unit, total variation", _score(scores["rows_a_unit"]["tvd"]), "0"])
+    rows += [
+        [f"units with their first row, {k} columns, mean", _score(scores["first_rows"][key]), "0"]
+        for k, key in ((1, "tvd_1way"), (2, "tvd_2way"))
+        if key in scores["first_rows"]
+    ]
+    rows += line("distance from the row before, mean", scores["gap"])
+    for name, found in scores["numbers"].items():
+        rows += line(f"{name}: correlation with the row before", found["before"])
+        rows += line(f"{name}: part of the variance between units", found["between"])
+    rows += [[f"{name}: row before and row, total variation", _score(v), "0"] for name, v in scores["labels"].items()]
+    return rows + line("units whose constants vary", scores["constants_vary"])
 
 
 _MOST_OUTSIDE = 20

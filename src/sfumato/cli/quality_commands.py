@@ -153,7 +153,11 @@ def _release_of_rows(path: Path) -> Release:
 
 
 def _count_rows(source: Source, schema: Schema) -> int:
-    """Exact, as the scores are: they are not private."""
+    """Rows, or units of linked ones; exact, as the scores are: they are not private."""
+    if schema.linked:
+        from sfumato.evaluate.linked import LinkedRows
+
+        return LinkedRows.read(source, schema).n_units
     source = source.under(schema.columns)
     return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
 

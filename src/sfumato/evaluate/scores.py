@@ -18,6 +18,7 @@ from sfumato.errors import require_instance, require_integer, require_open_unit
 from sfumato.evaluate.clusters import clustering
 from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlations
 from sfumato.evaluate.likelihood import table_likelihood
+from sfumato.evaluate.linked import evaluate_linked
 from sfumato.evaluate.neighbours import table_neighbours
 from sfumato.evaluate.pictures import evaluate_pictures, image_names
 from sfumato.evaluate.rules import rule_scores
@@ -26,7 +27,6 @@ from sfumato.evaluate.utility import Task, train_and_score
 from sfumato.extras import require_extra
 from sfumato.io.sources import Source, open_source
 from sfumato.records.rule_breaks import count_breaks
-from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.weight import require_unweighted
 
@@ -75,6 +75,8 @@ def evaluate(
         null and `missing`, the reason why; `fidelity` with `classes`, the total variation of the
         labels, and `mean_image`, the root mean square difference of the mean images in [0, 1].
 
+        Of linked rows: as `evaluate_linked` says.
+
     Raises:
         ConfigError: the target is no released level column, or `positive` is none of its labels; scikit-learn or
             xgboost is not installed.
@@ -87,8 +89,9 @@ def evaluate(
     """
     require_extra("evaluate", "score synthetic rows")
     schema = read_schema(schema)
-    require_unlinked(schema, "evaluation")
     require_unweighted(schema, "evaluation")
+    if schema.linked:
+        return evaluate_linked(real, synthetic, schema=schema, test=test, target=target)
     if image_names(schema) is not None:
         return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)
     task = None if target is None else Task.of(schema, target, positive)

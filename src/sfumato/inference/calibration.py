@@ -13,7 +13,7 @@ Reference: Deville and Särndal 1992 (calibration); the covariance is that of Go
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -50,6 +50,10 @@ class Variances:
     sampling: np.ndarray
     unmeasured: np.ndarray
     known: np.ndarray
+
+    def stretched(self, factors: np.ndarray) -> Variances:
+        """Return it with the noise's standard errors times these, shape (k,)."""
+        return replace(self, noise=self.noise * np.outer(factors, factors))
 
     def of(self, target: Target) -> np.ndarray:
         """Return the covariance of the errors, shape (k, k)."""
@@ -210,6 +214,11 @@ class Calibration:
         if weighting.fixed:
             return fit.spread, weights, 0.0
         return fit.spread + fit.mean, weights, self.size**2 / weighting.records
+
+    def redrawn(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the weights with noise of the same law once more, shape (N,)."""
+        noise = np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
+        return self.weights + self._joint(linalg.cho_solve(self._factor, noise)) / len(self._functions)
 
     def drawn(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
         """Return positive weights of the rows under another draw of what the records may have been, shape (N,).

@@ -126,7 +126,8 @@ class Measured:
                 "Expected a release that says how its second moments were made, got one of an earlier version. "
                 "Fit the table again with this version."
             )
-        self.release, self._stream = release, stream
+        # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
+        self.release, self._stream = replace(release), stream
         self.layout = _layout(release)
         self.names = tuple(column.name for column in self.layout.features)
         target = self.layout.target

@@ -25,10 +25,11 @@ from sfumato.schema.set_columns import IN
 if TYPE_CHECKING:
     from sfumato.release.model import Release
 
-LEAST_KNOWN = 0.5
+LEAST_KNOWN = 0.6
 """Part of a question that measurements have to say; below `WELL_KNOWN` its standard error is wider."""
 LEAST_SEEN = 4.0
 """Deviations of its error that a group's size has to be above 0."""
+_MOST_RELATIVE = 0.5  # standard error ÷ value, up to which an interval is made on the logarithm
 _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
 
 
@@ -98,11 +99,16 @@ class Asked:
         return over
 
 
+def _label(value: object) -> str:
+    """Return a label as the release names it: truth values are `true` and `false`."""
+    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+
+
 def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> None:
     """Refuse what the measurements of these columns do not say.
 
     Raises:
-        EstimateError: they say less than half of it.
+        EstimateError: they say less than 60 % of it.
     """
     if known.min(initial=1.0) < LEAST_KNOWN:
         raise EstimateError(
@@ -197,7 +203,8 @@ class Questions:
         """
         found = np.ones(self.measured.classes.size)
         for name, value in condition.items():
-            found *= self.levels(name, str(value))[str(value)]
+            label = _label(value)
+            found *= self.levels(name, label)[label]
         return found
 
     def levels(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
@@ -332,7 +339,7 @@ class Questions:
         )  # fmt: skip
 
     def variance(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
-        """Return the variance of a column of numbers; its interval is made on the logarithm."""
+        """Return the variance of a column of numbers; its interval is on the logarithm, or from 0."""
         asked = self.asked((name,) if by is None else (name, by), target)
         values, there = self.numbers(name)
 
@@ -395,7 +402,9 @@ def _bounded(estimate: Estimate, lowest: float, highest: float) -> Estimate:
 
 
 def _on_log(value: float, std_error: float) -> Ends:
-    relative = std_error / max(value, 1e-300)
+    if std_error > _MOST_RELATIVE * value:  # where noise may be all of it, a factor says nothing
+        return lambda z: (max(value - z * std_error, 0.0), max(value + z * std_error, 0.0))
+    relative = std_error / value
     return lambda z: (value * np.exp(-z * relative), value * np.exp(z * relative))
 
 

@@ -24,6 +24,7 @@ from sfumato.errors import ConfigError, EstimateError, require_instance
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import answered, deviations, left_out_words
 from sfumato.inference.questions import Asked, Questions, require_known, rests_on
+from sfumato.inference.redrawn import stretches
 
 if TYPE_CHECKING:
     from formulaic import Formula
@@ -297,6 +298,13 @@ def _one(asked: Asked, design: Design, there: np.ndarray, formula: str, logistic
     influence = influence * there[:, None]
     found = asked.calibration.variances(influence)
     require_known(found.known, asked.columns, what)
+    if logistic:
+
+        def ask(redrawn: np.ndarray) -> np.ndarray:
+            return solve(design.left, design.right, redrawn * there, what)[0]
+
+        linear = np.sqrt(np.maximum(np.diagonal(found.noise), 0.0))
+        found = found.stretched(stretches(asked.calibration, ask, linear, what))
     covariance = found.of(asked.target)
     causes = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
     if asked.target == "table":

@@ -26,10 +26,10 @@ from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.estimates import estimates_of
+from sfumato.report.linked import linked_content
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
-from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
 from sfumato.schema.weight import require_unweighted
@@ -96,7 +96,6 @@ def write_report(
             raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
         signed = verify_release(Path(release), Path(public_key))
     found = release if isinstance(release, Release) else load(release)
-    require_unlinked(found.schema, "the report")
     if real is not None:
         require_unweighted(found.schema, "the report beside real rows")
     if found.certificate.epsilon is not None:
@@ -160,6 +159,7 @@ def page_content(
                 "no_estimates",
                 "pair_lines",
                 "answer_lines",
+                "linked",
             )
         ),
     }
@@ -170,6 +170,8 @@ def page_content(
             )
         if real is not None:
             content |= _mixtures(release, real, test)
+    elif release.schema.linked:
+        content |= _linked(release, real, test, target, seed)
     elif sets_alone(release.schema):
         if test is not None or target is not None:
             raise ConfigError(
@@ -181,6 +183,15 @@ def page_content(
     elif real is not None:
         content |= _images(release, real, test, target, seed)
     return content
+
+
+def _linked(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
+    if test is not None or target is not None:
+        raise ConfigError("Expected no test rows and no target beside linked rows: no classifier learns from them.")
+    found = linked_content(release, real, seed)
+    table = pa.concat_tables(release.batches(found["linked"]["drawn"], seed=seed))
+    found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), release.schema)
+    return found
 
 
 def _sets(release: Release, real: object, seed: int) -> dict[str, Any]:

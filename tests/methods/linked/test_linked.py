@@ -239,10 +239,10 @@ def test_other_methods_and_targets_are_refused_before_a_record_is_read(frame):
 
 
 def test_what_does_not_read_linked_rows_yet_says_so(frame, release, tmp_path):
-    with pytest.raises(ConfigError, match="without linked rows for evaluation"):
-        evaluate(frame, frame, schema=release.schema)
-    with pytest.raises(ConfigError, match="without linked rows for the report"):
-        write_report(release, tmp_path / "r.html")
+    with pytest.raises(ConfigError, match="no target beside linked rows"):
+        evaluate(frame, frame, schema=release.schema, target="sex")
+    with pytest.raises(ConfigError, match="no target beside linked rows"):
+        write_report(release, tmp_path / "r.html", real=frame, target="sex")
     with pytest.raises(ConfigError, match="without linked rows for tune"):
         tune(frame, [ConditionalGaussian(epsilon=1.0)], schema=release.schema)
     for ask in (lambda: release.mean("score"), lambda: release.replicates(2)):

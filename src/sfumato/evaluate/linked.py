@@ -1,0 +1,257 @@
+"""Scores of linked rows: how many rows units have, what a row has to do with the one before, first rows, constants.
+
+Reads real records without noise: the figures are NOT private.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.bounded import NumericKind
+from sfumato.columns.kind import TabularKind
+from sfumato.errors import ConfigError, DataError
+from sfumato.evaluate.fidelity import bin_codes, mean_distance, set_distance
+from sfumato.evaluate.rules import rule_scores
+from sfumato.evaluate.tables import CodedTable
+from sfumato.io.sources import Source, open_source
+from sfumato.records.linked import LinkedData
+from sfumato.records.rule_breaks import count_breaks
+from sfumato.schema.linked import LinkedTables, linked_tables
+from sfumato.schema.schema import Schema
+
+GAP_BINS = 20
+"""Bins of the distances between rows, each with as many of the real ones, as far as these differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedRows:
+    """Units of a table with their rows in order, coded; the repr shows no cell.
+
+    Attributes:
+        label: what the table is called in messages.
+        sizes: number of rows of each unit, shape (units,).
+        starts: where each begins, shape (units,).
+        codes: coded columns of all rows.
+    """
+
+    label: str
+    sizes: np.ndarray
+    starts: np.ndarray
+    codes: Mapping[str, np.ndarray]
+
+    def __repr__(self) -> str:
+        return f"LinkedRows({self.label}, {list(self.codes)!r})"
+
+    @classmethod
+    def read(cls, source: Source, schema: Schema) -> LinkedRows:
+        """Read them: of each unit the first `max_rows` by order, as a fit does.
+
+        Raises:
+            SchemaError: a column is not in the source.
+            DataError: the source cannot be read, or has no unit.
+        """
+        # rules take no part: all columns are compared, also those that follow from others
+        found = LinkedData(source, dataclasses.replace(schema, rules=(), accept=())).sequences()
+        if not found.sizes.size:
+            raise DataError(f"Expected linked rows to evaluate in {source.label}, got none with a unit.")
+        return cls(source.label, found.sizes, found.starts, found.codes)
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are."""
+        return int(self.sizes.size)
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The unit of each row, shape (rows,)."""
+        return np.repeat(np.arange(self.n_units), self.sizes)
+
+    @property
+    def later(self) -> np.ndarray:
+        """The places of rows that have one before them."""
+        first = np.zeros(int(self.sizes.sum()), dtype=bool)
+        first[self.starts] = True
+        return np.flatnonzero(~first)
+
+
+def evaluate_linked(
+    real: object, synthetic: object, *, schema: Schema, test: object = None, target: str | None = None
+) -> dict[str, Any]:
+    """Compare linked rows; arguments as `evaluate`.
+
+    Returns:
+        `private`: false. `rows` and `units`: how many count, of each table. `fidelity`: `tvd_1way` and `tvd_2way` of
+        all rows, and `rules`, as `evaluate` has them. `linked`: `rows_a_unit`, the means and the total variation;
+        `first_rows`, total variation of one and of two columns of units with their first row, constants and
+        number of rows among them; `gap`, null without a column of order, or the mean distance between a row's order
+        and that of the row before, in the column's own steps, the total variation, and the share of synthetic rows that
+        go back; `numbers`, per column that varies the correlation with the row before (`before`) and the part of the
+        variance that lies between units (`between`), of both tables; `labels`, per column that varies the
+        total variation of the pairs (row before, row); `constants_vary`, the share of units in whose rows a
+        constant is not the same. JSON-ready.
+
+    Raises:
+        ConfigError: test rows or a target were given: no classifier learns from linked rows.
+    """
+    if test is not None or target is not None:
+        raise ConfigError(
+            f"Expected no {'test rows' if test is not None else 'target'} beside linked rows, got some: no classifier "
+            "learns from them. Leave it out."
+        )
+    sources = {
+        "real": open_source(real, csv=schema.reader.csv),
+        "synthetic": open_source(synthetic, csv=schema.reader.csv),
+    }
+    tables = {name: LinkedRows.read(source, schema) for name, source in sources.items()}
+    plain = dataclasses.replace(schema, rules=(), accept=())
+    whole = [_binned(tables[name].codes, plain, tables[name].label) for name in ("real", "synthetic")]
+    fidelity: dict[str, Any] = {
+        f"tvd_{k}way": mean_distance(*whole, schema=plain, k=k) if k <= len(plain.released) else None for k in (1, 2)
+    }
+    fidelity["rules"] = rule_scores({name: count_breaks(source, schema) for name, source in sources.items()})
+    return {
+        "private": False,
+        "rows": {name: int(table.sizes.sum()) for name, table in tables.items()},
+        "units": {name: table.n_units for name, table in tables.items()},
+        "fidelity": fidelity,
+        "linked": linked_scores(tables["real"], tables["synthetic"], plain),
+    }
+
+
+def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> dict[str, Any]:
+    """Return what `evaluate_linked` has under `linked`; the schema has no rules."""
+    tables, kinds = linked_tables(schema), schema.of_kind(TabularKind)
+    pair = (real, synthetic)
+    varying = [name for name in kinds if name not in tables.constants]
+    stepped = tables.steps is not None and all(rows.later.size for rows in pair)
+    numbers = [name for name in varying if kinds[name].is_numeric and name != tables.order]
+    labels = [name for name in varying if not kinds[name].is_numeric]
+    most = max(int(real.sizes.max()), int(synthetic.sizes.max())) + 1
+    shares = [np.bincount(rows.sizes, minlength=most) / rows.n_units for rows in pair]
+    first = [_first_rows(rows, tables) for rows in pair]
+    return {
+        "rows_a_unit": {
+            **_both(real.sizes.mean(), synthetic.sizes.mean()),
+            "tvd": float(np.abs(shares[0] - shares[1]).sum() / 2),
+        },
+        "first_rows": {
+            f"tvd_{k}way": mean_distance(*first, schema=tables.units, k=k)
+            for k in (1, 2)
+            if k <= len(tables.units.released)
+        },
+        "gap": _gap_scores(real, synthetic, tables.order, kinds) if stepped and tables.order else None,
+        "numbers": {
+            name: {
+                "before": _both(*(_with_before(rows, name) for rows in pair)) if stepped else None,
+                "between": _both(*(_between(rows, name) for rows in pair)),
+            }
+            for name in numbers
+        },
+        "labels": _transitions(real, synthetic, tables, labels) if stepped else {},
+        "constants_vary": _both(*(_varying_units(rows, tables.constants) for rows in pair)),
+    }
+
+
+def _both(real: float, synthetic: float) -> dict[str, float]:
+    return {"real": float(real), "synthetic": float(synthetic)}
+
+
+def _binned(codes: Mapping[str, np.ndarray], schema: Schema, label: str) -> CodedTable:
+    kinds = schema.of_kind(TabularKind)
+    columns = {name: bin_codes(kind, codes[name]) for name, kind in kinds.items()}
+    return CodedTable(columns=columns, n_rows=len(next(iter(columns.values()))), label=label)
+
+
+def _first_rows(rows: LinkedRows, tables: LinkedTables) -> CodedTable:
+    codes = {name: column[rows.starts] for name, column in rows.codes.items()}
+    if tables.count:
+        codes[tables.count] = (np.clip(rows.sizes, 1, tables.max_rows) - 1) / max(tables.max_rows - 1, 1)
+    return _binned(codes, tables.units, rows.label)
+
+
+def _gap_scores(
+    real: LinkedRows, synthetic: LinkedRows, order: str, kinds: Mapping[str, TabularKind]
+) -> dict[str, Any]:
+    """Distances between rows, in the steps of the column of order; rows without an order are left out."""
+    kind = kinds[order]
+    assert isinstance(kind, NumericKind)
+    lower, upper = kind.bounds
+    gaps = []
+    for rows in (real, synthetic):
+        codes, later = rows.codes[order], rows.later
+        found = (codes[later] - codes[later - 1]) * float(upper - lower)
+        gaps.append(found[~np.isnan(found)])
+    if not all(some.size for some in gaps):
+        return {**_both(float("nan"), float("nan")), "tvd": None, "back": None}
+    edges = np.unique(np.quantile(gaps[0], np.arange(1, GAP_BINS) / GAP_BINS))
+    shares = [np.bincount(np.searchsorted(edges, some), minlength=edges.size + 1) / some.size for some in gaps]
+    return {
+        **_both(gaps[0].mean(), gaps[1].mean()),
+        "tvd": float(np.abs(shares[0] - shares[1]).sum() / 2),
+        "back": float((gaps[1] < -1e-9 * float(upper - lower)).mean()),
+    }
+
+
+def _with_before(rows: LinkedRows, name: str) -> float:
+    """Pearson's correlation of a number with that of the row before; 0 where one of them is constant."""
+    later = rows.later
+    now, before = rows.codes[name][later], rows.codes[name][later - 1]
+    seen = ~(np.isnan(now) | np.isnan(before))
+    now, before = now[seen], before[seen]
+    if now.size < 2 or np.ptp(now) == 0 or np.ptp(before) == 0:
+        return 0.0
+    return float(np.corrcoef(now, before)[0, 1])
+
+
+def _between(rows: LinkedRows, name: str) -> float:
+    """Part of a number's variance that lies between units: the intraclass correlation of one-way analysis of variance.
+
+    Reference: Fisher 1925; for groups of unequal size, Snedecor and Cochran.
+    """
+    codes, owners = rows.codes[name], rows.owners
+    seen = ~np.isnan(codes)
+    codes, owners = codes[seen], owners[seen]
+    sizes = np.bincount(owners, minlength=rows.n_units)
+    sums = np.bincount(owners, weights=codes, minlength=rows.n_units)
+    n, units = codes.size, int((sizes > 0).sum())
+    if n <= units or units < 2:
+        return 0.0
+    means = sums / np.maximum(sizes, 1)
+    within = float(((codes - means[owners]) ** 2).sum()) / (n - units)
+    between = float((sizes * (means - codes.mean()) ** 2).sum()) / (units - 1)
+    typical = (n - (sizes.astype(float) ** 2).sum() / n) / (units - 1)
+    whole = between + (typical - 1) * within
+    return float((between - within) / whole) if whole > 0 else 0.0
+
+
+def _transitions(real: LinkedRows, synthetic: LinkedRows, tables: LinkedTables, labels: list[str]) -> dict[str, float]:
+    """Total variation of the pairs (label of the row before, label of the row), per column."""
+    assert tables.steps is not None
+    found = {}
+    for name in labels:
+        kinds = tables.steps.of_kind(TabularKind)
+        names = [tables.before[name], name]
+        steps = []
+        for rows in (real, synthetic):
+            later = rows.later
+            codes = {names[0]: rows.codes[name][later - 1], names[1]: rows.codes[name][later]}
+            columns = {column: bin_codes(kinds[column], codes[column]) for column in names}
+            steps.append(CodedTable(columns=columns, n_rows=later.size, label=rows.label))
+        found[name] = set_distance(steps[0], steps[1], names, tables.steps)
+    return found
+
+
+def _varying_units(rows: LinkedRows, constants: tuple[str, ...]) -> float:
+    """Share of units in whose rows a constant is not the same."""
+    varies = np.zeros(rows.n_units, dtype=bool)
+    first = np.repeat(rows.starts, rows.sizes)
+    for name in constants:
+        codes = rows.codes[name]
+        other = ~((codes == codes[first]) | (np.isnan(codes) & np.isnan(codes[first])))
+        varies |= np.bincount(rows.owners, weights=other, minlength=rows.n_units) > 0
+    return float(varies.mean())

@@ -1,0 +1,146 @@
+"""Linked rows on the page: how many rows units have, what rows have to do with those before, some units as strips.
+
+With real rows the figures are NOT private; of synthetic rows alone they are functions of the release.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.kind import TabularKind
+from sfumato.evaluate.fidelity import read_bins
+from sfumato.evaluate.linked import LinkedRows, linked_scores
+from sfumato.io.sources import open_source
+from sfumato.release import Release
+from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures
+from sfumato.report.page import HEIGHT, WIDTH, Rectangle
+from sfumato.schema.linked import linked_tables
+from sfumato.schema.schema import Schema
+
+SHOWN_UNITS = 10
+MOST_DRAWN = 10_000
+"""Units that are drawn for a page made from the release alone."""
+_BAR, _LEAST = 3.0, 0.06  # width of a row's bar, and its least height, of 1
+
+
+@dataclass(frozen=True, slots=True)
+class UnitStrip:
+    """A unit of linked rows: a sentence, and its rows as bars along their order."""
+
+    shows: str
+    bars: tuple[Rectangle, ...]
+
+
+def linked_content(release: Release, real: object, seed: int) -> dict[str, Any]:
+    """Return what the page shows of a release of linked rows; with real rows it is NOT private."""
+    schema = release.schema
+    plain = dataclasses.replace(schema, rules=(), accept=())
+    source = None if real is None else open_source(real, csv=schema.reader.csv)
+    real_rows = None if source is None else LinkedRows.read(source, schema)
+    n = min(MOST_DRAWN, release.certificate.n_public) if real_rows is None else real_rows.n_units
+    table = pa.concat_tables(release.batches(n, seed=seed))
+    drawn = open_source(table, csv=schema.reader.csv)
+    rows, bins = LinkedRows.read(drawn, schema), read_bins(drawn, plain)
+    real_bins = None if source is None else read_bins(source, plain)
+    found: dict[str, Any] = {"drawn": bins.n_rows, "columns": column_figures(bins, real_bins, plain)}
+    if real_bins is not None:
+        found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, plain)
+        found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
+    found["linked"] = {
+        "unit": schema.unit.column if schema.unit else "",
+        "drawn": n,
+        "sizes": size_bins(rows, real_rows),
+        "figures": figure_lines(rows, real_rows, plain),
+        "strips": strips(rows, plain, "synthetic"),
+        "real_strips": [] if real_rows is None else strips(real_rows, plain, "real"),
+        "strips_of": strip_column(plain),
+        "order": linked_tables(plain).order,
+    }
+    return found
+
+
+def size_bins(rows: LinkedRows, real: LinkedRows | None) -> list[Bin]:
+    """Return the shares of units by number of rows; the largest numbers together."""
+    tables = [rows] if real is None else [rows, real]
+    most = max(int(table.sizes.max()) for table in tables)
+    last = min(most, MOST_BINS)
+    shares = [np.bincount(np.minimum(t.sizes, last), minlength=last + 1)[1:] / t.n_units for t in tables]
+    labels = [str(k) for k in range(1, last)] + [str(last) if most == last else f"{last} or more"]
+    return [
+        Bin(label, float(shares[0][i]), None if real is None else float(shares[1][i])) for i, label in enumerate(labels)
+    ]
+
+
+def figure_lines(rows: LinkedRows, real: LinkedRows | None, schema: Schema) -> list[tuple[str, float, float | None]]:
+    """Return what rows of one unit have to do with each other: a sentence, of synthetic units, of real ones."""
+    scores = linked_scores(rows if real is None else real, rows, schema)
+    found: list[tuple[str, dict[str, float] | None]] = [("rows a unit, mean", scores["rows_a_unit"])]
+    if scores["gap"] is not None:
+        found.append((f"{linked_tables(schema).order}: distance from the row before, mean", scores["gap"]))
+    for name, of_name in scores["numbers"].items():
+        found.append((f"{name}: correlation with the row before", of_name["before"]))
+        found.append((f"{name}: part of the variance that lies between units", of_name["between"]))
+    lines = [
+        (text, score["synthetic"], None if real is None else score["real"])
+        for text, score in found
+        if score is not None and np.isfinite(score["synthetic"])
+    ]
+    if real is not None:
+        distances = {"rows a unit": scores["rows_a_unit"]["tvd"], **_named(scores["labels"])}
+        if scores["gap"] is not None and scores["gap"]["tvd"] is not None:
+            distances[f"{linked_tables(schema).order}: distance from the row before"] = scores["gap"]["tvd"]
+        lines += [(f"{text}, total variation", value, 0.0) for text, value in distances.items()]
+    return lines
+
+
+def _named(labels: dict[str, float]) -> dict[str, float]:
+    return {f"{name}: row before and row": value for name, value in labels.items()}
+
+
+def strip_column(schema: Schema) -> str:
+    """Return the column that strips show: the first number that varies and is not the order, else the first label."""
+    tables, kinds = linked_tables(schema), schema.of_kind(TabularKind)
+    varying = [name for name in kinds if name not in (*tables.constants, tables.order)]
+    numbers = [name for name in varying if kinds[name].is_numeric]
+    return next(iter([*numbers, *varying, *kinds]))
+
+
+def strips(rows: LinkedRows, schema: Schema, kind: str) -> list[UnitStrip]:
+    """Return the first units as strips: a bar for each row, along the order, its height the shown column."""
+    tables, name = linked_tables(schema), strip_column(schema)
+    shown = schema.of_kind(TabularKind)[name]
+    units = range(min(SHOWN_UNITS, rows.n_units))
+    ends = int(rows.starts[units[-1]] + rows.sizes[units[-1]])
+    heights = rows.codes[name][:ends] / (1.0 if shown.is_numeric else max(shown.n_levels - 1, 1))
+    along = _along(rows, tables.order, ends)
+    found = []
+    for unit in units:
+        places = range(int(rows.starts[unit]), int(rows.starts[unit] + rows.sizes[unit]))
+        bars = tuple(_bar(kind, float(along[i]), float(heights[i])) for i in places)
+        found.append(UnitStrip(f"{len(bars)} row{'' if len(bars) == 1 else 's'}", bars))
+    return found
+
+
+def _along(rows: LinkedRows, order: str | None, ends: int) -> np.ndarray:
+    """Return where rows lie from left to right, in [0, 1]: by the order, else by their number."""
+    if order is None:
+        number = np.arange(ends) - np.repeat(rows.starts, rows.sizes)[:ends]
+        return number / max(int(number.max()), 1)
+    codes = rows.codes[order][:ends]
+    known = codes[~np.isnan(codes)]
+    if not known.size:
+        return np.zeros(ends)
+    first, last = float(known.min()), float(known.max())
+    return np.where(np.isnan(codes), 1.0, (codes - first) / ((last - first) or 1.0))
+
+
+def _bar(kind: str, along: float, height: float) -> Rectangle:
+    # a missing number is a thin bar of the whole height
+    tall = HEIGHT if np.isnan(height) else HEIGHT * max(min(height, 1.0), _LEAST)
+    width = _BAR / 3 if np.isnan(height) else _BAR
+    return Rectangle(kind, round(along * (WIDTH - _BAR), 2), round(HEIGHT - tall, 2), width, round(tall, 2))
