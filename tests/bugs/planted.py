@@ -57,7 +57,23 @@ WEIGHTED = "methods/tables/weighted.py"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
 
+SET_FITS = "tests/attacks/test_sets_beside.py"
+
 BUGS = [
+    PlantedBug(
+        "sets: a record's items count for the one before it too",
+        "schema/set_columns.py",
+        "        table[sets.codes, sets.owners] = IN\n",
+        "        table[sets.codes, sets.owners] = table[sets.codes, np.maximum(sets.owners - 1, 0)] = IN\n",
+        SET_FITS,
+    ),
+    PlantedBug(
+        "sets: items that no record holds are not told apart",
+        "schema/set_columns.py",
+        "        return dict(zip(self.items, table, strict=True))\n",
+        "        return dict(zip(self.items, table[np.argsort(-table.sum(axis=1), kind='stable')], strict=True))\n",
+        SET_FITS,
+    ),
     PlantedBug(
         "weights: one above its bound is not clipped",
         WEIGHTED,

@@ -86,6 +86,19 @@ def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
     assert abs(both["visits"]["patient"].nunique() / 500 - 0.8) < 0.08
 
 
+def test_the_sets_of_the_guide_run_and_are_true() -> None:
+    (block,) = _blocks(ROOT / "docs" / "guide.md", "python")
+    scope: dict[str, Any] = {}
+    exec(block, scope)
+    synthetic, asthma = scope["synthetic"], scope["asthma"]
+    held = synthetic["diagnoses"].map(lambda items: "I10" in items)
+    assert synthetic["age"][held].mean() > synthetic["age"][~held].mean() + 10
+    assert scope["older"]["true"].value > scope["older"]["false"].value + 10
+    assert abs(scope["share"].value - 0.27 * 0.2) < 0.03
+    assert asthma["diagnoses"].map(lambda items: "J45" in items).all()
+    assert set(asthma["sex"]) == {"f"}
+
+
 def test_the_chapter_on_inference_runs_and_is_true() -> None:
     scope: dict[str, Any] = {}
     for block in _blocks(ROOT / "docs" / "inference.md", "python"):

@@ -124,6 +124,54 @@ def set_rows(n: int, seed: int = 0):
     return [{"basket": coded_sets(items)} for items in [*drawn, (), (0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11), (0,)]]
 
 
+SETS_BESIDE = Schema(
+    columns={
+        "age": Integer(lower=0, upper=99),
+        "ill": ItemSet(items=("a", "b", "c"), other="z", max_length=3),
+        "member": Boolean(),
+    },
+    rows=100,
+)
+
+
+def rows_beside_sets(n: int, seed: int = 0):
+    """Single records with sets of any number of items, in both classes: random ones, the empty set and full ones."""
+    rng = np.random.default_rng(seed)
+    drawn = [tuple(np.flatnonzero(rng.random(4) < rng.random())[:3]) for _ in range(n)]
+    column = SETS_BESIDE.set_columns["ill"]
+    return [
+        {
+            "age": np.array([age]),
+            "member": np.array([member], dtype=np.int32),
+            **column.held(coded_sets(items)),
+        }
+        for items in [*drawn, (), (0, 1, 2), (1, 2, 3), (3,)]
+        for age in (rng.random(), 1.0)
+        for member in (0, 1)
+    ]
+
+
+def set_moments(clip_norm: float, by_class: float, target: int | None) -> TableMoments:
+    """Moments of a table with sets, of rare items."""
+    rng = np.random.default_rng(2)
+    layout = TableLayout(Grid.of(SETS_BESIDE.modelled, numeric_cells=8), target)
+    shares = [np.array([0.99, 0.01]) if c.n_cells == 2 else rng.dirichlet(np.ones(c.n_cells)) for c in layout.features]
+    vectors = [level_features(share) for share in shares]
+    whole = [features.values * np.sqrt(features.weights) for features in vectors]
+    return TableMoments(layout, (*whole, 0.7 * np.eye(layout.n_classes)), clip_norm, by_class)
+
+
+def _set_cases() -> list[StatisticCase]:
+    pool = rows_beside_sets(20)
+    grid, target = Grid.of(SETS_BESIDE.modelled, numeric_cells=8), SETS_BESIDE.modelled.released.index("member")
+    return [
+        StatisticCase("counts, sets beside columns", TwoResolutionCounts(TableLayout(grid, None)), pool),
+        StatisticCase("counts by class, sets beside columns", TwoResolutionCounts(TableLayout(grid, target)), pool),
+        StatisticCase("moments, sets beside columns", set_moments(1.0, 0.0, None), pool),
+        StatisticCase("moments by class, sets beside columns", set_moments(1.0, 0.25, target), pool),
+    ]
+
+
 def feature_rows(n: int, dimension: int = 4, seed: int = 0):
     """Single vectors of a map to the unit ball: random ones, opposite pairs, too long ones, and what is no number."""
     rng = np.random.default_rng(seed)
@@ -488,6 +536,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("feature sums, one cluster", cluster_sums(1), feature_rows(60)),
         StatisticCase("feature sums, recentred", recentred_sums(3), feature_rows(60)),
         StatisticCase("feature sums, one cluster, recentred", recentred_sums(1), feature_rows(60)),
+        *_set_cases(),
         *_step_cases(),
         *_weighted_cases(),
         *_discovery_cases(),

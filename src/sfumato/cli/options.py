@@ -14,6 +14,7 @@ import typer
 
 from sfumato.errors import ConfigError
 from sfumato.schema.schema import Schema
+from sfumato.schema.set_columns import itemised
 
 OF_IMAGES, OF_DPMIX = "Options of images", "Options of the method dpmix"
 
@@ -171,7 +172,7 @@ def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str |
         splits = [(text[:i], text[i + 1 :]) for i, letter in enumerate(text) if letter == "="]
         if not splits:
             raise ConfigError(f"Expected --given COL=VALUE, got --given {text!r}.")
-        name, value = next((split for split in splits if split[0] in schema.released), splits[0])
+        name, value = next((split for split in splits if split[0] in {*schema.released, *itemised(schema)}), splits[0])
         if name in found:
             raise ConfigError(f"Expected --given once per column, got {name!r} twice.")
         known = name in schema.released

@@ -24,7 +24,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
 from sfumato.cli.settings import flat_settings, make_method
-from sfumato.columns.kinds import ItemSet, LevelKind
+from sfumato.columns.kinds import LevelKind
 from sfumato.errors import ConfigError, PrivacyError, require_integer
 from sfumato.extras import require_extra
 from sfumato.io.atomic import refuse_existing
@@ -35,6 +35,7 @@ from sfumato.records.drafting import draft_schema
 from sfumato.release import Release, load
 from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
 from sfumato.schema.schema import Schema
+from sfumato.schema.set_columns import sets_alone
 
 
 def evaluate_command(
@@ -142,7 +143,7 @@ def _is_release(text: str) -> bool:
 
 def _release_of_rows(path: Path) -> Release:
     release = load(path)
-    sets = release.schema.of_kind(ItemSet)
+    sets = sets_alone(release.schema)
     if sets or release.sampler["name"] == MixtureSet.name:
         raise ConfigError(
             f"Expected SYNTHETIC to be a release of rows or images, got one of {'sets' if sets else 'mixtures'}. "

@@ -110,7 +110,7 @@ def n_bins(kind: TabularKind) -> int:
 
 def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k: int) -> float:
     """As `total_variation`, from tables that were read with `read_bins`."""
-    names = schema.released
+    names = list(table_kinds(schema))
     sets = list(column_sets(len(names), k))
     return math.fsum(set_distance(real, synthetic, [names[i] for i in columns], schema) for columns in sets) / len(sets)
 
@@ -133,7 +133,7 @@ def column_sets(d: int, k: int) -> Iterable[tuple[int, ...]]:
 
 
 def _check_order(k: int, schema: Schema) -> None:
-    most = min(3, len(schema.released))
+    most = min(3, len(table_kinds(schema)))
     if not isinstance(k, Integral) or not 1 <= k <= most:
         raise ConfigError(f"Expected k to be a whole number from 1 to {most}, got k={k!r}.")
 

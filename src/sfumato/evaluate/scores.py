@@ -127,7 +127,7 @@ def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, 
     bins = {name: read_bins(source, schema) for name, source in sources.items()}
     found: dict[str, Any] = {
         f"tvd_{k}way": mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k)
-        if k <= len(schema.released)
+        if k <= len(table_kinds(schema))
         else None
         for k in (1, 2, 3)
     }

@@ -18,6 +18,7 @@ from sfumato.errors import ConfigError, DataError
 from sfumato.io.sources import Source
 from sfumato.records.outside import INSIDE, outside_marks
 from sfumato.schema.schema import Schema
+from sfumato.schema.set_columns import itemised
 
 _STATES = 1 << 32  # scikit-learn's random states are smaller
 Encode = Callable[[TabularKind, np.ndarray], np.ndarray]
@@ -61,15 +62,16 @@ def random_state(seed: int) -> int:
 
 
 def table_kinds(schema: Schema) -> dict[str, TabularKind]:
-    """Name to kind of the columns that are compared: the released ones.
+    """Name to kind of the columns that are compared: the released ones, and of sets beside others each item.
 
     Raises:
-        ConfigError: one of them holds images or sets.
+        ConfigError: one of them holds images, or sets alone.
     """
-    kinds = schema.of_kind(TabularKind)
-    for name in schema.released:
+    released = itemised(schema)
+    kinds = {name: kind for name, kind in released.items() if isinstance(kind, TabularKind)}
+    for name in released:
         if name not in kinds:
-            what = schema.columns[name].holds.partition(" of ")[0]
+            what = released[name].holds.partition(" of ")[0]
             raise ConfigError(f"Expected a table's schema to evaluate, got {what} in column {name!r}.")
     return kinds
 
@@ -91,8 +93,13 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
     outside: dict[str, list[np.ndarray]] = {}
     n_rows = 0
-    for chunk in source.under(schema.columns).chunks(list(kinds)):
-        for name, kind in kinds.items():
+    tabular, sets = schema.of_kind(TabularKind), schema.set_columns
+    for chunk in source.under(schema.columns).chunks(list(schema.released)):
+        for name, column in sets.items():
+            cells = column.held(column.kind.code(chunk.columns[name], missing=schema.missing))
+            for item, codes in cells.items():
+                parts[item].append(codes if encode is None else encode(kinds[item], codes))
+        for name, kind in tabular.items():
             column = cast("pa.ChunkedArray", chunk.columns[name])
             codes = kind.code(column, missing=schema.missing)
             parts[name].append(codes if encode is None else encode(kind, codes))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.columns.kinds import ItemSet
 from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
@@ -122,6 +123,10 @@ def check_target(schema: Schema, target: str | None) -> None:
         raise SchemaError(
             f"Expected target to be a released column of the schema, got target={target!r}. "
             f"It has {', '.join(map(repr, schema.released))}."
+        )
+    if target in schema.of_kind(ItemSet) and len(schema.released) > 1:
+        raise SchemaError(
+            f"Expected target to be a column of labels or numbers, got sets in {target!r}. Choose another column."
         )
     plan = schema.rule_plan
     if plan is not None and target in {**plan.follows, **plan.gaps}:

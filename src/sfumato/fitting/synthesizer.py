@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, final
 
-from sfumato.columns.kinds import TabularKind
+from sfumato.columns.kinds import ItemSet, TabularKind
 from sfumato.engines.choice import engine_for
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
 from sfumato.fitting.account import Account
@@ -72,6 +72,7 @@ class Synthesizer(ABC):
     discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table
     links: ClassVar[bool] = False  # whether it models linked rows
     weighs: ClassVar[bool] = False  # whether its statistics count rows by their weights
+    takes_sets: ClassVar[bool] = False  # whether it models sets beside other columns, as a truth value for each item
 
     epsilon: float | NonPrivate
     delta: float | None = field(default=None)
@@ -212,6 +213,13 @@ class Synthesizer(ABC):
             raise ConfigError(
                 f"Expected a schema without weight for the method {self.method}, got weights in "
                 f"{schema.weight.column!r}: it counts every row once. Take `weight` out, or use the method gaussian."
+            )
+        sets = schema.of_kind(ItemSet)
+        if sets and len(schema.released) > 1 and not self.takes_sets:
+            raise ConfigError(
+                f"Expected no sets beside other columns for the method {self.method}, got sets in column "
+                f"{next(iter(sets))!r}. Use the method gaussian, or declare the other columns as identifier to release "
+                "the sets alone."
             )
         if schema.rules and not self.makes_model:
             raise ConfigError(

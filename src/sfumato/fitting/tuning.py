@@ -52,11 +52,13 @@ from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
+from sfumato.release.item_sets import ItemRows, SetRows
 from sfumato.release.ruled import FreeRows, RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.schema.accept import Criterion
 from sfumato.schema.linked import require_unlinked
 from sfumato.schema.schema import Schema, read_schema
+from sfumato.schema.set_columns import itemised
 from sfumato.schema.sources import read_off, told
 from sfumato.schema.weight import require_unweighted
 
@@ -273,6 +275,8 @@ class Search:
         sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
         if isinstance(sampler, MixtureSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
+        if sets := self.facts.described.set_columns:
+            return ItemRows(SetRows(sets, sampler))
         plan = self.facts.described.rule_plan
         return sampler if plan is None else FreeRows(RuledSampler(plan, sampler))
 
@@ -332,13 +336,12 @@ def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
         raise ConfigError(
             f"Expected methods whose releases are models, got {unfit.method!r}, which releases a data set."
         )
-    for name in schema.released:
-        if name not in schema.of_kind(TabularKind):
-            what = schema.columns[name].holds
+    for name, kind in itemised(schema).items():
+        if not isinstance(kind, TabularKind):
             raise ConfigError(
-                f"Expected a table to search settings for, got {what} in column {name!r}. A search is scored by pairs "
-                "of a table's columns, and has no score for these. Choose settings on public data of the same form, or "
-                "keep the defaults."
+                f"Expected a table to search settings for, got {kind.holds} in column {name!r}. A search is scored by "
+                "pairs of a table's columns, and has no score for these. Choose settings on public data of the same "
+                "form, or keep the defaults."
             )
 
 

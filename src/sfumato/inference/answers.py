@@ -20,6 +20,7 @@ from sfumato.inference.estimate import Estimate
 from sfumato.inference.functions import FEWEST_ROWS
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import Design, Regression, Regressions, fit_design
+from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
 _BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
@@ -96,7 +97,7 @@ def answers(
     asked = strongest(ranked, most_pairs)
     lister = _Lister(questions, target, level)
     found = [lister.one("rows", lambda: questions.count({}, target))]
-    for name in questions.measured.release.schema.released if columns is None else columns:
+    for name in itemised(questions.measured.release.schema) if columns is None else columns:
         found += lister.column(name)
     for pair in asked:
         found += lister.pair(*pair)

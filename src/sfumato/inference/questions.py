@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.columns.booleans import Boolean
 from sfumato.errors import ConfigError, EstimateError, require_open_unit
 from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate, Estimates, answered
 from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.measured import Measured
+from sfumato.schema.set_columns import IN
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
@@ -238,6 +240,7 @@ class Questions:
 
     def share(self, condition: Mapping[str, object], by: str | None, target: str) -> Estimate | Estimates:
         """Return the share of the rows that have these labels."""
+        condition = self._by_items(condition)
         names = _named(condition)
         asked = self.asked(names if by is None else (*names, by), target)
         found = self.having(condition)
@@ -251,6 +254,7 @@ class Questions:
 
     def count(self, condition: Mapping[str, object], target: str) -> Estimate:
         """Return the number of rows that have these labels; of all rows without any."""
+        condition = self._by_items(condition)
         names = tuple(condition)
         asked = self.asked(names or (self.measured.names[0],), target)
         found = self.having(condition)
@@ -259,6 +263,24 @@ class Questions:
         return _bounded(
             asked.estimate(value, found, f"the number of rows{' by ' + _and(names) if names else ''}"), 0.0, np.inf
         )
+
+    def _by_items(self, condition: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a condition with the columns of truth values that stand for items of sets.
+
+        Raises:
+            ConfigError: it names an item that is none of the column's.
+        """
+        sets = self.measured.release.schema.set_columns
+        if not isinstance(condition, Mapping) or not sets.keys() & condition.keys():
+            return condition
+        found: dict[str, object] = {}
+        for name, value in condition.items():
+            if name not in sets:
+                found[name] = value
+                continue
+            for item in value if isinstance(value, list | tuple) else [value]:
+                found[sets[name].items[sets[name].code_of(item)]] = Boolean().labels[IN]
+        return found
 
     def _require_rows(self, found: np.ndarray, names: tuple[str, ...]) -> None:
         """Refuse labels that the model hardly draws: nothing above noise was measured of them, which is not 0 ± 0.

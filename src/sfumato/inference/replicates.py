@@ -23,6 +23,7 @@ from sfumato.inference.functions import all_functions
 from sfumato.inference.measured import Measured
 from sfumato.inference.questions import Questions
 from sfumato.maths.streams import fresh_seed, public_stream
+from sfumato.release.item_sets import SetRows
 from sfumato.release.ruled import RuledSampler
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def _codes(release: Release, n: int, seed: int, place: int, target: str) -> Mapp
     rng = public_stream(seed, place, _DRAW_STREAM)
     weights = calibration.drawn(rng, sampled=target == "population")
     rows, plan = _WeightedRows(measured, weights), release.schema.rule_plan
+    if sets := release.schema.set_columns:
+        return SetRows(sets, rows).rows(n, rng)
     return (rows if plan is None else RuledSampler(plan, rows)).rows(n, rng)
 
 

@@ -22,6 +22,7 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.columns.moments import wall_clock_of
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
+from sfumato.columns.sets import ItemSet
 from sfumato.columns.written import Written
 from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
@@ -47,12 +48,20 @@ class PandasSource(Source):
     written: Mapping[str, Written] = field(default_factory=dict)
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
-        """Return the source in which numbers among texts are written as a column declares it.
+        """Return the source in which numbers among texts are written as a column declares it, and sets are lists.
 
-        One cell of text makes a column of numbers one of objects: the numbers in it have to be read as before.
+        One cell of text makes a column of numbers one of objects: the numbers in it have to be read as before. Python
+        lists and sets lie in columns of objects, which says nothing of their cells: the schema does.
         """
         found = {name: kind.written for name, kind in columns.items() if isinstance(kind, Integer | Continuous | Open)}
-        return replace(self, written={name: how for name, how in found.items() if how is not None})
+        sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.id is None}
+        objects = {name for name in sets if self.dtypes.get(name) == "object"}
+        return replace(
+            self,
+            written={name: how for name, how in found.items() if how is not None},
+            storage={**self.storage, **dict.fromkeys(objects, _LISTS)},
+            dtypes={**self.dtypes, **dict.fromkeys(objects, f"{_LISTS}[pyarrow]")},  # in which samples come back
+        )
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         for start in range(0, len(self.frame), self.chunk_rows):
@@ -144,6 +153,7 @@ def to_polars(table: pa.Table, dtypes: Mapping[str, str]) -> pl.DataFrame:
     return frame
 
 
+_LISTS = pa.list_(pa.string())
 _LONGEST_DECIMAL = 400  # places before or after the point that are written out
 _WIDEST = 8  # bytes of a number that Arrow can store; a long double becomes text
 
@@ -181,6 +191,8 @@ def _from_pandas(series: pd.Series, storage: pa.DataType, written: Written | Non
         return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)])
     if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:
         series = series.astype(series.dtype.newbyteorder("="))
+    if storage == _LISTS and series.dtype == object:
+        return pa.chunked_array([pa.array(map(_cell_texts, series), type=storage)])
     if storage != pa.string() or isinstance(series.dtype, pd.StringDtype | pd.ArrowDtype):
         try:
             return _chunked(pa.array(series, type=storage, from_pandas=True))
@@ -198,6 +210,18 @@ def _written_text(cell: object, written: Written) -> str | None:
     if text is None or not isinstance(cell, int | float | Decimal | np.number) or isinstance(cell, bool):
         return text
     return written.text(text)
+
+
+def _cell_texts(cell: object) -> list[str | None] | None:
+    """The texts of the items of one Python object, None if it holds no items: a list, tuple, set or array."""
+    try:
+        if isinstance(cell, set | frozenset):  # their order is that of the process: another one reads them alike
+            cell = sorted(text for text in map(cell_text, cell) if text is not None)
+        if isinstance(cell, np.ndarray):
+            cell = cell.tolist() if cell.ndim == 1 else None
+        return [cell_text(item) for item in cell] if isinstance(cell, list | tuple) else None
+    except Exception:  # noqa: BLE001  # somebody's object may raise anything, with the cell in it
+        return None
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

@@ -58,6 +58,7 @@ class ConditionalGaussian(Synthesizer):
     discovers: ClassVar[bool] = True
     links: ClassVar[bool] = True
     weighs: ClassVar[bool] = True
+    takes_sets: ClassVar[bool] = True
 
     marginal_share: float = 0.4
     level_groups: int = 64

@@ -59,7 +59,10 @@ class PrivateData(SourceRecords):
 
     @property
     def schema(self) -> Schema:
-        """The public schema, as records are coded: of one with rules, what these leave free; the weight is a column."""
+        """The public schema, as records are coded: of one with rules, what these leave free; the weight is a column.
+
+        Of sets beside other columns, each item is a column.
+        """
         return self._schema.modelled
 
     @property
@@ -90,6 +93,8 @@ class PrivateData(SourceRecords):
         codes = {name: kinds[name].code(chunk.columns[name], missing=missing) for name in self._schema.released}
         plan, weight = self._schema.rule_plan, self._schema.weight
         codes = codes if plan is None else plan.to_free(codes)
+        for name, column in self._schema.set_columns.items():
+            codes |= column.held(codes.pop(name))
         if weight is not None:
             cells = chunk.columns[weight.column]
             codes[weight.column] = fractions(readable_weight_kind(self._schema), cells, missing)

@@ -51,12 +51,17 @@ class Conditions:
         for argument, asked in (("given", given), ("class_counts", class_counts)):
             if asked is not None and not isinstance(asked, Mapping):
                 raise ConfigError(f"Expected {argument} to be a mapping, got {type(asked).__name__}.")
-        values = {name: _read(schema, storage, name, value) for name, value in dict(given or {}).items()}
-        if values:
+        given, sets = dict(given or {}), schema.set_columns
+        items = {name: column.taken_from(given) for name, column in sets.items()}
+        values = {name: _read(schema, storage, name, value) for name, value in given.items()}
+        if values or any(items.values()):
             if isinstance(sampler, RuledSampler | RuledUnits):  # rules compare values, which codes round
                 sampler = sampler.given_values(values)
             else:
-                sampler = sampler.given({name: value.code for name, value in values.items()})
+                codes = {name: value.code for name, value in values.items()}
+                for name, held in items.items():
+                    codes |= {sets[name].items[item]: float(said) for item, said in held.items()}
+                sampler = sampler.given(codes)
         counts = None
         if class_counts is not None:
             if sampler.class_column is None:

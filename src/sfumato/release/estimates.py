@@ -61,6 +61,9 @@ class Estimating:
     ) -> Estimate | Estimates:
         """Return the share of rows with these labels, such as `{"sex": "f"}`; arguments and errors as `mean`.
 
+        Of sets beside other columns: of rows that hold an item, or all items of a list, such as
+        `{"diagnoses": ["E11", "I10"]}`.
+
         Example:
             >>> release.share({"sex": "f"}, by="income")["high"].value  # doctest: +SKIP
             0.15

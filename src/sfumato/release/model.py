@@ -31,6 +31,7 @@ from sfumato.release.binding import bound, check_binding, check_measurements, wh
 from sfumato.release.conditions import Conditions
 from sfumato.release.estimates import Estimating
 from sfumato.release.files import packed_arrays, read_files, write_files
+from sfumato.release.item_sets import SetRows
 from sfumato.release.linked import LinkedTable
 from sfumato.release.linked_blocks import SAMPLE_BLOCK, LinkedBlocks
 from sfumato.release.linked_rules import RuledUnits
@@ -80,7 +81,11 @@ class Release(Estimating, Viewing, TwoTables):
     @cached_property
     def _sampler(self) -> Sampler | MixtureSet:
         inner, plan = build_sampler(self.schema.modelled, self.sampler, self.parameters), self.schema.rule_plan
-        if plan is None or isinstance(inner, MixtureSet):
+        if isinstance(inner, MixtureSet):
+            return inner
+        if sets := self.schema.set_columns:  # rules beside these are refused
+            return SetRows(sets, inner)
+        if plan is None:
             return inner
         return RuledUnits(plan, inner) if isinstance(inner, LinkedTable) else RuledSampler(plan, inner)
 
@@ -180,7 +185,8 @@ class Release(Estimating, Viewing, TwoTables):
             seed: the same seed gives the same rows; the first rows do not depend on n. Random if not given.
             given: values that all rows have, per column: a label, a number, a date, or None for missing. The other
                 columns are drawn from the model's law given these: exactly, or for tables by importance resampling from
-                at least 16,384 candidates. Of images: the label. Of linked rows: constants.
+                at least 16,384 candidates. Of images: the label. Of linked rows: constants. Of sets
+                beside other columns: items, such as `{"E11": True, "I10": False}`.
             class_counts: how many rows each class of the target has, in place of n.
             unique_rows: "drop" leaves out the rows of a table that occur once in the sample, and draws more in their
                 place; then the first rows depend on n. For eyes: the guarantee is the same with and without.

@@ -15,7 +15,7 @@ from sfumato.cards import Bar, Html, bars, card, code, fold, paragraph
 from sfumato.cards.html import grid, piece
 from sfumato.cards.text import shown, whole
 from sfumato.columns.kind import TabularKind
-from sfumato.columns.kinds import Image, ItemSet
+from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.inference.questions import Questions
@@ -29,6 +29,7 @@ from sfumato.report.estimates import Ends as MeasuredEnds
 from sfumato.report.samples import sheets
 from sfumato.report.sets import set_content
 from sfumato.schema.schema import Schema
+from sfumato.schema.set_columns import itemised, sets_alone
 
 MOST_COLUMNS = 24
 ROWS = 4_096
@@ -76,12 +77,12 @@ def _pictures(release: Release) -> list[Html]:
         return _sheets(release)
     n = min(ROWS, release.certificate.n_public)
     table = pa.concat_tables(release.batches(n, seed=_SEED))
-    if release.schema.of_kind(ItemSet):
+    if sets_alone(release.schema):
         return _multiples(set_content(table, None, schema=release.schema, seed=_SEED)["columns"], n, 0)
     schema = _first_columns(release.schema)
     rows = read_bins(open_source(table.select(list(schema.columns)), csv=schema.reader.csv), schema)
-    more = len(release.schema.released) - len(schema.columns)
-    return _multiples(column_figures(rows, None, schema, _ends(release)), table.num_rows, more)
+    figures = column_figures(rows, None, schema, _ends(release))[:MOST_COLUMNS]  # of sets each item is one
+    return _multiples(figures, table.num_rows, len(itemised(release.schema)) - len(figures))
 
 
 def _first_columns(schema: Schema) -> Schema:
@@ -132,7 +133,7 @@ def _answers(release: Release) -> list[Html]:
         questions = Questions(release)
     except EstimateError as error:
         return [paragraph("Estimates with intervals: none. ", str(error), quiet=True)]
-    kinds = release.schema.of_kind(TabularKind)
+    kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
     free = [name for name in kinds if name not in questions.following]
     numbers, labels = ([n for n in free if kinds[n].is_numeric is numeric] for numeric in (True, False))
     asked = [f"release.mean({numbers[0]!r})"] if numbers else []

@@ -91,7 +91,8 @@ def _ends_of(known: tuple[np.ndarray, np.ndarray], i: int) -> tuple[float | None
 
 def pair_figures(synthetic: CodedTable, real: CodedTable, schema: Schema) -> tuple[list[PairFigure], int]:
     """Return the worst pairs of columns, the first few with pictures, and how many pairs were compared."""
-    names, kinds = schema.released, table_kinds(schema)
+    kinds = table_kinds(schema)
+    names = list(kinds)
     if len(names) < 2:
         return [], 0
     sets = [(names[i], names[j]) for i, j in column_sets(len(names), 2)]

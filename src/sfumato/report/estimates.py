@@ -22,6 +22,7 @@ from sfumato.inference.batches import bar_ends
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
 from sfumato.release import Release
+from sfumato.schema.set_columns import itemised
 
 LEVEL = 0.95
 MOST_COLUMNS = 40
@@ -76,7 +77,7 @@ class Ends:
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
-        released = questions.measured.release.schema.released
+        released = list(itemised(questions.measured.release.schema))
         self._names = frozenset(released[:MOST_COLUMNS]) - questions.following
 
     def __call__(self, name: str, kind: TabularKind, merge: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -112,13 +113,15 @@ def estimates_of(release: Release) -> dict[str, Any]:
         questions = Questions(release)
     except EstimateError as error:
         return {"no_estimates": str(error)}
+    kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
+    names = list(kinds)
     ranked = ranked_pairs(questions)
     found = answers(
         questions,
         target=_TARGET,
         most_pairs=LISTED_PAIRS,
         level=LEVEL,
-        columns=release.schema.released[:MOST_COLUMNS],
+        columns=names[:MOST_COLUMNS],
     )
     lines = pair_lines(questions, strongest(ranked, LISTED_PAIRS))
     return {
@@ -126,10 +129,10 @@ def estimates_of(release: Release) -> dict[str, Any]:
         "pair_lines": lines,
         "found": found,
         "n_pairs_measured": len(ranked),
-        "answer_lines": answer_lines(found, release.schema.of_kind(TabularKind)),
-        "answer_rows": answer_rows(found, release.schema.of_kind(TabularKind)),
+        "answer_lines": answer_lines(found, kinds),
+        "answer_rows": answer_rows(found, kinds),
         "n_answers": len(found),
-        "n_without_bars": max(0, len(release.schema.released) - MOST_COLUMNS),
+        "n_without_bars": max(0, len(names) - MOST_COLUMNS),
     }
 
 

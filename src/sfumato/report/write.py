@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.columns.kinds import ItemSet
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.mixtures import mixture_scores
@@ -34,6 +33,7 @@ from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
 from sfumato.report.verdicts import among_others, verdicts
 from sfumato.schema.schema import Schema
+from sfumato.schema.set_columns import sets_alone
 from sfumato.schema.weight import require_unweighted
 
 _WORDS = {
@@ -176,7 +176,7 @@ def page_content(
             content |= _mixtures(release, real, test)
     elif release.schema.linked:
         content |= _linked(release, real, test, target, seed)
-    elif release.schema.of_kind(ItemSet):
+    elif sets_alone(release.schema):
         if test is not None or target is not None:
             raise ConfigError(
                 "Expected no test rows and no target beside sets of items: no classifier learns from them."

@@ -19,6 +19,7 @@ from sfumato.errors import SchemaError
 from sfumato.rules import RulePlan, read_rules
 from sfumato.rules.examples import require_rows
 from sfumato.rules.reading import MOST_RULES
+from sfumato.schema.set_columns import set_columns, with_items
 from sfumato.schema.weight import weight_kind
 
 if TYPE_CHECKING:
@@ -87,8 +88,12 @@ def rule_plan(schema: Schema) -> RulePlan | None:
     """
     if not schema.rules:
         return None
-    if schema.of_kind(Image) or schema.of_kind(ItemSet):
-        raise SchemaError("Expected rules for a table, got images or sets beside them. Take the rules out.")
+    other = next(iter({**schema.of_kind(Image), **schema.of_kind(ItemSet)}), None)
+    if other is not None:
+        raise SchemaError(
+            f"Expected rules for a table of labels, numbers and dates, got images or sets in column {other!r} beside "
+            "them. Take the rules out."
+        )
     kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if not isinstance(kind, Open)}
     return _planned(_Frozen(schema.rules), tuple(kinds.items()))
 
@@ -114,17 +119,20 @@ def _planned(rules: _Frozen, kinds: tuple[tuple[str, TabularKind], ...]) -> Rule
 
 
 def modelled(schema: Schema) -> Schema:
-    """Return the schema of what is measured and modelled; itself without rules and weight.
+    """Return the schema of what is measured and modelled; itself of a plain table.
 
-    That is what rules leave free, and the weight as one column more, from 0 to its bound: what a row's weight has to do
-    with its other columns decides how surely these are known.
+    That is what rules leave free; of sets beside other columns a truth value for each item; and the weight as one
+    column more, from 0 to its bound: what a row's weight has to do with its other columns decides how surely these are
+    known.
     """
     plan = rule_plan(schema)
-    if plan is None and schema.weight is None:
+    sets = set_columns(schema)
+    if plan is None and schema.weight is None and not sets:
         return schema
     columns = dict(schema.columns)
     if plan is not None:
         columns = {name: plan.free.get(name, kind) for name, kind in columns.items() if name not in plan.follows}
+    columns = with_items(columns, sets)
     if schema.weight is not None:
         columns[schema.weight.column] = weight_kind(schema)
     cleared = {"sources": {}, "table_source": {}, "weight": None}

@@ -36,6 +36,7 @@ from sfumato.schema.linked import require_free
 from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.ruled import modelled, plain_rules, rule_plan
+from sfumato.schema.set_columns import SetColumn, set_columns
 from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
 from sfumato.schema.tables import Tables, read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
@@ -145,8 +146,13 @@ class Schema:
 
     @property
     def modelled(self) -> Schema:
-        """The schema of what is measured and modelled: what rules leave free, and the weight; this one without both."""
+        """The schema of what is measured and modelled: what rules leave free, items of sets, the weight."""
         return modelled(self)
+
+    @property
+    def set_columns(self) -> dict[str, SetColumn]:
+        """The columns of sets beside others, with the columns of truth values that are modelled for them."""
+        return set_columns(self)
 
     @property
     def csv_output(self) -> CsvOutput:
