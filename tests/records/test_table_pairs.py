@@ -145,7 +145,8 @@ def test_containers_give_the_same(tmp_path):
     for name, table in tables.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
         table.to_parquet(tmp_path / f"{name}.parquet", index=False)
-    for suffix in ("csv", "parquet"):
+        table.to_json(tmp_path / f"{name}.jsonl", orient="records", lines=True)
+    for suffix in ("csv", "parquet", "jsonl"):
         assert units({name: tmp_path / f"{name}.{suffix}" for name in tables}) == found
     assert units({name: pa.Table.from_pandas(table) for name, table in tables.items()}, chunk_rows=7) == found
     mixed = {"persons": tmp_path / "persons.csv", "visits": tables["visits"]}

@@ -208,7 +208,7 @@ class Synthesizer(ABC):
         """
         check_target(schema, target)
         if schema.linked:
-            self._require_links(target)
+            self._require_links(schema, target)
         if schema.weight is not None and not self.weighs:
             raise ConfigError(
                 f"Expected a schema without weight for the method {self.method}, got weights in "
@@ -249,11 +249,14 @@ class Synthesizer(ABC):
             stages = [count, *stages]
         return Plan(stages)
 
-    def _require_links(self, target: str | None) -> None:
+    def _require_links(self, schema: Schema, target: str | None) -> None:
         if not self.links:
+            got = "a unit with order or constant. Take these out, which leaves unlinked rows"
+            if schema.two_tables is not None:
+                got = "two tables. Join them, which leaves unlinked rows"
             raise ConfigError(
-                f"Expected a schema without linked rows for the method {self.method}, got a unit with order or "
-                "constant. Take these out, which leaves unlinked rows, or use the method gaussian."
+                f"Expected a schema without linked rows for the method {self.method}, got {got}, or use the method "
+                "gaussian."
             )
         if target is not None:
             raise ConfigError(f"Expected no target beside linked rows, got {target=}. Leave it out.")

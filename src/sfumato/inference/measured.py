@@ -113,7 +113,7 @@ class Measured:
         if release.schema.linked:
             raise EstimateError(
                 "Expected a release of single rows for estimates, got one of linked rows: these have no estimates yet. "
-                "Take order and constant out of the unit and fit again."
+                "Declare a table of single rows and fit again."
             )
         held = {m.name: m for m in release.measurements}
         if release.sampler.get("name") != "table_softmax" or not {RUN_COUNTS, CELL_COUNTS, POOLED} <= held.keys():

@@ -29,6 +29,7 @@ from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
 from sfumato.release.signature import signature_path, verify_release
 from sfumato.report.write import write_report
 from sfumato.schema.documents import json_text, yaml_text
+from sfumato.schema.linked import require_unlinked
 
 FORMATS = ("csv", "parquet")
 RELEASE, SUMS = "release.sfm", "SHA256SUMS"
@@ -86,7 +87,7 @@ def pack(
         public_key: PEM of the key that the release, a path, is signed with; it is checked.
 
     Raises:
-        ConfigError: an argument is outside its domain, or the release is not private.
+        ConfigError: an argument is outside its domain, the release is not private, or it is of linked rows.
         OutputError: the folder exists, or cannot be written.
         ReleaseError: the release cannot be read, its certificate does not hold, or the signature is not of this key.
 
@@ -105,6 +106,7 @@ def pack(
             raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
         verify_release(path, public_key)
     found = _private(release)
+    require_unlinked(found.schema, "pack")
     with atomic_path(place, overwrite=False) as partial:
         folder = _Folder(partial)
 

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import values_of
+from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded
@@ -70,6 +71,11 @@ class TablePair(Source):
         assert unit is not None
         assert unit.tables is not None
         rows_key = unit.tables.key or unit.column
+        own = {unit.column, *unit.constant}
+        varying = {name: schema.columns[name] for name in schema.released if name not in own}
+        # lines of JSON have the columns that are asked for
+        units = units.under({unit.column: Identifier(), **{name: schema.columns[name] for name in unit.constant}})
+        rows = rows.under({rows_key: Identifier(), **varying})
         if rows_key not in rows.storage:
             raise DataError(
                 f"Expected {rows.label}, the table {unit.tables.rows!r}, to have the column {rows_key!r}, which says "
@@ -80,8 +86,6 @@ class TablePair(Source):
                 f"Expected the key {rows_key!r} of {rows.label} to hold names or numbers, got cells of type "
                 f"{rows.storage[rows_key]}."
             )
-        own = {unit.column, *unit.constant}
-        varying = {name for name in schema.released if name not in own}
         of_units = {name: kind for name, kind in units.storage.items() if name not in varying}
         of_rows = {name: kind for name, kind in rows.storage.items() if name not in {*of_units, *own, rows_key}}
         return cls(
@@ -98,15 +102,6 @@ class TablePair(Source):
             kinds={name: schema.columns[name] for name in unit.constant},
             missing=(*schema.missing, ""),
         )
-
-    def under(self, columns: Mapping[str, ColumnKind]) -> TablePair:
-        """Return the pair of tables with the storage types that these kinds declare."""
-        units = self.units.under({name: kind for name, kind in columns.items() if name in self.units.storage})
-        rows = self.rows.under({name: kind for name, kind in columns.items() if name in self.rows.storage})
-        if units is self.units and rows is self.rows:
-            return self
-        storage = {name: (units if self._of_units(name) else rows).storage[name] for name in self.storage}
-        return replace(self, units=units, rows=rows, storage=storage)
 
     def read_as(self, form: CsvForm) -> TablePair:
         """Return the pair of tables of CSV text in a declared form."""

@@ -191,9 +191,12 @@ def require_unlinked(schema: Schema, what: str) -> None:
         ConfigError: names what does not read them.
     """
     if schema.linked:
+        got, instead = "a unit with order or constant", "Take order and constant out to look at single rows."
+        if schema.two_tables is not None:
+            got, instead = "two tables", "Join them, and declare the rows as one table, to look at single rows."
         raise ConfigError(
-            f"Expected a schema without linked rows for {what}, got a unit with order or constant: {what} of linked "
-            "rows is not there yet. Take order and constant out to look at single rows."
+            f"Expected a schema without linked rows for {what}, got {got}: {what} of linked rows is not there yet. "
+            f"{instead}"
         )
 
 

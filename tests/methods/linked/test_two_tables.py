@@ -12,9 +12,10 @@ import pytest
 from fixtures import linked_rules
 from fixtures.linked import apart, figures
 from fixtures.two_tables import joined, schema, tables, with_visits
-from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, fit, load
+from sfumato import BuyCount, ConditionalGaussian, DPMix, NonPrivate, Schema, fit, load, pack, tune
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.release import linked_blocks
+from sfumato.report import write_report
 
 FEW = 1_500
 
@@ -257,3 +258,23 @@ def test_damaged_releases_are_refused(release):
     one_table = dataclasses.replace(release.schema, unit=dataclasses.replace(release.schema.unit, tables=None))
     with pytest.raises(ReleaseError):
         dataclasses.replace(release, schema=one_table).check()
+
+
+def test_what_does_not_read_two_tables_says_so(frames, release, tmp_path):
+    found = schema(FEW)
+    with pytest.raises(ConfigError, match="for the method dpmix, got two tables"):
+        DPMix(epsilon=1.0).fit(frames, schema=found)
+    with pytest.raises(ConfigError, match="no target beside linked rows"):
+        ConditionalGaussian(epsilon=1.0).fit(frames, schema=found, target="sex")
+    with pytest.raises(ConfigError, match="for tune, got two tables"):
+        tune(frames, [ConditionalGaussian(epsilon=1.0)], schema=found)
+    with pytest.raises(ConfigError, match="for the report, got two tables"):
+        write_report(release, tmp_path / "r.html")
+    with pytest.raises(ConfigError, match="for evaluation, got two tables"):
+        release.evaluate(frames)
+    with pytest.raises(ConfigError, match=r"the two tables .* got a DataFrame"):
+        ConditionalGaussian(epsilon=1.0).fit(frames["visits"], schema=found)
+    secret = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=300).fit(frames, schema=found)
+    with pytest.raises(ConfigError, match="for pack, got two tables"):
+        pack(secret, tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
