@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from sfumato.release.signature import new_key, sign_release, verify_release
     from sfumato.schema.open_schema import OpenSchema
     from sfumato.schema.schema import Schema
+    from sfumato.schema.tables import Tables
     from sfumato.schema.unit import Unit
     from sfumato.schema.weight import Weight
 else:  # a type checker should not take every name for one of ours
@@ -78,6 +79,7 @@ else:  # a type checker should not take every name for one of ours
         "Schema": "sfumato.schema.schema",
         "SourceForm": "sfumato.release",
         "Training": "sfumato.methods.images.recipe",
+        "Tables": "sfumato.schema.tables",
         "Unit": "sfumato.schema.unit",
         "Weight": "sfumato.schema.weight",
         "__version__": "sfumato._version",
@@ -144,6 +146,7 @@ __all__ = [
     "Release",
     "Schema",
     "SourceForm",
+    "Tables",
     "Training",
     "Unit",
     "Weight",

@@ -135,6 +135,34 @@ def test_keys_are_compared_as_text_whatever_type_they_are_stored_in(of_persons, 
     assert units({"persons": persons, "visits": visits}) == found
 
 
+KEYS = {
+    "binary": pa.array([b"a", b"\xff\x00", None], pa.binary()),
+    "text that is no text": pa.array([b"a", b"\xff", None], pa.binary()).view(pa.string()),
+    "booleans": pa.array([True, False, None]),
+    "decimals": pa.array([1, 2, None], pa.decimal128(9, 2)),
+    "dates": pa.array([1, 2, None], pa.date32()),
+    "times": pa.array([1, 2, None], pa.time32("s")),
+    "moments": pa.array([1, 2, None], pa.timestamp("ns", tz="UTC")),
+    "durations": pa.array([1, 2, None], pa.duration("s")),
+    "floats": pa.array([float("inf"), -0.0, float("nan")]),
+    "large numbers": pa.array([2**64 - 1, 2**53 + 1, None], pa.uint64()),
+    "dictionaries": pa.array(["a", "b", None]).dictionary_encode(),
+    "nothing": pa.nulls(3),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_any_type_are_read(kind):
+    """Two keys and none: of whatever type, each is one unit with its own row."""
+    persons = pa.table({"who": KEYS[kind], "home": ["n", "s", "w"]})
+    visits = pa.table({"who": KEYS[kind], "day": [1, 2, 3], "what": ["a", "b", "c"]})
+    found = [] if kind == "nothing" else [("n", ((1, "a"),)), ("s", ((2, "b"),))]
+    assert units({"persons": persons, "visits": visits}) == found
+    for other in KEYS.values():  # keys that the other table stores in another type: read, whether they meet or not
+        visits = pa.table({"who": other, "day": [1, 2, 3], "what": ["a", "b", "c"]})
+        assert len(units({"persons": persons, "visits": visits})) == len(found)
+
+
 def test_containers_give_the_same(tmp_path):
     rng = np.random.default_rng(0)
     tables = pair(
