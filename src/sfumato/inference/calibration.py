@@ -28,7 +28,7 @@ _FITTED = 0.15  # standard deviations by which a mean under the model may be off
 _UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors
 _ODD = 0.15  # and where that is much of a function: what nobody measured of the function is the model's word alone
 WELL_KNOWN = 0.85
-"""Part of a function's variation that measurements have to say for the smaller allowance."""
+"""Part of a function's variation that measurements have to say, but for noise, for the smaller allowance."""
 _JITTER = 1e-9
 _CONSTANT = 1e-12
 _LEAST_LEFT = 0.3
@@ -42,7 +42,7 @@ class Variances:
     Attributes:
         noise: of the mechanisms' noise, shape (k, k).
         sampling: of drawing the records from their population, shape (k, k).
-        unmeasured: allowed for what the measured functions do not say, shape (k, k).
+        unmeasured: allowed for what the measured functions do not say, or say below their noise, shape (k, k).
         known: part of each total's variation that the measured functions say, shape (k,).
     """
 
@@ -52,8 +52,9 @@ class Variances:
     known: np.ndarray
 
     def stretched(self, factors: np.ndarray) -> Variances:
-        """Return it with the noise's standard errors times these, shape (k,)."""
-        return replace(self, noise=self.noise * np.outer(factors, factors))
+        """Return it with the standard errors of what noise made unsure times these, shape (k,)."""
+        squares = np.outer(factors, factors)
+        return replace(self, noise=self.noise * squares, unmeasured=self.unmeasured * squares)
 
     def of(self, target: Target) -> np.ndarray:
         """Return the covariance of the errors, shape (k, k)."""
@@ -82,7 +83,8 @@ class _Explained:
 
     Attributes:
         gains: what each measured total adds, shape (k, p).
-        left: what they do not say of each row, shape (N, k).
+        unsaid: what they would not say of each row without noise, shape (N, k).
+        hidden: what they would say, and noise hides: there the estimate is the model's, shape (N, k).
         spread: what they say, about its mean under the weights, shape (N, k).
         mean: that mean, shape (k,).
         missed: of the mean, what an error of the number of records adds, shape (k,).
@@ -90,7 +92,8 @@ class _Explained:
     """
 
     gains: np.ndarray
-    left: np.ndarray
+    unsaid: np.ndarray
+    hidden: np.ndarray
     spread: np.ndarray
     mean: np.ndarray
     missed: np.ndarray
@@ -141,7 +144,9 @@ class Calibration:
         return Variances(
             noise=(fit.gains * self._noise) @ fit.gains.T,
             sampling=self._sampling(fit),
-            unmeasured=_covariance(fit.left * np.sqrt(self._allowed(fit.known))) + off,
+            unmeasured=_covariance(fit.unsaid * np.sqrt(self._allowed(fit.known)))
+            + self._prior * self._n * _covariance(fit.hidden)
+            + off,
             known=fit.known,
         )
 
@@ -154,7 +159,9 @@ class Calibration:
         return SeparateVariances(
             noise=fit.gains**2 @ self._noise,
             sampling=np.maximum(np.where(found >= _LEAST_LEFT * positive, found, positive) - known * fit.mean**2, 0.0),
-            unmeasured=self._allowed(fit.known) * fit.left.var(axis=0) + self._rows_variance * fit.missed**2,
+            unmeasured=self._allowed(fit.known) * fit.unsaid.var(axis=0)
+            + self._prior * self._n * fit.hidden.var(axis=0)
+            + self._rows_variance * fit.missed**2,
             known=fit.known,
         )
 
@@ -170,7 +177,8 @@ class Calibration:
         varies = whole > _CONSTANT * own**2
         return _Explained(
             gains=gains,
-            left=left,
+            unsaid=exact,
+            hidden=left - exact,
             spread=said - mean,
             mean=mean,
             missed=own - gains @ self._means,
