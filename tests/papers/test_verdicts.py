@@ -236,6 +236,10 @@ def test_verdicts_of_whole_tables_follow_from_rows():
     assert [name for name in without if "Table" in name and "CIFAR" not in name] == []
 
 
+def test_runs_of_dp_em_are_its_splits():
+    assert _item("DP-EM", "Figure 2")["runs"] == str(_found("dp_em")["figure_2"]["splits"])
+
+
 def _sentences(found):
     if isinstance(found, str):
         return [found]
