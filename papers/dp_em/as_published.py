@@ -1,10 +1,12 @@
 """DP-EM as printed, in every form, on Life Sciences; and factor analysis. NOT PRIVATE, but for factor analysis.
 
-    python papers/dp_em/as_published.py --data FOLDER [--splits 5] [--validate]
+    python papers/dp_em/as_published.py --data FOLDER [--splits 5] [--figure 3] [--validate]
 
 Mixtures: scenarios GGG and LLG, maximum likelihood and MAP, full and diagonal covariances, under linear, advanced, zCDP
 and moments composition; all else as in `figure_3.py`. The printed updates add noise to quotients by exact masses, so no
 ε holds for them. `if on sums` is ε of the same noise on sums of records, add/remove: what a private form would state.
+
+With `--figure 2` scenario LLG alone, maximum likelihood, full covariances, on that figure's stand-in, beside GGG there.
 
 Factor analysis: the second moment of images of norm at most 1 gets one Gaussian, drawn for a triangle and copied. ε is
 true if n is public and records have a public bound. The paper divides by the largest norm in the data: not private.
@@ -15,13 +17,16 @@ from __future__ import annotations
 import math
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
+import figure_2
+import figure_3
 import numpy as np
 from compositions import COMPOSITIONS, gaussian_multiplier, per_mechanism_epsilon
 from dp_accounting import dp_event, gaussian_mechanism
 from dp_accounting.pld import PLDAccountant
-from figure_3 import LIFE_SCIENCES, Problem, exact_start, load, score, split
+from figure_3 import LIFE_SCIENCES, Problem, exact_start, score, split
 from published import Printed, Prior
 
 from sfumato.mechanisms.contributions import clip_rows
@@ -130,15 +135,14 @@ def factor_analysis(folder: Path, results: Results, runs: int) -> dict[str, dict
     return found
 
 
-def main() -> None:
-    """Fit what is missing, and print."""
-    arguments = parser(__doc__, "dp_em", repeats=("splits", 5), validate=True).parse_args()
-    problem, points, kind = LIFE_SCIENCES, load(arguments), "validation" if arguments.validate else "test"
-    results = Results(arguments.out / f"as_published_{kind}.jsonl")
+def log_likelihoods(
+    problem: Problem, points: np.ndarray, forms: Mapping[str, Printed], results: Results, splits: int, *, validate: bool
+) -> dict[tuple[str, float], list[float]]:
+    """Fit what is missing of some forms; of each split by form, composition and printed ε."""
     values: dict[tuple[str, float], list[float]] = defaultdict(list)
-    for seed in range(arguments.splits):
-        train, test = split(points, seed, validate=arguments.validate)
-        for name, form in FORMS.items():
+    for seed in range(splits):
+        train, test = split(points, seed, validate=validate)
+        for name, form in forms.items():
             for composition in PUBLISHED:
                 for epsilon in EPSILONS:
                     epsilon_i = epsilon_i_of(problem, form, composition, epsilon)
@@ -148,6 +152,28 @@ def main() -> None:
                         return score(problem, fit(problem, form, train, epsilon_i, seed), test)
 
                     values[label, epsilon].append(results.get(f"{label} {epsilon} {seed}", compute))
+    return values
+
+
+def main() -> None:
+    """Fit what is missing, and print."""
+    found = parser(__doc__, "dp_em", repeats=("splits", 5), validate=True)
+    found.add_argument("--figure", type=int, default=3, choices=(2, 3))
+    arguments = found.parse_args()
+    kind = "validation" if arguments.validate else "test"
+    shown = {"scored_on": kind, "splits": arguments.splits, "private": False}
+    print(NOT_PRIVATE)
+    if arguments.figure == 2:
+        results = Results(arguments.out / f"as_published_figure_2_{kind}.jsonl")
+        forms = {name: form for name, form in FORMS.items() if name == "LLG, MLE, full"}
+        points = figure_2.load(arguments)
+        of = log_likelihoods(figure_2.STAND_IN, points, forms, results, arguments.splits, validate=arguments.validate)
+        results.note("as published, figure 2", {**shown, "mean_and_error": summary(of)})
+        return
+    problem, results = LIFE_SCIENCES, Results(arguments.out / f"as_published_{kind}.jsonl")
+    of = log_likelihoods(
+        problem, figure_3.load(arguments), FORMS, results, arguments.splits, validate=arguments.validate
+    )
     private = {
         f"{scenario}, {composition}": {
             f"{epsilon:g}": round(
@@ -158,12 +184,8 @@ def main() -> None:
         for scenario in ("GGG", "LLG")
         for composition in PUBLISHED
     }
-    print(NOT_PRIVATE)
-    shown = {
-        "scored_on": kind,
-        "splits": arguments.splits,
-        "private": False,
-        "mean_and_error": summary(values),
+    shown |= {
+        "mean_and_error": summary(of),
         "epsilon_if_on_sums": private,
         "factor_analysis": factor_analysis(read(arguments), results, 3),
     }

@@ -76,6 +76,53 @@ def test_every_figure_of_the_readme_is_in_the_file_it_names(block: str) -> None:
         assert not missing, row
 
 
+def _rows_of_the_readme() -> dict[str, list[list[str]]]:
+    """Cells of its tables' rows by their first word, as figures."""
+    lines = [line for line in FIGURES.splitlines() if line.startswith("| ") and "](benchmarks/" in line]
+    return {line.split()[1]: [_quoted(cell) for cell in line.strip("|").split(" | ")] for line in lines}
+
+
+def _are(quoted: list[str], values: list[float]) -> bool:
+    return len(quoted) == len(values) and all(
+        abs(float(q) - v) <= 0.51 * 10 ** -(len(q) - 2) for q, v in zip(quoted, values, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "file", "data"),
+    [
+        ("UCI", "adult", "adult"),
+        ("credit", "tables_credit", "credit"),
+        ("epileptic", "tables_esr", "esr"),
+        ("ISOLET", "tables_isolet", "isolet"),
+    ],
+)
+def test_cells_of_the_readme_s_tables_are_those_figures(row: str, file: str, data: str) -> None:
+    """Samples, real rows and the paper's own: two thirds of all figures are somewhere in P3GM's file."""
+    measured = json.loads((ROOT / "benchmarks" / "results" / f"{file}.json").read_text(encoding="utf-8"))
+    printed = json.loads((ROOT / "papers" / "p3gm" / "expected.json").read_text(encoding="utf-8"))["paper"]
+    fits, scores = measured["fits"], ("auroc", "auprc")
+    real = measured.get("real") or fits[0]["real"]
+    variation = [fmean(fit["tvd_2way"] for fit in fits)] if data == "adult" else []
+    place = [printed[table]["methods"].index("P3GM") for table in ("table_6", "table_8")]
+    published = [printed["table_6"][data][name][place[0]] for name in scores]
+    name, ours, theirs, paper, *_ = _rows_of_the_readme()[row]
+    assert _are(name, variation)
+    assert _are(ours, [fmean(fit[score] for fit in fits) for score in scores])
+    assert _are(theirs, [real[score] for score in scores])
+    assert _are(paper, published + ([printed["table_8"][data][place[1]]] if variation else []))
+
+
+@pytest.mark.parametrize(("row", "data"), [("MNIST", "mnist"), ("Fashion-MNIST", "fashion_mnist")])
+def test_cells_of_the_readme_s_images_are_those_figures(row: str, data: str) -> None:
+    printed = json.loads((ROOT / "papers" / "p3gm" / "expected.json").read_text(encoding="utf-8"))["paper"]["table_7"]
+    _, *cells = _rows_of_the_readme()[row]
+    for cell, purpose in zip(cells, ("fidelity", "training"), strict=False):
+        found = json.loads((ROOT / "benchmarks" / "results" / f"images_{data}_{purpose}.json").read_text())
+        assert _are(cell, [fmean(run["accuracy"] for run in found["runs"])])
+    assert _are(cells[2], [printed[data][printed["methods"].index("P3GM")]])
+
+
 @pytest.mark.parametrize("block", [b for b in FIGURES.split("\n\n") if re.search(r"\d", b)], ids=lambda b: b[:30])
 def test_every_claim_with_a_number_names_a_file(block: str) -> None:
     named = [name for name in LINK.findall(block) if name.startswith(("papers/", "benchmarks/"))]

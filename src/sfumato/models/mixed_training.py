@@ -111,7 +111,7 @@ def train_on_mixtures(
     targets = torch.from_numpy(np.ascontiguousarray(labels, dtype=np.float32))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = _network(inputs, labels.shape[1], training)
+        network = mixture_network(inputs, labels.shape[1], training)
     classifier = MixtureClassifier(network, training)
     optimiser = torch.optim.Adam(network.parameters(), training.learning_rate)
     schedule = torch.optim.lr_scheduler.StepLR(optimiser, training.halve_every, 0.5)
@@ -138,6 +138,17 @@ def _inputs(features: np.ndarray, training: MixtureTraining) -> Tensor:
         return torch.from_numpy(
             np.ascontiguousarray(features.reshape(len(features), math.prod(features.shape[1:])), np.float32)
         )
+    return padded(features)
+
+
+def padded(features: np.ndarray) -> Tensor:
+    """Return images of 16 to 32 pixels a side, (n, h, w) or (n, c, h, w), padded with zeros to (n, c, 32, 32).
+
+    Raises:
+        ConfigError: another shape.
+    """
+    import torch
+
     images = features[:, None] if features.ndim == 3 else features
     if images.ndim != 4 or not all(_SMALLEST_SIDE <= side <= _SIDE for side in images.shape[2:]):
         raise ConfigError(
@@ -150,7 +161,8 @@ def _inputs(features: np.ndarray, training: MixtureTraining) -> Tensor:
     return tensor.contiguous(memory_format=torch.channels_last)
 
 
-def _network(inputs: Tensor, n_classes: int, training: MixtureTraining) -> nn.Module:
+def mixture_network(inputs: Tensor, n_classes: int, training: MixtureTraining) -> nn.Module:
+    """Return the published network for inputs of that shape, at random weights of torch's global stream."""
     from torch import channels_last, nn
 
     head: list[nn.Module] = [nn.ReLU(), nn.Linear(_HIDDEN, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, n_classes)]
