@@ -1,6 +1,7 @@
 """Linked rows: what samples keep of a law with known answers, how a unit is bounded, and what memory and time it takes.
 
     python benchmarks/linked.py law [--fits 5] [--units 20000] [--out FILE.json]
+    python benchmarks/linked.py rows [--fits 5] [--units 20000] [--out FILE.json]
     python benchmarks/linked.py tables [--fits 5] [--units 20000]
     python benchmarks/linked.py size [--units 1000000] [--times 3] [--two-tables]
 
@@ -13,6 +14,13 @@ of 30 days in the mean, sex and year of birth. δ = 1e-6, add or remove one pati
     K = 1, 2, 3, 5     so many steps of a patient count whole; more share the weight of K. 5 is every step whole
     sum of squares     K as chosen; clipped by the sum of the steps' squared norms, not by the norm of their sum
     row by row         each step clipped by itself and noise for five of them, as unlinked rows of a unit have it
+
+`rows` has a plain release of rows beside linked ones, with the same guarantee for a patient (ε = 1):
+
+    max_rows           a unit of six rows without an order, as many rows as there are, rounded
+    group privacy      each row a record, at ε = 1/6 and a δ by which six of them together have ε = 1, δ = 1e-6
+
+Their rows have no patient: each is given to one at random, and then sorted by day.
 
 `tables` fits the same law in two tables with a key, where 30 % of the women and 10 % of the men have no visit
 (`tests/fixtures/two_tables.py`). `size` takes time and memory; run it twice, as the first time it writes the tables.
@@ -35,7 +43,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato import ConditionalGaussian, NonPrivate
+from sfumato import ConditionalGaussian, NonPrivate, Schema
 from sfumato.methods.linked import recipe
 from sfumato.methods.linked.statistics import Sharing, StepMoments
 
@@ -45,6 +53,7 @@ from fixtures.linked import apart, figures, in_order, schema, visits
 
 DELTA = 1e-6
 WHOLE = 5  # steps of six visits
+SIX = 6  # rows of a patient, at most
 
 
 def errors(real: dict[str, Any], made: dict[str, Any]) -> dict[str, float]:
@@ -107,7 +116,11 @@ def fits(frame: pd.DataFrame, epsilon: float | NonPrivate, seeds: range, n: int)
         method = ConditionalGaussian(epsilon=epsilon, delta=DELTA)
         release = method.fit(frame, schema=schema(units=n), seed=seed)
         found.append(errors(real, figures(release.sample(n, seed=seed))))
-    table = pd.DataFrame(found)
+    return summed(pd.DataFrame(found))
+
+
+def summed(table: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Mean, deviation and largest of each column."""
     return {
         name: {
             "mean": round(float(column.mean()), 4),
@@ -128,8 +141,63 @@ def law(arguments: argparse.Namespace) -> None:
     for name, change in variants().items():
         with changed(**change):
             found[f"epsilon 1, {name}"] = show(f"epsilon 1, {name}", fits(frame, 1.0, seeds, n))
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    keep(arguments.out, found)
+
+
+def keep(path: Path | None, found: dict[str, Any]) -> None:
+    """Write what was found into the file of results, beside what other commands found."""
+    if path is not None:
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        path.write_text(json.dumps({**kept, **found}, indent=1) + "\n", encoding="utf-8")
+
+
+def as_rows(frame: pd.DataFrame, n: int, seed: int, *, group: bool) -> pd.DataFrame:
+    """Return rows of a plain release, given to patients at random."""
+    found, rows = schema().to_dict(), round(len(frame), -3)
+    epsilon, delta = (1 / SIX, DELTA * np.expm1(1 / SIX) / np.expm1(1)) if group else (1.0, DELTA)
+    unit = {} if group else {"unit": {"column": "patient", "max_rows": SIX}}
+    plain_schema = Schema.from_dict({"columns": found["columns"], "rows": rows, **unit})
+    made = ConditionalGaussian(epsilon=epsilon, delta=delta).fit(frame, schema=plain_schema, seed=seed)
+    given = np.random.default_rng(seed).integers(0, n, rows)
+    return in_order(made.sample(rows, seed=seed).assign(patient=given))
+
+
+def of_rows(frame: pd.DataFrame) -> dict[str, Any]:
+    """What is asked of rows without their patients: shares of states, and how born goes with score and with sex."""
+    return {
+        "state": frame["state"].value_counts(normalize=True).reindex(list("abcd")).fillna(0).to_numpy(),
+        "score by born": float(np.corrcoef(frame["score"], frame["born"])[0, 1]),
+        "score by sex": float(frame.groupby("sex")["score"].mean().diff().iloc[-1]),
+    }
+
+
+def beside_rows(arguments: argparse.Namespace) -> None:
+    """Linked rows beside plain ones with the same guarantee for a patient."""
+    n, frame = arguments.units, in_order(visits(arguments.units))
+    real, alone = figures(frame), of_rows(frame)
+    found: dict[str, Any] = {"real": plain(real | alone)}
+    ways: dict[str, Callable[[int], pd.DataFrame]] = {
+        "linked": lambda seed: linked(frame, n, seed),
+        "max_rows": lambda seed: as_rows(frame, n, seed, group=False),
+        "group privacy": lambda seed: as_rows(frame, n, seed, group=True),
+    }
+    for name, way in ways.items():
+        table = []
+        for seed in range(1, arguments.fits + 1):
+            made = way(seed)
+            own, same = of_rows(made), made.groupby("patient")[["sex", "born"]].nunique().max(axis=1) == 1
+            states = float(np.abs(own["state"] - alone["state"]).sum() / 2)
+            numbers = {key: own[key] - alone[key] for key in ("score by born", "score by sex")}
+            constant = float(same[made.groupby("patient").size() > 1].mean())
+            table.append(errors(real, figures(made)) | numbers | {"state": states, "constants": constant})
+        found[name] = show(name, summed(pd.DataFrame(table)))
+    keep(arguments.out, {"plain rows": found})
+
+
+def linked(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
+    """Return the rows of as many patients, linked."""
+    method = ConditionalGaussian(epsilon=1.0, delta=DELTA)
+    return method.fit(frame, schema=schema(units=n), seed=seed).sample(n, seed=seed)
 
 
 def tables(arguments: argparse.Namespace) -> None:
@@ -215,7 +283,7 @@ def peak() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["law", "tables", "size"])
+    parser.add_argument("what", choices=["law", "rows", "tables", "size"])
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--units", type=int, default=20_000)
     parser.add_argument("--times", type=int, default=3, help="of size: times the law's visits a patient")
@@ -223,7 +291,7 @@ def main() -> None:
     parser.add_argument("--two-tables", action="store_true", help="of size: of persons and visits in two files")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    {"law": law, "tables": tables, "size": size}[arguments.what](arguments)
+    {"law": law, "rows": beside_rows, "tables": tables, "size": size}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

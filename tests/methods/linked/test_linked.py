@@ -57,6 +57,28 @@ def test_the_law_at_epsilon_1(seed):
     assert made["least gap"] >= 0
 
 
+def test_a_place_of_a_hundred_is_kept_as_often_as_it_was():
+    """No transition of 10,000 stands out of the noise; that people stay does."""
+    rng, n = np.random.default_rng(0), 6_000
+    shares = np.arange(100, 0, -1) / 5_050
+    places, parts = rng.choice(100, n, p=shares), []
+    for when in range(5):
+        parts.append(pd.DataFrame({"who": np.arange(n), "when": when, "place": places.astype(str)}))
+        places = np.where(rng.random(n) < 0.5, places, rng.choice(100, n, p=shares))
+    document = {
+        "unit": {"column": "who", "max_rows": 5, "order": "when", "units": n},
+        "columns": {
+            "who": "identifier",
+            "when": {"kind": "integer", "lower": 0, "upper": 9},
+            "place": {"kind": "categorical", "categories": [str(place) for place in range(100)]},
+        },
+    }
+    method = ConditionalGaussian(epsilon=1.0, delta=1e-6, level_groups=100)
+    rows = method.fit(pd.concat(parts), schema=Schema.from_dict(document), seed=1).sample(4_000, seed=1)
+    before = rows.groupby("who")["place"].shift()
+    assert (rows["place"] == before)[before.notna()].mean() == pytest.approx(0.507, abs=0.12)
+
+
 def test_units_are_numbered_and_their_rows_in_order(release):
     rows = release.sample(500, seed=2)
     assert list(rows.columns) == ["patient", "day", "sex", "born", "score", "state"]

@@ -145,7 +145,7 @@ def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int
     sharing, share = shared(fit, tables, law)
     facts = Facts(tables.steps, None, max(1, round(n * share)))
     weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
-    steps = MeasuringSteps(STEPS, tables.n_fixed, weights, sharing=sharing, n_units=n, steps=law)
+    steps = MeasuringSteps(STEPS, tables.n_fixed, weights, copied=tables.before, sharing=sharing, n_units=n, steps=law)
     return _joined(units, run_table(Fit(data.steps, fit.account, facts), **settings, measuring=steps))
 
 

@@ -5,11 +5,8 @@ they are, so that a near-copy is one; blocks of deviations from that are shrunk 
 Where columns are so many that single entries drown, what all of them share (low rank) is kept before.
 Free: uses released values only.
 
-Two numbers that say much of each other: their moments are those of a law that the noisy ones could come from.
-
-Noise takes the moments of a near-copy out of what any law has, and a model fitted to such moments goes wrong. Here a
-pair is a Gaussian copula with its noisy correlation, from which a softmax moves as far as other moments stand above
-their noise. Without noise these are the released moments. Free: uses released values only.
+Pairs of numbers that say much of each other are in `strong_pairs`, labels that are kept from one column to another in
+`copies`.
 """
 
 from __future__ import annotations
@@ -23,67 +20,9 @@ from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weigh
 from sfumato.maths.shrinkage import shrunk
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
+from sfumato.methods.tables.copies import Copy, lawful_moments
 from sfumato.methods.tables.features import HERMITE_TERMS, N_KINDS, SCORE, Features
-from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
-from sfumato.models.tables.softmax_chain import probabilities
-
-_ROWS = 1024
-_SLACK = 1.0  # noise deviations of each block that are left to the copula
-_ROUNDS = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A numeric column.
-
-    Attributes:
-        shares: P(run), shape (r,).
-        values: features of its runs, shape (r, q).
-        score: place of the score among them.
-    """
-
-    shares: np.ndarray
-    values: np.ndarray
-    score: int
-
-
-def feasible_moments(
-    first: Number, second: Number, released: np.ndarray, variances: np.ndarray, groups: np.ndarray, correlation: float
-) -> np.ndarray:
-    """Return E[φ₁ φ₂ᵀ] of a law near the released moments, shape (q₁, q₂).
-
-    Args:
-        first: drawn given the second.
-        second: another column.
-        released: noisy moments, shape (q₁, q₂).
-        variances: of their noise, the same shape.
-        groups: block of each, whole numbers from 0.
-        correlation: of the scores.
-    """
-    ends = np.cumsum(second.shares / second.shares.sum())
-    runs = np.minimum(np.searchsorted(ends, (np.arange(_ROWS) + 0.5) / _ROWS), ends.size - 1)
-    features = second.values[runs].astype(np.float32)
-    classes = np.zeros(_ROWS, dtype=np.int64)
-    own, other = first.values[:, first.score], features[:, second.score]
-    explained = correlation**2
-    offset = np.zeros((_ROWS, first.values.shape[1]), dtype=np.float32)
-    offset[:, first.score] = correlation / (1 - explained) * other
-    table = first.shares[None] / first.shares.sum()
-    tilts = np.log(np.maximum(table, 1e-9)) - own**2 / 2 * explained / (1 - explained)
-    weights, tilts = fit_softmax(
-        SimulatedRows(features, classes),
-        Moments(released, variances, groups),
-        first.values,
-        table,
-        slack=_SLACK,
-        rounds=_ROUNDS,
-        score=None,
-        offset=offset,
-        tilts=tilts,
-    )
-    chances = probabilities(offset + features @ weights.T.astype(np.float32), first.values, tilts, classes)
-    return (chances.astype(np.float64) @ first.values).T @ features / _ROWS
-
+from sfumato.methods.tables.strong_pairs import Number, feasible_moments
 
 LEAST_VARIANCE = 0.05
 """Noise that is left of an entry, at least, as a share of its noise."""
@@ -104,6 +43,7 @@ class Entries:
         hermite: per column, `hermite_coefficients`; None for labels.
         values: per column, the features of its runs, shape (r, q).
         shares: per column, P(run), shape (r,).
+        copies: columns of labels that may be kept from one to the other.
     """
 
     roots: np.ndarray
@@ -112,10 +52,15 @@ class Entries:
     hermite: tuple[np.ndarray | None, ...]
     values: tuple[np.ndarray, ...]
     shares: tuple[np.ndarray, ...]
+    copies: tuple[Copy, ...] = ()
 
     @classmethod
     def of(
-        cls, features: Sequence[Features], hermite: Sequence[np.ndarray | None], shares: Sequence[np.ndarray]
+        cls,
+        features: Sequence[Features],
+        hermite: Sequence[np.ndarray | None],
+        shares: Sequence[np.ndarray],
+        copies: Sequence[Copy] = (),
     ) -> Entries:
         """Lay out the features of columns."""
         return cls(
@@ -125,7 +70,13 @@ class Entries:
             tuple(hermite),
             tuple(f.values for f in features),
             tuple(shares),
+            tuple(copies),
         )
+
+    def block(self, column: int) -> slice:
+        """Return the places of a column's entries."""
+        start, stop = np.searchsorted(self.owner, [column, column + 1])
+        return slice(int(start), int(stop))
 
     @property
     def groups(self) -> np.ndarray:
@@ -146,7 +97,7 @@ class CrossMoments:
     Attributes:
         offsets: E[φ], shape (d,): 0 by the first release, unless the second says that it was wrong.
         noisy: as released, shape (d, d).
-        variances: of its noise, shape (d, d).
+        variances: of its noise, shape (d, d); 0 of labels that are kept from one column to the other.
         means: shrunk, shape (d, d).
         spreads: variances of what noise is left, shape (d, d).
         class_means: E[φ | class], as released, shape (k, d); (0, d) without a target.
@@ -199,16 +150,18 @@ def cross_moments(
     classes = classes.centred(offsets, class_counts)
     released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
     variances = variance / n**2 / scale**2
-    prior = np.zeros_like(released)
+    prior, kept = np.zeros_like(released), []
     if variance:
         if low_rank:
             together = shrink_spectrum(released * scale, noise_reach(np.sqrt(2 * variance) / n, d))
             prior = np.where(across, together / scale, 0.0)
             classes = classes.shifted_together(together, entries.roots)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
+        kept = _set_copies(prior, released, variances, entries)
     means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
     if variance and not low_rank:
         _set_strong_pairs(means, spreads, released, variances, entries)
+    variances = _set_lawful(means, spreads, variances, entries, kept)
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
     by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
     if low_rank and len(by_class):
@@ -252,6 +205,40 @@ def _set_strong_pairs(
             )
             means[rows, columns], means[columns, rows] = found, found.T
             spreads[rows, columns] = spreads[columns, rows] = 0.0
+
+
+def _set_copies(
+    prior: np.ndarray, released: np.ndarray, variances: np.ndarray, entries: Entries
+) -> list[tuple[int, int]]:
+    """Put in the moments of copies in part, as a prior, and return the columns of which labels are kept."""
+    found = []
+    for copy in entries.copies:
+        i, j = copy.columns
+        rows, columns = entries.block(i), entries.block(j)
+        rho = copy.kept(released[rows, columns], variances[rows, columns])
+        if rho:
+            prior[rows, columns] = rho * copy.moments
+            prior[columns, rows] = prior[rows, columns].T
+            found.append(copy.columns)
+    return found
+
+
+def _set_lawful(
+    means: np.ndarray, spreads: np.ndarray, variances: np.ndarray, entries: Entries, pairs: Sequence[tuple[int, int]]
+) -> np.ndarray:
+    """Put in the moments of a law near those of pairs of labels, and return the variances, 0 for them.
+
+    A fit need not allow for noise in them, nor leave a label out because its own moments are noise.
+    """
+    left = variances.copy()
+    for i, j in pairs:
+        rows, columns = entries.block(i), entries.block(j)
+        shares, values = (entries.shares[i], entries.shares[j]), (entries.values[i], entries.values[j])
+        means[rows, columns] = lawful_moments(means[rows, columns], shares, values)
+        means[columns, rows] = means[rows, columns].T
+        for array in (spreads, left):
+            array[rows, columns] = array[columns, rows] = 0.0
+    return left
 
 
 def _by_class(

@@ -26,6 +26,7 @@ from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
+from sfumato.methods.tables.copies import Copy
 from sfumato.methods.tables.cross_moments import Entries, cross_moments
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.histograms import STANDS_OUT
@@ -309,12 +310,14 @@ class Measuring:
         drawn_first: how many columns, the first ones, are drawn before all others.
         weights: of columns that count for more or less than others.
         worth: what a count of 1 is in a release's measurements.
+        copied: columns of labels, and the earlier column that each may be kept from.
     """
 
     names: Names = field(default_factory=Names)
     drawn_first: int = 0
     weights: Mapping[str, float] = field(default_factory=dict)
     worth: float = 1.0
+    copied: Mapping[str, str] = field(default_factory=dict)
 
     def resettled(self, settings: Settings, class_counts: np.ndarray, made: Callable[[float], Settings]) -> Settings:
         """Return the settings of what follows the first release; `made` makes them for a number of rows."""
@@ -389,6 +392,7 @@ def run_table(
         [column.features for column in columns],
         [column.hermite() for column in columns],
         [column.pooled() for column in columns],
+        _copies(layout, columns, measuring.copied),
     )
     released = cross_moments(
         noisy, moments.weights, entries, class_counts, class_weight, low_rank=settings.effort.low_rank
@@ -404,6 +408,20 @@ def run_table(
             *_moment_measurements(noisy, moments, measuring.worth),
         ),
     )
+
+
+def _copies(layout: TableLayout, columns: Sequence[ColumnShares], copied: Mapping[str, str]) -> list[Copy]:
+    """Return the columns of labels that may be kept from an earlier one."""
+    places = {column.name: j for j, column in enumerate(layout.features)}
+    found = []
+    for name, before in copied.items():
+        if name not in places or columns[places[name]].ordered:  # what rules compute is not among them
+            continue
+        first, second = columns[places[before]], columns[places[name]]
+        shares = (first.shares + second.shares) / 2
+        values = [column.features.values[column.drawn] for column in (first, second)]
+        found.append(Copy.of((places[before], places[name]), shares, *values))
+    return found
 
 
 VECTOR_WEIGHTS, VECTOR_OFFSETS, VECTOR_CLIP = "vector.weights", "vector.offsets", "vector.clip"

@@ -1,0 +1,76 @@
+"""Labels that are kept from one column to a later one: a place that a person stays at from one row to the next.
+
+Of columns of a hundred labels, each of the ten thousand moments drowns in noise; that a label is often kept shows in
+all of them together. So the prior of two such columns is a copy in part: with chance ρ the later label is the earlier
+one, else it is drawn apart from it. Single moments move from there as far as they stand above their noise, and without
+noise they are the released ones. Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.maths.gaussian import shrinkage_weight
+
+_MOST_KEPT = 0.995
+_STANDS_OUT = 2.0  # noise deviations of ρ
+_RAKING_ROUNDS, _LEAST_MASS = 30, 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Two columns of the same labels, of which the later one may be a copy of the earlier.
+
+    Attributes:
+        columns: places of both.
+        moments: E[φ₁ φ₂ᵀ] if it always were, shape (q₁, q₂).
+    """
+
+    columns: tuple[int, int]
+    moments: np.ndarray
+
+    @classmethod
+    def of(cls, columns: tuple[int, int], shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Copy:
+        """Return two columns whose labels have these shares, shape (c,), and features, shapes (c, q₁) and (c, q₂)."""
+        return cls(columns, (first * shares[:, None]).T @ second)
+
+    def kept(self, released: np.ndarray, variances: np.ndarray) -> float:
+        """Return ρ, shrunk by its own noise; 0 where that may be all there is.
+
+        The weighted least-squares fit of ρ·`moments` to all moments of both columns.
+
+        Args:
+            released: noisy moments, shape (q₁, q₂).
+            variances: of their noise, the same shape.
+        """
+        weights = self.moments / variances
+        precision = float((weights * self.moments).sum())
+        if precision <= 0:
+            return 0.0
+        rho = float((weights * released).sum()) / precision
+        if rho <= 0 or rho**2 * precision <= _STANDS_OUT**2:
+            return 0.0
+        return min(rho, _MOST_KEPT) * shrinkage_weight(rho**2, 1 / precision)
+
+
+def lawful_moments(
+    moments: np.ndarray, shares: tuple[np.ndarray, np.ndarray], values: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """Return the moments of a law near those that were asked for, shape (q₁, q₂).
+
+    P(a, b) = P(a) P(b) (1 + φ₁(a)ᵀ M φ₂(b)) has the moments M and the shares; where it is below 0 it is set to 0, and
+    what is left raked to the shares. Moments of a law come back as they are.
+
+    Args:
+        moments: M, shape (q₁, q₂).
+        shares: of the runs of both columns, shapes (r₁,) and (r₂,).
+        values: features of these runs, shapes (r₁, q₁) and (r₂, q₂).
+    """
+    first, second = (np.maximum(s, 0.0) / np.maximum(s, 0.0).sum() for s in shares)
+    joint = np.maximum(np.outer(first, second) * (1 + values[0] @ moments @ values[1].T), 0.0)
+    for _ in range(_RAKING_ROUNDS):
+        joint *= (first / np.maximum(joint.sum(axis=1), _LEAST_MASS))[:, None]
+        joint *= second / np.maximum(joint.sum(axis=0), _LEAST_MASS)
+    return values[0].T @ joint @ values[1]
