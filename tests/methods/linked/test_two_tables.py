@@ -15,7 +15,6 @@ from fixtures.two_tables import joined, schema, tables, with_visits
 from sfumato import BuyCount, ConditionalGaussian, DPMix, NonPrivate, Schema, fit, load, pack, tune
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.release import linked_blocks
-from sfumato.report import write_report
 
 FEW = 1_500
 
@@ -260,7 +259,7 @@ def test_damaged_releases_are_refused(release):
         dataclasses.replace(release, schema=one_table).check()
 
 
-def test_what_does_not_read_two_tables_says_so(frames, release, tmp_path):
+def test_what_does_not_read_two_tables_says_so(frames, tmp_path):
     found = schema(FEW)
     with pytest.raises(ConfigError, match="for the method dpmix, got two tables"):
         DPMix(epsilon=1.0).fit(frames, schema=found)
@@ -268,10 +267,6 @@ def test_what_does_not_read_two_tables_says_so(frames, release, tmp_path):
         ConditionalGaussian(epsilon=1.0).fit(frames, schema=found, target="sex")
     with pytest.raises(ConfigError, match="for tune, got two tables"):
         tune(frames, [ConditionalGaussian(epsilon=1.0)], schema=found)
-    with pytest.raises(ConfigError, match="for the report, got two tables"):
-        write_report(release, tmp_path / "r.html")
-    with pytest.raises(ConfigError, match="for evaluation, got two tables"):
-        release.evaluate(frames)
     with pytest.raises(ConfigError, match=r"the two tables .* got a DataFrame"):
         ConditionalGaussian(epsilon=1.0).fit(frames["visits"], schema=found)
     secret = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=300).fit(frames, schema=found)
