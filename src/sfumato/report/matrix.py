@@ -18,7 +18,6 @@ from sfumato.columns.kind import TabularKind
 from sfumato.evaluate.tables import CodedTable, table_kinds
 from sfumato.privacy.words import shown
 from sfumato.records.outside import NOWHERE
-from sfumato.report.page import CELL
 from sfumato.schema.schema import Schema
 
 FEWEST, MOST_COLUMNS = 3, 60
@@ -31,6 +30,7 @@ LISTED_PAIRS = 60
 STRENGTHS = 10
 """Steps of the colour."""
 
+_CELLS = ((12, 24.0), (24, 16.0), (MOST_COLUMNS, 12.0))  # up to so many columns: the side of a cell
 _ROOM = 104.0  # beside the last cell, for a name
 _FONT = 9.0
 _MEASURES = {2: "correlation", 1: "correlation ratio", 0: "Cramér’s V"}
@@ -80,7 +80,7 @@ class MatrixPicture:
 class Matrix:
     """What the page shows: one picture of synthetic rows, or three, and the strongest or worst pairs.
 
-    `width` and `height` are of a picture; `ground` is the path of all its cells.
+    `cell` is the side of a cell, `width` and `height` are of a picture, `ground` is the path of all its cells.
     """
 
     pictures: tuple[MatrixPicture, ...]
@@ -88,6 +88,7 @@ class Matrix:
     lines: tuple[MatrixLine, ...]
     n_pairs: int
     n_left_out: int
+    cell: float
     width: float
     height: float
     ground: str
@@ -118,14 +119,16 @@ def matrix_of(
     found = [_associations(of_table) for of_table in columns]
     lines = tuple(_lines(names, kinds, found))
     pictures = _pictures(found, lines)
+    cell = next(side for most, side in _CELLS if len(names) <= most)
     return Matrix(
         pictures,
-        tuple(Name(fitted(shown(name)), CELL * i + 3, CELL * (i + 0.75)) for i, name in enumerate(names)),
+        tuple(Name(fitted(shown(name)), cell * i + 3, cell * (i + 0.5) + 3) for i, name in enumerate(names)),
         lines[:LISTED_PAIRS],
         len(lines),
         len(kinds) - len(names),
-        CELL * (len(names) - 1) + _ROOM,
-        CELL * len(names),
+        cell,
+        cell * (len(names) - 1) + _ROOM,
+        cell * len(names),
         "".join(f"M0 {i}h{i}v1h-{i}z" for i in range(1, len(names))),
     )
 

@@ -58,7 +58,6 @@ def marked(text: object) -> str:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(sentence(text)))))
 
 
-CELL = 12.0  # side of a cell of the correlation matrix
 WIDTH, HEIGHT = 240.0, 90.0
 SIDE = 160.0
 _FAINTEST = 0.02
