@@ -210,8 +210,8 @@ def _print_sample(sample: Mapping[str, Any] | None) -> None:
     if not sample:
         return
     of = " and ".join(f"{n} {name}" for name, n in sample["of"].items())
-    say(f"Classifiers learned from {sample['rows']} of {of} rows, drawn at random (all: --train-rows 0). With half of")
-    say("these rows scores change as follows, and about as much they are off for the sample's sake:")
+    say(f"Classifiers learned from {sample['rows']} of {of} rows, drawn at random (all: --train-rows 0). With")
+    say("a quarter of these rows scores change as follows, and about as much they are off for the sample's sake:")
     for name, error in sample["error"].items():
         say(f"  {name}: {', '.join(f'{label} {_mean(error[key])}' for key, label in _SCORES)}")
 

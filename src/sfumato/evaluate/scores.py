@@ -55,7 +55,7 @@ def evaluate(
             classifiers are scored on `real`, which flatters those trained on it.
         target: the column the classifiers predict; None leaves `utility` out.
         positive: the class to tell from the others; by default the last of two categories.
-        train_rows: the most rows of a table that the four classifiers learn from, drawn by `seed`; at least 2. None
+        train_rows: the most rows of a table that the four classifiers learn from, drawn by `seed`; at least 4. None
             takes all, which is most of the time that an evaluation takes. All other scores read all rows, but for those
             of `neighbours` and `log_likelihood`. Of linked rows and of images it does not matter.
         seed: random state of the classifiers, and which rows are drawn.
@@ -69,8 +69,8 @@ def evaluate(
         classifiers trained on the real rows, `clustering`, the clustering accuracy of k-means
         fitted to `synthetic` and to `real`, `scored_on`, `test` or `real`, and `sample`: null where
         classifiers learned from all rows, else `rows`, how many they learned from, and per table that is larger `of`,
-        its rows, and `error`, by how much each score changes when half of the drawn rows are learned from, which is
-        about what it is off by for the sample's sake. `fidelity`:
+        its rows, and `error`, by how much each score changes when a quarter of the drawn rows are learned from, which
+        is about what it is off by for the sample's sake. `fidelity`:
         `tvd_1way`, `tvd_2way` and `tvd_3way`, the mean total variation of one, two and three
         columns (null if there are fewer), `k_marginal`, NIST's k-marginal score for k = 2,
         1000·(1 − tvd_2way), over all pairs of columns and with our bins, `rules`, null without rules in the schema,
@@ -96,7 +96,7 @@ def evaluate(
     """
     require_extra("evaluate", "score synthetic rows")
     if train_rows is not None:
-        require_integer(at_least=2, train_rows=train_rows)
+        require_integer(at_least=4, train_rows=train_rows)
     schema = read_schema(schema)
     require_unweighted(schema, "evaluation")
     if schema.linked:

@@ -254,7 +254,8 @@ def _shades(values: np.ndarray, top: float) -> tuple[Shade, ...]:
     """Return the cells below the diagonal by colour: one path a colour, so that a picture of 60 columns stays small."""
     steps = np.rint(np.abs(values) / top * STRENGTHS).astype(int)
     shades: list[Shade] = []
-    for kind, side in (("more", values > 0), ("less", values < 0)):
+    sides: tuple[tuple[Sign, np.ndarray], ...] = (("more", values > 0), ("less", values < 0))
+    for kind, side in sides:
         for strength in range(1, STRENGTHS + 1):
             cells = np.argwhere((steps == strength) & side)
             if len(cells):
