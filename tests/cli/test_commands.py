@@ -439,7 +439,8 @@ class TestEvaluate:
         assert "prove nothing" in scores["neighbours"]["caveat"]
         utility = scores["utility"]
         # `scored_on` says which rows, beside the keys of the agreed form
-        assert set(utility) == {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on", "clustering"}
+        keys = {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on", "clustering", "sample"}
+        assert set(utility) == keys
         assert utility["scored_on"] == "test"
         assert set(utility["per_classifier"]) == set(utility["real"]["per_classifier"]) == CLASSIFIERS
         assert utility["real"]["auroc"] > 0.8

@@ -256,10 +256,20 @@ class TestEvaluate:
         assert set(result["fidelity"]) == {*distances, "rules"}
         assert 0 < result["fidelity"]["tvd_1way"] < result["fidelity"]["tvd_2way"] < 1
         scores = result["utility"]
-        assert set(scores) == {"auroc", "auprc", "accuracy", "per_classifier", "real", "scored_on", "clustering"}
+        assert set(scores) == {
+            "auroc",
+            "auprc",
+            "accuracy",
+            "per_classifier",
+            "real",
+            "scored_on",
+            "clustering",
+            "sample",
+        }
+        assert scores["sample"] is None
         assert scores["scored_on"] == "test"
         assert scores["real"] == classifier_scores(TRAIN, TEST, schema=SCHEMA, target="income")
-        del scores["real"], scores["scored_on"], scores["clustering"]
+        del scores["real"], scores["scored_on"], scores["clustering"], scores["sample"]
         assert scores == classifier_scores(synthetic, TEST, schema=SCHEMA, target="income")
         assert scores["auroc"] < 0.65  # labels were shuffled
 

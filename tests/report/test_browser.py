@@ -1,6 +1,7 @@
 """The page in a real browser, at the width of a phone and of a desk: no error, and all text within its boxes.
 
-Chromium opens a page that holds the report in a frame of the width under test, measures it, and prints what it found.
+Chromium opens a page that holds the report in a frame of the width under test, measures it, and prints what it found;
+or it is led by its own protocol, with real keys, and says what a screen reader would be told.
 """
 
 import html
@@ -12,7 +13,8 @@ import subprocess
 import pandas as pd
 import pytest
 
-from fixtures import tables
+from fixtures import linked, tables
+from fixtures.chromium import Chromium
 from sfumato import ConditionalGaussian
 from sfumato.report import write_report
 from sfumato.schema.schema import Schema
@@ -85,3 +87,137 @@ def test_it_follows_the_dark_scheme(page, tmp_path):
     dark, _ = browse(tmp_path, page, 800, "--force-dark-mode", "--blink-settings=preferredColorScheme=0")
     assert light["ground"] == "rgb(255, 255, 255)"
     assert dark["ground"] == "rgb(21, 21, 26)"
+
+
+OUTSIDE = """(() => {
+  const found = [], seen = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const blocks = "p, li, td, th, dd, dt, h1, h2, h3, summary, caption, figcaption, svg, span, div, section";
+  const block = e => e.closest(blocks);
+  for (let node; node = walk.nextNode();) {
+    const host = node.parentElement, text = node.textContent.trim();
+    if (!text || host.closest(".skip, style") || !host.checkVisibility()) continue;  // closed details have boxes
+    const range = document.createRange(); range.selectNodeContents(node);
+    const box = block(host).getBoundingClientRect(), scrolls = host.closest(".scroll");
+    for (const at of range.getClientRects()) {
+      if (!at.width) continue;
+      const inside = at.left >= box.left - 1 && at.right <= box.right + 1;
+      const beyond = !scrolls && (at.left < 0 || at.right > innerWidth + 1);
+      if (!inside || beyond) found.push("outside: " + text.slice(0, 60));
+      seen.push([at, text]);
+    }
+  }
+  seen.sort((a, b) => a[0].top - b[0].top);
+  seen.forEach(([a, text], i) => {
+    for (let j = i + 1; j < seen.length && seen[j][0].top < a.bottom - 3; j++) {
+      const b = seen[j][0];
+      if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - b.top > 4)
+        found.push("over each other: " + text.slice(0, 40) + " | " + seen[j][1].slice(0, 40));
+    }
+  });
+  return [...new Set(found)].slice(0, 8).concat(
+    document.documentElement.scrollWidth > innerWidth ? ["the page is wider than the screen"] : []);
+})()"""
+FOCUSED = """(() => {
+  const all = [...document.querySelectorAll("a[href], summary, [tabindex], button, input, select, textarea")];
+  const it = document.activeElement, style = getComputedStyle(it);
+  const seen = style.outlineStyle !== "none" && it.getBoundingClientRect().right > 0;
+  return {place: all.indexOf(it), all: all.length, seen};
+})()"""
+
+
+@pytest.fixture(scope="module")
+def reports(page, tmp_path_factory):
+    """Of a table with and without records, of pictures, of linked rows."""
+    folder = tmp_path_factory.mktemp("reports")
+    found = {"beside records": page}
+    fitted = {
+        "table": ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), target="income"),
+        "images": ConditionalGaussian(epsilon=5.0).fit(tables.images(), schema=tables.image_schema()),
+        "linked": ConditionalGaussian(epsilon=5.0).fit(linked.visits(400), schema=linked.schema(units=400)),
+    }
+    for name, release in fitted.items():
+        found[name] = folder / f"{name}.html"
+        write_report(release, found[name])
+    return found
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory):
+    with Chromium(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+KINDS = ["beside records", "table", "images", "linked"]
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_leaves_its_box_or_lies_on_another(reports, tab, kind, width):
+    tab.complaints.clear()
+    tab.open(reports[kind].as_uri(), width)
+    assert tab.run(OUTSIDE) == []
+    tab.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert tab.run(OUTSIDE) == []
+    assert tab.complaints == []
+
+
+def test_that_the_probe_sees_what_it_looks_for(reports, tab):
+    tab.open(reports["table"].as_uri(), 390)
+    tab.run("document.querySelector('h2').style.cssText = 'white-space: nowrap; width: 3rem'")
+    tab.run("document.querySelectorAll('dd')[1].style.marginTop = '-4rem'")
+    assert {line.partition(":")[0] for line in tab.run(OUTSIDE)} == {"outside", "over each other"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_control_is_reached_by_tab_in_order_and_shows_it(reports, tab, kind):
+    tab.open(reports[kind].as_uri(), 1440)
+    found = []
+    while True:
+        tab.press("Tab")
+        at = tab.run(FOCUSED)
+        if at["place"] < 0 or at["place"] in found:
+            break
+        assert at["seen"], at
+        found.append(at["place"])
+        assert len(found) <= at["all"]
+    shown = tab.run("""[...document.querySelectorAll("a[href], summary, [tabindex], button, input, select, textarea")]
+        .map((e, i) => [i, e.checkVisibility()]).filter(([_, there]) => there).map(([i, _]) => i)""")
+    assert found == shown
+
+
+@pytest.mark.parametrize("kind", ["beside records", "table"])
+def test_details_open_and_close_by_keys_and_links_go_where_they_say(reports, tab, kind):
+    tab.open(reports[kind].as_uri(), 1440)
+    tab.press("Tab")
+    assert tab.run("document.activeElement.textContent") == "Skip to the content"
+    tab.press("Enter")
+    assert tab.run("location.hash") == "#content"
+    for i in range(tab.run("document.querySelectorAll('summary').length")):
+        tab.run(f"document.querySelectorAll('summary')[{i}].focus()")
+        for key, opened in (("Enter", True), (" ", False), (" ", True), ("Enter", False)):
+            tab.press(key)
+            assert tab.run(f"document.querySelectorAll('details')[{i}].open") is opened
+    for i in range(tab.run("document.querySelectorAll('nav a').length")):
+        tab.run(f"document.querySelectorAll('nav a')[{i}].focus()")
+        tab.press("Enter")
+        assert tab.run("document.querySelector(':target').tagName") == "H2"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_screen_reader_is_told(reports, tab, kind):
+    tab.open(reports[kind].as_uri(), 1440)
+    assert tab.run("document.documentElement.lang") == "en"
+    told = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in tab.do("Accessibility.getFullAXTree")["nodes"]
+        if not node["ignored"]
+    ]
+    roles = [role for role, _ in told]
+    for landmark in ("banner", "navigation", "main", "contentinfo"):
+        assert roles.count(landmark) == 1, landmark
+    assert tab.run("document.querySelectorAll('h1').length") == 1
+    assert [role for role, name in told if role in ("image", "region", "navigation", "link") and not name.strip()] == []
+    assert "columnheader" in roles
+    assert "rowheader" in roles
+    for unsaid in ("svg:not([aria-hidden] svg, [aria-hidden], [role=img][aria-label])", "th:not([scope])"):
+        assert tab.run(f"document.querySelectorAll('{unsaid}').length") == 0

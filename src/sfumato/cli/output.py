@@ -141,6 +141,7 @@ def print_scores(scores: Mapping[str, Any]) -> None:
     _print_outside(scores.get("outside", {}))
     if near is not None and near["coverage"] is not None:
         say(f"* {near['caveat']}")
+    _print_sample((utility or {}).get("sample"))
     if "runs" in scores:
         say(f"{scores['runs']} runs; in brackets the {scores['confidence']:.0%} interval of the mean over seeds. It")
         say("says nothing of the noise of the release, of which there is one.")
@@ -202,6 +203,21 @@ def _utility_rows(utility: Mapping[str, Any]) -> list[list[str]]:
     clusters = utility["clustering"]
     rows.append(["clustering accuracy of k-means", _score(clusters["synthetic"]), _score(clusters["real"])])
     return rows
+
+
+def _print_sample(sample: Mapping[str, Any] | None) -> None:
+    """Say how many rows classifiers learned from, and what that changes; of several runs, the mean over them."""
+    if not sample:
+        return
+    of = " and ".join(f"{n} {name}" for name, n in sample["of"].items())
+    say(f"Classifiers learned from {sample['rows']} of {of} rows, drawn at random (all: --train-rows 0). With")
+    say("a quarter of these rows scores change as follows, and about as much they are off for the sample's sake:")
+    for name, error in sample["error"].items():
+        say(f"  {name}: {', '.join(f'{label} {_mean(error[key])}' for key, label in _SCORES)}")
+
+
+def _mean(value: Any) -> str:  # noqa: ANN401 - as `_score`
+    return number(value["mean"] if isinstance(value, Mapping) else value)
 
 
 def _score(value: Any) -> str:  # noqa: ANN401 - a figure, or what `over_runs` makes of it

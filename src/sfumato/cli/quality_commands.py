@@ -37,6 +37,21 @@ from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
 
+_TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
+TrainRowsOption = Annotated[
+    int,
+    typer.Option(
+        "--train-rows",
+        metavar="N",
+        help="Most rows of a table that classifiers learn from, drawn at random; 0: all. The error is stated.",
+    ),
+]
+
+
+def _most(train_rows: int) -> int | None:
+    require_integer(at_least=0, train_rows=train_rows)
+    return train_rows or None
+
 
 def evaluate_command(
     real: Annotated[str, typer.Argument(metavar="REAL", help="The real rows that were released.")],
@@ -54,6 +69,7 @@ def evaluate_command(
         Path | None,
         typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else the release's, or read off REAL."),
     ] = None,
+    train_rows: TrainRowsOption = _TRAIN_ROWS,
     runs: Annotated[
         int, typer.Option("--runs", metavar="N", help="Score with N seeds, and give means with intervals.")
     ] = 1,
@@ -76,6 +92,7 @@ def evaluate_command(
     if inference:
         require_extra("regression", "read formulas")
     require_integer(at_least=1, runs=runs)
+    most = _most(train_rows)
     release = _release_of_rows(Path(synthetic)) if _is_release(synthetic) else None
     known = Schema.load(schema) if schema is not None else None if release is None else release.schema
     texts = {"REAL": real, "SYNTHETIC": None if release else synthetic, "REAL_TEST": test}
@@ -85,7 +102,8 @@ def evaluate_command(
 
     def score(seed: int) -> dict[str, Any]:
         rows = records["SYNTHETIC"] if release is None else release.sample(n_rows, seed=seed)
-        return evaluate(records["REAL"], rows, schema=known, test=records.get("REAL_TEST"), target=target, seed=seed)
+        test_rows = records.get("REAL_TEST")
+        return evaluate(records["REAL"], rows, schema=known, test=test_rows, target=target, train_rows=most, seed=seed)
 
     compared = [
         _parity(formula, records["REAL"], release or records["SYNTHETIC"], known) for formula in inference or ()
@@ -194,6 +212,7 @@ def report_command(
         str | None,
         typer.Option("--target", metavar="COL", help="Column the classifiers predict; default: the release's target."),
     ] = None,
+    train_rows: TrainRowsOption = _TRAIN_ROWS,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="Of the rows that are drawn, and of the classifiers.")
     ] = 0,
@@ -213,6 +232,7 @@ def report_command(
         raise ConfigError(f"Expected --out to name a page that ends in .html, got {str(out)!r}.")
     refuse_data(out, {"real": real, "test": test}, release=release, public_key=public_key)
     refuse_existing(out, overwrite=overwrite)
+    most = _most(train_rows)
     records = _opened(None, None, REAL=real, REAL_TEST=test)
     with last_output(out):
         write_report(
@@ -221,6 +241,7 @@ def report_command(
             real=records.get("REAL"),
             test=records.get("REAL_TEST"),
             target=target,
+            train_rows=most,
             seed=seed,
             overwrite=overwrite,
             public_key=public_key,

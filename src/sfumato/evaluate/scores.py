@@ -39,6 +39,7 @@ def evaluate(
     test: object = None,
     target: str | None = None,
     positive: str | None = None,
+    train_rows: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Compare a synthetic table with the real one it was made from.
@@ -54,7 +55,10 @@ def evaluate(
             classifiers are scored on `real`, which flatters those trained on it.
         target: the column the classifiers predict; None leaves `utility` out.
         positive: the class to tell from the others; by default the last of two categories.
-        seed: random state of the classifiers.
+        train_rows: the most rows of a table that the four classifiers learn from, drawn by `seed`; at least 4. None
+            takes all, which is most of the time that an evaluation takes. All other scores read all rows, but for those
+            of `neighbours` and `log_likelihood`. Of linked rows and of images it does not matter.
+        seed: random state of the classifiers, and which rows are drawn.
 
     Returns:
         `private`: false. `rows`: rows read of `real`, `synthetic` and `test`. `outside`: of the same tables, per
@@ -63,7 +67,10 @@ def evaluate(
         without a known label is left out, other scores see the stand-in of a fit). `utility`: null, or
         the scores of `classifier_scores` trained on `synthetic`, with `real`, the same
         classifiers trained on the real rows, `clustering`, the clustering accuracy of k-means
-        fitted to `synthetic` and to `real`, and `scored_on`, `test` or `real`. `fidelity`:
+        fitted to `synthetic` and to `real`, `scored_on`, `test` or `real`, and `sample`: null where
+        classifiers learned from all rows, else `rows`, how many they learned from, and per table that is larger `of`,
+        its rows, and `error`, by how much each score changes when a quarter of the drawn rows are learned from, which
+        is about what it is off by for the sample's sake. `fidelity`:
         `tvd_1way`, `tvd_2way` and `tvd_3way`, the mean total variation of one, two and three
         columns (null if there are fewer), `k_marginal`, NIST's k-marginal score for k = 2,
         1000·(1 − tvd_2way), over all pairs of columns and with our bins, `rules`, null without rules in the schema,
@@ -88,6 +95,8 @@ def evaluate(
         0.021
     """
     require_extra("evaluate", "score synthetic rows")
+    if train_rows is not None:
+        require_integer(at_least=4, train_rows=train_rows)
     schema = read_schema(schema)
     require_unweighted(schema, "evaluation")
     if schema.linked:
@@ -110,7 +119,7 @@ def evaluate(
     fidelity["log_likelihood"] = table_likelihood(scored, tables["synthetic"], tables["real"], schema=schema, seed=seed)
     kinds = table_kinds(schema)
     nearest = table_neighbours(tables["real"], tables["synthetic"], held_out, kinds=kinds, seed=seed)
-    scores = None if task is None else _utility(tables, held_out, task, seed)
+    scores = None if task is None else _utility(tables, held_out, task, seed, train_rows)
     read = tables | ({} if held_out is None else {"test": held_out})
     return {
         "private": False,
@@ -135,12 +144,18 @@ def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, 
     return found, {name: table.n_rows for name, table in bins.items()}
 
 
-def _utility(tables: dict[str, CodedTable], test: CodedTable | None, task: Task, seed: int) -> dict[str, Any]:
+def _utility(
+    tables: dict[str, CodedTable], test: CodedTable | None, task: Task, seed: int, rows: int | None
+) -> dict[str, Any]:
     """Scores of the classifiers trained on synthetic and on real rows, and of k-means."""
     held_out = tables["real"] if test is None else test
-    scores = train_and_score(tables["synthetic"], held_out, task=task, seed=seed)
-    scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed)
+    scores = train_and_score(tables["synthetic"], held_out, task=task, seed=seed, rows=rows)
+    scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed, rows=rows)
     scores["clustering"] = clustering(tables, held_out, task=task, seed=seed)
+    sides = {"synthetic": scores, "real": scores["real"]}
+    drawn = {name: side.pop("sample") for name, side in sides.items() if "sample" in side}
+    parts = {key: {name: sample[key] for name, sample in drawn.items()} for key in ("of", "error")}
+    scores["sample"] = {"rows": rows, **parts} if drawn else None
     scores["scored_on"] = "real" if test is None else "test"
     return scores
 

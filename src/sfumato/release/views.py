@@ -49,6 +49,7 @@ class Viewing:
         test: object = None,
         target: str | None = None,
         n: int | None = None,
+        train_rows: int | None = 10_000,
         seed: int = 0,
     ) -> dict[str, Any]:
         """Score samples against the real rows: `sfumato.evaluate.evaluate`.
@@ -60,6 +61,7 @@ class Viewing:
             test: real rows that were not released, to score classifiers on.
             target: the column that classifiers predict; by default the release's own target.
             n: rows to draw; by default the public number of rows.
+            train_rows: the most rows of a table that classifiers learn from; None takes all. The scores say the error.
             seed: of the rows that are drawn and of the classifiers.
 
         Raises:
@@ -77,4 +79,4 @@ class Viewing:
         found = cast("Release", self)
         target = found.sampler.get("target") if target is None else target
         rows = found.sample(n, seed=seed)
-        return evaluate(real, rows, schema=found.schema, test=test, target=target, seed=seed)
+        return evaluate(real, rows, schema=found.schema, test=test, target=target, train_rows=train_rows, seed=seed)

@@ -15,9 +15,11 @@ import pyarrow as pa
 from sfumato.columns.kind import TabularKind
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.linked import LinkedRows, linked_scores
+from sfumato.evaluate.tables import read_codes
 from sfumato.records.table_pairs import open_records
 from sfumato.release import Release
 from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures
+from sfumato.report.matrix import matrix_of
 from sfumato.report.page import HEIGHT, WIDTH, Rectangle
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
@@ -47,6 +49,9 @@ def linked_content(release: Release, real: object, seed: int) -> dict[str, Any]:
     rows, bins = LinkedRows.read(drawn, schema), read_bins(drawn, plain)
     real_bins = None if source is None else read_bins(source, plain)
     found: dict[str, Any] = {"drawn": bins.n_rows, "columns": column_figures(bins, real_bins, plain)}
+    coded = [None if rows_of is None else read_codes(rows_of, plain) for rows_of in (drawn, source)]
+    assert coded[0] is not None
+    found["matrix"] = matrix_of(coded[0], coded[1], plain)
     if real_bins is not None:
         found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, plain)
         found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])

@@ -15,6 +15,8 @@ from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.pictures import image_names, read_pictures
 from sfumato.evaluate.rules import rule_scores
 from sfumato.evaluate.scores import evaluate
+from sfumato.evaluate.tables import read_codes
+from sfumato.evaluate.utility import TRAIN_ROWS
 from sfumato.extras import require_extra
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.sources import open_source
@@ -28,6 +30,7 @@ from sfumato.report import page as charts
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import drawn_units, linked_content
+from sfumato.report.matrix import Matrix, matrix_of
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
@@ -56,6 +59,7 @@ def write_report(
     real: object = None,
     test: object = None,
     target: str | None = None,
+    train_rows: int | None = TRAIN_ROWS,
     seed: int = 0,
     overwrite: bool = False,
     public_key: str | os.PathLike[str] | None = None,
@@ -71,6 +75,8 @@ def write_report(
         real: the real rows that were released, anything `open_source` reads.
         test: real rows that were not released, to score classifiers on. Needs `real`.
         target: the column that classifiers predict; by default the release's own target. Needs `real`.
+        train_rows: beside `real`, the most rows of a table that classifiers learn from, as for `evaluate`; None takes
+            all. The page says what the sample may be off by.
         seed: of the rows that are drawn and of the classifiers.
         overwrite: whether an existing page may be replaced.
         public_key: PEM of the key that the release, a path, is signed with; the page then shows its fingerprint.
@@ -102,7 +108,9 @@ def write_report(
         require_unweighted(found.schema, "the report beside real rows")
     if found.certificate.epsilon is not None:
         found.certificate.verify()
-    page = render(page_content(found, real=real, test=test, target=target, seed=seed, signed=signed))
+    page = render(
+        page_content(found, real=real, test=test, target=target, train_rows=train_rows, seed=seed, signed=signed)
+    )
     with atomic_path(out, overwrite=overwrite, secret=real is not None) as partial:
         failure = reason_of(lambda: _write(partial, page))
         if failure:
@@ -114,7 +122,14 @@ def _write(path: Path, page: str) -> None:
 
 
 def page_content(
-    release: Release, *, real: object, test: object, target: str | None, seed: int, signed: str | None = None
+    release: Release,
+    *,
+    real: object,
+    test: object,
+    target: str | None,
+    train_rows: int | None,
+    seed: int,
+    signed: str | None = None,
 ) -> dict[str, Any]:
     """Return what the template shows. With real rows it is not private; arguments as `write_report`.
 
@@ -150,6 +165,7 @@ def page_content(
         **dict.fromkeys(
             (
                 "columns",
+                "matrix",
                 "pairs",
                 "n_pairs",
                 "scores",
@@ -183,7 +199,7 @@ def page_content(
             )
         content |= _sets(release, real, seed)
     elif image_column(release) is None:
-        content |= _tables(release, real, test, target, seed)
+        content |= _tables(release, real, test, target, train_rows, seed)
     elif real is not None:
         content |= _images(release, real, test, target, seed)
     return content
@@ -212,7 +228,9 @@ def _mixtures(release: Release, real: object, test: object) -> dict[str, Any]:
     return {"scores": scores, "target": target}
 
 
-def _tables(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
+def _tables(
+    release: Release, real: object, test: object, target: str | None, train_rows: int | None, seed: int
+) -> dict[str, Any]:
     schema = release.schema
     real_bins = None if real is None else read_bins(open_source(real, csv=schema.reader.csv), schema)
     n = min(MOST_ROWS, release.certificate.n_public) if real_bins is None else real_bins.n_rows
@@ -223,13 +241,24 @@ def _tables(release: Release, real: object, test: object, target: str | None, se
         found["uses"] = verdicts(answered, found["pair_lines"], release.sampler.get("target"), rules=bool(schema.rules))
     found["columns"] = column_figures(bins, real_bins, schema, found.pop("ends", None))
     found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
+    target = release.sampler.get("target") if target is None else target
+    found["matrix"] = _matrix(table, real, schema, target)
     if real_bins is not None:
         found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, schema)
-        target = release.sampler.get("target") if target is None else target
         found["target"] = target
-        found["scores"] = evaluate(real, table, schema=schema, test=test, target=target, seed=seed)
+        found["scores"] = evaluate(
+            real, table, schema=schema, test=test, target=target, train_rows=train_rows, seed=seed
+        )
         found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
     return found
+
+
+def _matrix(table: pa.Table, real: object, schema: Schema, target: str | None) -> Matrix | None:
+    synthetic, beside = (
+        None if rows is None else read_codes(open_source(rows, csv=schema.reader.csv), schema) for rows in (table, real)
+    )
+    assert synthetic is not None
+    return matrix_of(synthetic, beside, schema, target)
 
 
 def _rules(tables: Mapping[str, object], schema: Schema) -> list[tuple[str, dict[str, float]]] | None:
