@@ -35,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # distributed's own, of ports
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def cluster_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     import dask
 
     folder = tmp_path_factory.mktemp("dask")
@@ -46,6 +46,18 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     ):
         found.spill_folder = folder
         yield found
+
+
+@pytest.fixture
+def client(cluster_client: Any) -> Any:
+    """The cluster with both workers: after a test that kills them, nannies on a busy machine may have given up."""
+    try:
+        cluster_client.wait_for_workers(2, timeout=30)
+    except TimeoutError:
+        cluster_client.cluster.scale(0)
+        cluster_client.cluster.scale(2)
+        cluster_client.wait_for_workers(2, timeout=120)
+    return cluster_client
 
 
 def test_release_of_files_is_that_of_one_process(client: Any, local: str, folder: Path):
