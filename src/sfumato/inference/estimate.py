@@ -33,7 +33,7 @@ class Estimate:
     Attributes:
         value: in the column's unit; a share of 1; a number of records.
         std_error: standard deviation of its error, same unit: privacy noise, sampling if the target is the population,
-            and an allowance for what was not measured.
+            and an allowance for what noise hides or nobody measured.
         target: "population", of which the records are independent draws, or "table", the records themselves.
         rests_on: a sentence on what was measured, and what makes up the error.
         parts: standard errors by cause, "noise", "sampling" and "unmeasured", whose squares add up.

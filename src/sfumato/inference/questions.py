@@ -121,7 +121,8 @@ def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> Non
 def rests_on(columns: tuple[str, ...], sizes: Mapping[str, float]) -> str:
     """Return the sentence on what an estimate rests on."""
     whole = max(sum(size**2 for size in sizes.values()), 1e-300)
-    causes = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": "an allowance for what was not measured"}
+    allowed = "an allowance for what noise hides or nobody measured"
+    causes = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": allowed}
     said = ", ".join(f"{100 * size**2 / whole:.0f} % {causes[name]}" for name, size in sizes.items())
     measured = "noisy counts" if len(columns) == 1 else "noisy counts and products"
     return f"Measured: {measured} of {', '.join(columns)}. Its variance is {said}."
