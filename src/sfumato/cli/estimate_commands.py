@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
@@ -14,7 +15,8 @@ from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import number, print_json, print_table, say
 from sfumato.errors import ConfigError, require_open_unit
-from sfumato.release import Release, load
+from sfumato.release import load
+from sfumato.release.estimates import Estimating
 
 _FORMS = (
     "'y ~ x + C(z)', mean COL, variance COL, quantile COL Q, correlation COL COL, share COL=LABEL, count [COL=LABEL], "
@@ -58,6 +60,13 @@ def estimate_command(
     pairs: Annotated[
         int | None, typer.Option("--pairs", metavar="N", help="Beside --list: pairs of columns that are listed.")
     ] = None,
+    units: Annotated[
+        bool,
+        typer.Option(
+            "--units",
+            help="Of linked rows: ask about units, each a record of its number of rows, constants and first row.",
+        ),
+    ] = False,
     level: Annotated[float, typer.Option("--level", metavar="L", help="Of intervals.")] = 0.95,
     json_output: JsonOption = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV: a row for each number.")] = False,
@@ -68,13 +77,13 @@ def estimate_command(
         raise ConfigError("Expected --json or --csv, got both.")
     if list_questions:
         _require_no_question(question, by, logit)
-        _show_list(load(release), of, pairs, level, json_output, csv_output)
+        _show_list(_asked(release, units), of, pairs, level, json_output, csv_output)
         return
     if pairs is not None:
         raise ConfigError("Expected --list beside --pairs, got none.")
     if not question:
         raise ConfigError(f"Expected {_FORMS}; or --list, got no question.")
-    found = _ask(load(release), question, by, logit, of)
+    found = _ask(_asked(release, units), question, by, logit, of)
     if json_output:
         print_json(_plain(found, level))
     elif csv_output:
@@ -83,13 +92,19 @@ def estimate_command(
         _show(found, level)
 
 
+def _asked(path: Path, units: bool) -> Estimating:
+    """Return what answers: a release, or what it says of its units."""
+    release = load(path)
+    return release.units if units else release
+
+
 def _require_no_question(question: Sequence[str] | None, by: str | None, logit: bool) -> None:
     if question or by is not None or logit:
         raise ConfigError("Expected no question, --by or --logit beside --list, got one.")
 
 
 def _show_list(
-    release: Release, of: Of | None, pairs: int | None, level: float, json_output: bool, csv_output: bool
+    release: Estimating, of: Of | None, pairs: int | None, level: float, json_output: bool, csv_output: bool
 ) -> None:
     """Print what a release can answer."""
     target = Of.population if of is None else of
@@ -122,7 +137,7 @@ def _named(answer: dict[str, Any], *entries: str) -> str:
     return ", ".join(answer[entry] for entry in entries if answer[entry])
 
 
-def _ask(release: Release, question: Sequence[str], by: str | None, logit: bool, of: Of | None) -> Any:  # noqa: ANN401
+def _ask(release: Estimating, question: Sequence[str], by: str | None, logit: bool, of: Of | None) -> Any:  # noqa: ANN401
     options: dict[str, Any] = {} if of is None else {"target": of.value}
     if len(question) == 1 and "~" in question[0]:
         return (release.logit if logit else release.ols)(question[0], by=by, **options)

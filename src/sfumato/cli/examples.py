@@ -45,6 +45,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sfumato estimate people.sfm mean wage --by sex",
         "sfumato estimate people.sfm 'wage ~ age + C(sex)'",
         "sfumato estimate people.sfm --list",
+        "sfumato estimate visits.sfm --units mean 'number of rows of patient'",
     ),
     "certificate": ("sfumato certificate people.sfm",),
     "report": (

@@ -112,8 +112,8 @@ class Measured:
     def __init__(self, release: Release, stream: tuple[int, ...] = (_STREAM,)) -> None:
         if release.schema.linked:
             raise EstimateError(
-                "Expected a release of single rows for estimates, got one of linked rows: these have no estimates yet. "
-                "Declare a table of single rows and fit again."
+                "Expected a release of single rows for estimates, got one of linked rows. Ask release.units (--units) "
+                "about constants, numbers of rows and first rows; of all rows there are no estimates yet."
             )
         held = {m.name: m for m in release.measurements}
         if release.sampler.get("name") != "table_softmax" or not {RUN_COUNTS, CELL_COUNTS, POOLED} <= held.keys():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sfumato.columns.kinds import LevelKind
 from sfumato.privacy import words
@@ -74,7 +76,7 @@ def data_card(release: Release, publication: Publication, files: Mapping[str, st
             markdown(words.who(certificate)),
         ],
         ["## Limits", *_bullets(limits(release))],
-        ["## Columns", _columns(release), *_rules(release), markdown(words.origins(certificate))],
+        ["## Columns", _columns(release), *_linked(release), *_rules(release), markdown(words.origins(certificate))],
         ["## Files", *_bullets_of(files), *_bullets(notes)],
         ["## How to cite", markdown(citation(publication)), f"License: {markdown(publication.license)}"],
     ]
@@ -94,7 +96,13 @@ def _bullets(lines: Sequence[str]) -> list[str]:
 
 
 def _bullets_of(files: Mapping[str, str]) -> list[str]:
-    return ["\n".join(f"- `{name}`: {markdown(what)}" for name, what in files.items())] if files else []
+    return ["\n".join(f"- {_code(name)}: {markdown(what)}" for name, what in files.items())] if files else []
+
+
+def _code(name: str) -> str:
+    """Return a name as code of Markdown, which one of a table may have backticks in."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", name)), default=0))
+    return f"{fence} {name} {fence}" if "`" in name else f"`{name}`"
 
 
 def _columns(release: Release) -> str:
@@ -107,6 +115,21 @@ def _columns(release: Release) -> str:
             domain = f"{len(kind.labels)} categories"
         lines.append(f"| {markdown(name)} | {markdown(facts.get('kind', kind.name))} | {markdown(domain)} |")
     return "\n".join(lines)
+
+
+def _linked(release: Release) -> list[str]:
+    """Say what the rows of a unit have in common."""
+    unit = release.schema.unit
+    if unit is None or not release.schema.linked:
+        return []
+    said = [f"Rows of the same {unit.column} belong together: at most {unit.max_rows}."]
+    if release.schema.two_tables is not None:
+        said = [f"Two tables: {' and '.join(release.schema.two_tables.names)}, by the key {unit.column}. {said[0]}"]
+    if unit.order is not None:
+        said.append(f"They come in the order of {unit.order}.")
+    if unit.constant:
+        said.append(f"The same in all of them: {', '.join(unit.constant)}.")
+    return [markdown(" ".join(said))]
 
 
 def _rules(release: Release) -> list[str]:
@@ -133,7 +156,23 @@ def hugging_face_card(
         "size_categories": [size],
         "tags": ["synthetic", "differential-privacy", "sfumato"],
     }
-    data = [name for name in files if name in ("rows.csv", "rows.parquet")]
-    if data:
-        front["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": data[-1]}]}]
+    configs = _configs(release, list(files))
+    if configs:
+        front["configs"] = configs
     return f"---\n{yaml_text(front)}---\n\n{data_card(release, publication, files, notes)}"
+
+
+def _configs(release: Release, files: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what a hub shows as tables: the rows, or each of two tables, as Parquet where there is some."""
+    tables = release.schema.two_tables
+    stems = (
+        {"default": ("rows",)}
+        if tables is None
+        else {name: (f"rows/{name}", f"rows_parquet/{name}") for name in tables.names}
+    )
+    found = []
+    for name, known in stems.items():
+        data = [file for file in files if file in {f"{stem}.{form}" for stem in known for form in ("csv", "parquet")}]
+        if data:
+            found.append({"config_name": name, "data_files": [{"split": "train", "path": data[-1]}]})
+    return found

@@ -12,6 +12,7 @@ from sfumato.privacy import words
 from sfumato.publish.card import citation, limits
 from sfumato.publish.publication import Publication
 from sfumato.release import Release
+from sfumato.release.table_pairs import columns_of_tables
 
 CROISSANT, RAI = "http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"
 _FORMATS = {".csv": "text/csv", ".parquet": "application/x-parquet", ".npz": "application/zip"}
@@ -36,7 +37,7 @@ def croissant(release: Release, publication: Publication, sums: Mapping[str, str
     Args:
         release: what is published.
         publication: who publishes it.
-        sums: files of rows → their SHA-256; the first is described column by column, if it is a table.
+        sums: files of rows → their SHA-256; the first, of two tables the first two, are described column by column.
     """
     certificate = release.certificate
     found: dict[str, Any] = {
@@ -54,7 +55,7 @@ def croissant(release: Release, publication: Publication, sums: Mapping[str, str
         "citeAs": citation(publication),
         "isLiveDataset": False,
         "distribution": [_file(name, sha) for name, sha in sums.items()],
-        "recordSet": [_rows(release, name) for name in list(sums)[:1] if not name.endswith(".npz")],
+        "recordSet": _record_sets(release, list(sums)),
         "rai:dataCollection": "Sampled from a model that was fitted to records under differential privacy. "
         f"{' '.join([*words.not_covered(certificate), words.guarantee(certificate)])}",
         "rai:dataCollectionType": ["Others"],
@@ -82,21 +83,37 @@ def _file(name: str, sha: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rows(release: Release, file: str) -> dict[str, Any]:
-    fields = [_field(release, place, name, file) for place, name in enumerate(release.schema.written, 1)]
-    return {"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "description": "Synthetic rows.", "field": fields}
+def _record_sets(release: Release, files: list[str]) -> list[dict[str, Any]]:
+    """Return a record set for each table; arrays have none."""
+    tables = release.schema.two_tables
+    if tables is None:
+        columns = {name: name for name in release.schema.written}
+        return [_records(release, "rows", columns, name) for name in files[:1] if not name.endswith(".npz")]
+    columns_of = columns_of_tables(release.schema)
+    found = [_records(release, *table, file) for table, file in zip(columns_of.items(), files, strict=False)]
+    if found:
+        found[0]["key"] = {"@id": found[0]["field"][0]["@id"]}
+        found[1]["field"][0]["references"] = {"field": {"@id": found[0]["field"][0]["@id"]}}
+    return found
 
 
-def _field(release: Release, place: int, name: str, file: str) -> dict[str, Any]:
+def _records(release: Release, table: str, columns: Mapping[str, str], file: str) -> dict[str, Any]:
+    """Return the record set of one table: its columns by their written names."""
+    said = "Synthetic rows." if release.schema.two_tables is None else f"Synthetic rows of {words.whole(table)}."
+    fields = [_field(release, f"{table}/column-{i}", *names, file) for i, names in enumerate(columns.items(), 1)]
+    return {"@type": "cr:RecordSet", "@id": table, "name": table, "description": said, "field": fields}
+
+
+def _field(release: Release, place: str, written: str, name: str, file: str) -> dict[str, Any]:
     kind = release.schema.columns[name].name if name in release.schema.columns else "column"
     storage = release.form.storage[name]
     lists = types.is_list(storage) or types.is_large_list(storage)
     return {
-        "@type": "cr:Field", "@id": f"rows/column-{place}", "name": f"rows/column-{place}",
-        "description": f"{words.whole(name)} ({kind})",
+        "@type": "cr:Field", "@id": place, "name": place,
+        "description": f"{words.whole(written)} ({kind})",
         "dataType": _data_type(storage.value_type if lists else storage),
         **({"repeated": True} if lists else {}),
-        "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
+        "source": {"fileObject": {"@id": file}, "extract": {"column": written}},
     }  # fmt: skip
 
 

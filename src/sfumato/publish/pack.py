@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,7 @@ from sfumato.columns.kinds import ItemSet
 from sfumato.errors import ConfigError, OutputError, require_integer
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing, refuse_inputs
 from sfumato.io.sinks import write_table
+from sfumato.io.table_folders import MARKER, TableFormat, write_tables
 from sfumato.maths.streams import fresh_seed
 from sfumato.models.mixed import MixtureSet
 from sfumato.publish.card import data_card, hugging_face_card
@@ -27,12 +28,12 @@ from sfumato.publish.tables import noisy_tables
 from sfumato.release import Release, load
 from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
 from sfumato.release.signature import signature_path, verify_release
+from sfumato.release.table_pairs import columns_of_tables
 from sfumato.report.write import write_report
 from sfumato.schema.documents import json_text, yaml_text
-from sfumato.schema.linked import require_unlinked
 
 FORMATS = ("csv", "parquet")
-RELEASE, SUMS = "release.sfm", "SHA256SUMS"
+RELEASE, SUMS, ROWS = "release.sfm", "SHA256SUMS", "rows"
 _BLOCK = 1 << 20
 
 
@@ -78,16 +79,16 @@ def pack(
     Args:
         release: a release, or the path of one; a signature beside the path comes along.
         out: the folder to make; nothing is replaced.
-        n: how many rows; by default the public number.
+        n: how many rows, of linked rows units; by default the public number.
         seed: of the rows; random if not given.
         formats: of the rows of a table, "csv", "parquet" or both; images and mixtures are `.npz`, sets in
-            one cell Parquet.
+            one cell Parquet. Two tables are files of a folder `rows`; as Parquet beside CSV, of `rows_parquet`.
         spreadsheet_safe: whether text in rows.csv that a spreadsheet would compute gets an apostrophe.
         publication: what the publisher says: title, publisher, publisher_type, description, license, url, date.
         public_key: PEM of the key that the release, a path, is signed with; it is checked.
 
     Raises:
-        ConfigError: an argument is outside its domain, the release is not private, or it is of linked rows.
+        ConfigError: an argument is outside its domain, or the release is not private.
         OutputError: the folder exists, or cannot be written.
         ReleaseError: the release cannot be read, its certificate does not hold, or the signature is not of this key.
 
@@ -106,7 +107,6 @@ def pack(
             raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
         verify_release(path, public_key)
     found = _private(release)
-    require_unlinked(found.schema, "pack")
     with atomic_path(place, overwrite=False) as partial:
         folder = _Folder(partial)
 
@@ -114,7 +114,7 @@ def pack(
             partial.mkdir()
             _release(folder, found, path)
             rows = _rows(folder, found, n, seed, formats, spreadsheet_safe)
-            _describe(folder, found, about, rows, found.certificate.n_public if n is None else n)
+            _describe(folder, found, about, rows.sums, rows.most)
             if find_spec("jinja2") is not None:
                 write_report(found if path is None else path, partial / "report.html", public_key=public_key)
             _sums(folder)
@@ -192,19 +192,58 @@ def _release(folder: _Folder, release: Release, path: Path | None) -> None:
         folder.files[name] = "its signature: `sfumato verify` checks it with the publisher's public key"
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What was written of synthetic rows: check sums by file, and the number of rows of the longest table."""
+
+    sums: Mapping[str, str]
+    most: int
+
+
 def _rows(
     folder: _Folder, release: Release, n: int | None, seed: int | None, formats: Sequence[str], safe: bool
-) -> dict[str, str]:
-    """Draw the rows once for each format, the same; return their check sums."""
+) -> _Rows:
+    """Draw the rows once for each format, the same."""
     suffixes = _suffixes(release, formats)
     seed = fresh_seed() if seed is None else seed
+    if release.schema.two_tables is not None:
+        return _two_tables(folder, release, n, seed, suffixes, safe)
     found = {}
     for suffix in suffixes:
         name = f"rows.{suffix}"
         release.write_sample(folder.place / name, n, seed=seed, spreadsheet_safe=safe and suffix == "csv")
         folder.files[name] = "synthetic rows"
         found[name] = folder.sum_of(name)
-    return found
+    most = release.certificate.n_public if n is None else n
+    return _Rows(found, sum(t.num_rows for t in release.batches(n, seed=seed)) if release.schema.linked else most)
+
+
+def _two_tables(
+    folder: _Folder, release: Release, n: int | None, seed: int, suffixes: Sequence[str], safe: bool
+) -> _Rows:
+    """Write both tables, as files of a folder of their own: no name of a table meets one of ours."""
+    found, numbers = {}, {}
+    for place, suffix in enumerate(suffixes):
+        within = ROWS if place == 0 else f"{ROWS}_{suffix}"
+        form: TableFormat = "csv" if suffix == "csv" else "parquet"
+        options = {"spreadsheet": safe, "csv": release.schema.csv_output} if suffix == "csv" else {}
+        numbers = dict.fromkeys(columns_of_tables(release.schema), 0)
+        drawn = _counted(release.table_batches(n, seed=seed), numbers)
+        write_tables(drawn, folder.place / within, form=form, **options)
+        (folder.place / within / MARKER).unlink()
+        for table in numbers:
+            name = f"{within}/{table}.{suffix}"
+            folder.files[name] = f"synthetic rows of {table!r}"
+            found[name] = folder.sum_of(name)
+    return _Rows(found, max(numbers.values()))
+
+
+def _counted(parts: Iterable[dict[str, pa.Table]], numbers: dict[str, int]) -> Iterator[dict[str, pa.Table]]:
+    """Yield tables, and add up how many rows they have."""
+    for part in parts:
+        for name, table in part.items():
+            numbers[name] += table.num_rows
+        yield part
 
 
 def _suffixes(release: Release, formats: Sequence[str]) -> Sequence[str]:
@@ -248,6 +287,7 @@ def _describe(folder: _Folder, release: Release, about: Publication, rows: Mappi
 
 
 def _sums(folder: _Folder) -> None:
-    names = sorted(item.name for item in folder.place.iterdir())
+    items = (item for item in folder.place.rglob("*") if item.is_file())
+    names = sorted(item.relative_to(folder.place).as_posix() for item in items)
     lines = [f"{folder.sum_of(name)}  {name}\n" for name in names]
     (folder.place / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")

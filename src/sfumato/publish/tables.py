@@ -17,6 +17,7 @@ from sfumato.errors import EstimateError
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
 from sfumato.release import Release
+from sfumato.release.unit_estimates import units_of
 from sfumato.schema.grid import ColumnGrid
 
 MOST_PAIRS, MOST_CELLS = 100, 400
@@ -43,6 +44,12 @@ class NoisyTables:
 def noisy_tables(release: Release) -> NoisyTables:
     """Return the noisy tables of a release; `low` and `high` are the ends of 95 % intervals, of the records' counts."""
     found = NoisyTables()
+    if release.schema.linked:
+        release = units_of(release)
+        found.left_out.append(
+            "Counts are of units: their constants, their number of rows, and their first row, which is missing of a "
+            "unit without rows. What later rows are is in the release, and not in the noisy tables."
+        )
     try:
         questions = Questions(release)
     except EstimateError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.questions import Questions
     from sfumato.inference.regression import Regression, Regressions
+    from sfumato.release.model import Release
 
 
 class Estimating:
@@ -32,7 +33,12 @@ class Estimating:
     def _questions(self) -> Questions:
         from sfumato.inference.questions import Questions
 
-        return Questions(self)  # type: ignore[arg-type]
+        return Questions(self._asked)
+
+    @property
+    def _asked(self) -> Release:
+        """The release whose measurements answer."""
+        return cast("Release", self)
 
     def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the mean of a column of numbers, of the rows where it is not missing.
@@ -193,7 +199,7 @@ class Estimating:
         """
         from sfumato.inference.replicates import replicate_codes
 
-        return [self._as_fitted(codes) for codes in replicate_codes(self, m, n, seed, target)]  # type: ignore[arg-type]
+        return [self._as_fitted(codes) for codes in replicate_codes(self._asked, m, n, seed, target)]
 
     def replicate_batches(
         self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
@@ -205,7 +211,7 @@ class Estimating:
         """
         from sfumato.inference.replicates import INDEX, replicate_codes
 
-        drawn = replicate_codes(self, m, n, seed, target)  # type: ignore[arg-type]
+        drawn = replicate_codes(self._asked, m, n, seed, target)
         if INDEX in self._written:
             raise ConfigError(f"Expected no column called {INDEX!r} beside the index of replicates, got one.")
         return (self._indexed(INDEX, place, codes) for place, codes in enumerate(drawn, 1))

@@ -41,6 +41,7 @@ from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.table_pairs import joined_pairs, rows_with_units
 from sfumato.release.two_tables import TwoTables, require_whole
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
+from sfumato.release.unit_estimates import UnitQuestions
 from sfumato.release.views import Viewing
 from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
@@ -56,7 +57,7 @@ _NO_VALUES: Mapping[str, pa.Array] = {}
 
 @final
 @dataclass(frozen=True)
-class Release(Estimating, Viewing, TwoTables):
+class Release(Estimating, Viewing, TwoTables, UnitQuestions):
     """A generative model that holds no record, with the certificate of what it cost.
 
     Attributes:

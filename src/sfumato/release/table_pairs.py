@@ -31,15 +31,26 @@ def rows_with_units(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def pairs(batches: Iterator[pa.Table], schema: Schema) -> Iterator[dict[str, pa.Table]]:
     """Yield both tables by their names, that of units first: the key, then the columns in the schema's order."""
+    columns = columns_of_tables(schema)
+    parts = dict(zip(columns, (_STARTS, _THERE), strict=True))
+    for batch in batches:
+        yield {
+            table: _chosen(batch, parts[table]).select(list(named.values())).rename_columns(list(named))
+            for table, named in columns.items()
+        }
+
+
+def columns_of_tables(schema: Schema) -> dict[str, dict[str, str]]:
+    """Return the columns of both tables, that of units first: written name → name in the schema. A key comes first."""
     unit, tables = schema.unit, schema.two_tables
     assert unit is not None
     assert tables is not None
-    constants = [name for name in schema.released if name in unit.constant]
-    varying = [name for name in schema.released if name not in unit.constant]
-    for batch in batches:
-        units = _chosen(batch, _STARTS).select([unit.column, *constants])
-        rows = _chosen(batch, _THERE).select([unit.column, *varying])
-        yield {tables.units: units, tables.rows: rows.rename_columns([tables.key or unit.column, *varying])}
+    constants = {name: name for name in schema.released if name in unit.constant}
+    varying = {name: name for name in schema.released if name not in unit.constant}
+    return {
+        tables.units: {unit.column: unit.column, **constants},
+        tables.rows: {tables.key or unit.column: unit.column, **varying},
+    }
 
 
 def joined_pairs(batches: Iterator[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:

@@ -12,7 +12,7 @@ import pytest
 from fixtures import linked_rules
 from fixtures.linked import apart, figures
 from fixtures.two_tables import joined, schema, tables, with_visits
-from sfumato import BuyCount, ConditionalGaussian, DPMix, NonPrivate, Schema, fit, load, pack, tune
+from sfumato import BuyCount, ConditionalGaussian, DPMix, NonPrivate, Schema, fit, load, tune
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.release import linked_blocks
 
@@ -259,7 +259,7 @@ def test_damaged_releases_are_refused(release):
         dataclasses.replace(release, schema=one_table).check()
 
 
-def test_what_does_not_read_two_tables_says_so(frames, tmp_path):
+def test_what_does_not_read_two_tables_says_so(frames):
     found = schema(FEW)
     with pytest.raises(ConfigError, match="for the method dpmix, got two tables"):
         DPMix(epsilon=1.0).fit(frames, schema=found)
@@ -269,7 +269,3 @@ def test_what_does_not_read_two_tables_says_so(frames, tmp_path):
         tune(frames, [ConditionalGaussian(epsilon=1.0)], schema=found)
     with pytest.raises(ConfigError, match=r"the two tables .* got a DataFrame"):
         ConditionalGaussian(epsilon=1.0).fit(frames["visits"], schema=found)
-    secret = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=300).fit(frames, schema=found)
-    with pytest.raises(ConfigError, match="for pack, got two tables"):
-        pack(secret, tmp_path / "folder")
-    assert not (tmp_path / "folder").exists()

@@ -60,6 +60,18 @@ class TestSystematic:
             for some in np.array_split(members[np.argsort(keys[members])], 32):
                 assert np.abs(np.sort(numbers[some]) - (np.arange(64) + 0.5) / 64).max() < 3 / 64
 
+    @pytest.mark.parametrize("keys", ["apart", "float32", "few", "one"])
+    @pytest.mark.parametrize("n_groups", [1, 3, 70_000])
+    def test_the_order_is_by_group_then_key_then_chance(self, keys, n_groups):
+        n = 16_384
+        groups, drawn = rng(1).integers(0, n_groups, n), rng(2).standard_normal(n)
+        key = {"apart": drawn, "float32": drawn.astype(np.float32), "few": drawn.round(), "one": 0 * drawn}[keys]
+        twin = rng(3)
+        order = np.lexsort((twin.random(n), key, groups))
+        starts = twin.random(int(groups.max()) + 1)
+        expected = (starts[groups[order]] + (np.sqrt(5) - 1) / 2 * np.arange(n)) % 1.0
+        np.testing.assert_array_equal(systematic(groups, rng(3), key)[order], expected)
+
     def test_none_and_one(self):
         assert systematic(np.zeros(0, dtype=int), rng()).shape == (0,)
         assert systematic(np.array([7]), rng()).shape == (1,)

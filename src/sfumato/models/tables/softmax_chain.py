@@ -253,6 +253,7 @@ def choose(
 
 
 _GOLDEN = (np.sqrt(5) - 1) / 2
+_UINT16 = np.iinfo(np.uint16).max
 
 
 def _rake(chances: np.ndarray, classes: np.ndarray, tables: np.ndarray) -> None:
@@ -276,6 +277,23 @@ def _widest(predictor: np.ndarray) -> int:
     return int(np.argmax(np.nan_to_num(predictor).var(axis=0)))
 
 
+def _order(keys: np.ndarray, ties: np.ndarray) -> np.ndarray:
+    """Return the order by keys and, where these are equal, by ties: `np.lexsort((ties, keys))`, several times faster.
+
+    Most keys differ: a plain sort puts them in order, and only those that are equal are sorted by both.
+    """
+    order = np.argsort(keys)
+    ordered = keys[order]
+    equal = ordered[1:] == ordered[:-1]
+    if not equal.any():
+        return order
+    places = np.flatnonzero(np.concatenate([equal, [False]]) | np.concatenate([[False], equal]))
+    rows = order[places]
+    rows = rows[np.argsort(ties[rows])]
+    order[places] = rows[np.argsort(keys[rows], kind="stable")]
+    return order
+
+
 def systematic(groups: np.ndarray, rng: np.random.Generator, keys: np.ndarray | None = None) -> np.ndarray:
     """Return a uniform number for each row; rows of one group share out [0, 1), and so do neighbours by their key.
 
@@ -289,8 +307,12 @@ def systematic(groups: np.ndarray, rng: np.random.Generator, keys: np.ndarray | 
     """
     n = groups.size
     ties = rng.random(n)
-    order = np.lexsort((ties, groups) if keys is None else (ties, keys, groups))
-    starts = rng.random(int(groups.max(initial=0)) + 1)
+    most = int(groups.max(initial=0))
+    order = np.argsort(ties) if keys is None else _order(keys, ties)
+    if most:
+        narrow = groups[order].astype(np.uint16) if most <= _UINT16 else groups[order]  # sorted by radix
+        order = order[np.argsort(narrow, kind="stable")]
+    starts = rng.random(most + 1)
     numbers = np.empty(n)
     numbers[order] = (starts[groups[order]] + _GOLDEN * np.arange(n)) % 1.0
     return numbers
