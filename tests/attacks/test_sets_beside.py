@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -93,6 +94,53 @@ def test_cells_of_objects_that_are_no_sets(monkeypatch):
     """In a pandas column of objects one cell may be anything; the others are read as before."""
     rows = people(FEW).assign(p=range(FEW))
     fit = fitted(schema())
-    for odd in ("I10", 3.5, {"F32", "I10"}, object(), [[["I10"]]]):
+    for odd in (
+        "I10",
+        3.5,
+        {"F32", "I10"},
+        object(),
+        [[["I10"]]],
+        np.zeros((2, 2)),
+        [2**70],
+        ["\ud800"],
+        pd.NA,
+        b"I10",
+    ):
         row = pd.DataFrame({"age": [40], "sex": ["f"], "diagnoses": pd.Series([odd], dtype=object), "p": [10**6]})
         attack(monkeypatch, fit, rows, pd.concat([rows, row], ignore_index=True))
+
+
+NAMES = ["E11", "I50", "J45", "F32", "I10", "?", "", None, "NA", "i10"]
+
+
+def any_row(rng: np.random.Generator, rows: pa.Table) -> pa.Table:
+    held = (
+        None if rng.random() < 0.15 else [NAMES[i] for i in rng.integers(0, len(NAMES), rng.choice([0, 1, 3, 8, 40]))]
+    )
+    return with_row(rows, held, age=int(rng.choice([0, 40, 10**6, -5])), sex=rng.choice(["f", "m", "?", None]))
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(10))
+def test_any_record(monkeypatch, seed):
+    rng, rows = np.random.default_rng(seed), table(seed=seed)
+    found = schema() if seed % 2 else schema(max_length=int(rng.integers(1, 5)), other="else")
+    fit = fitted(found, "sex" if seed % 3 == 0 else None, float(rng.choice([0.3, 2, 50])))
+    one = any_row(rng, rows)
+    attack(monkeypatch, fit, rows, one)
+    attack(monkeypatch, fit, one, any_row(rng, rows), replaced=True)
+
+
+@pytest.mark.parametrize("form", ["large", "text of 64 bits", "dictionary"])
+def test_forms_of_lists(monkeypatch, form):
+    types = {"large": pa.large_list(pa.string()), "text of 64 bits": pa.list_(pa.large_string())}
+
+    def stored(rows):
+        lists = rows["diagnoses"].combine_chunks()
+        if form == "dictionary":
+            lists = pa.ListArray.from_arrays(lists.offsets, lists.values.dictionary_encode(), mask=lists.is_null())
+        return rows.set_column(2, "diagnoses", lists.cast(types[form]) if form in types else lists)
+
+    rows, fit = table(), fitted(schema(max_length=2))
+    for odd in ("a missing item", "every item", "missing"):
+        attack(monkeypatch, fit, stored(rows), stored(with_row(rows, ODD[odd])))

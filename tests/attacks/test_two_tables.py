@@ -106,3 +106,36 @@ def test_a_person_with_all_visits_of_others_left_without(monkeypatch):
     fit = fitted(KEPT)
     start = {"persons": BASE["persons"], "visits": BASE["visits"][:0]}
     attack(monkeypatch, fit, start, with_unit(start, *UNITS["many rows apart"]))
+
+
+NUMBERS = {
+    "day": [0, 1500, -7, 1e12, np.nan, 3, 3, 3.4, np.inf, -np.inf],
+    "score": [0, 100, 50, np.nan, np.inf, -1e308],
+}
+CONSTANTS = {"sex": ["f", "m", None, "?"], "born": [1920, 2010, np.nan, 1955.5, 1e300, -np.inf]}
+STATES = ["a", "b", "c", "d", None, "?"]
+
+
+def any_unit(rng: np.random.Generator, max_rows: int) -> tuple[list[dict], list[dict]]:
+    """What both tables hold of one key: of either none, one or many, of any values."""
+    persons, rows = rng.choice([0, 1, 1, 2, 5]), rng.choice([0, 1, 2, max_rows, max_rows + 1, 60])
+    held = [{name: rng.choice(values) for name, values in CONSTANTS.items()} for _ in range(persons)]
+    numbers = [{name: rng.choice(values) for name, values in NUMBERS.items()} for _ in range(rows)]
+    return held, [{**row, "state": rng.choice(STATES)} for row in numbers]
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(12))
+def test_any_unit(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    of_numbers = {"persons": {"born": float}, "visits": {"day": float, "score": float}}
+    base = {name: frame.astype(of_numbers[name]) for name, frame in BASE.items()}
+    max_rows, order = int(rng.choice([1, 2, 3, 6, 40])), [None, "day", "score"][seed % 3]
+    if bought := seed % 4 == 0:
+        fit = fitted(two_tables.schema(None, max_rows=max_rows, order=order), BuyCount())
+    else:
+        fit = fitted(two_tables.schema(FEW, max_rows=max_rows, order=order), epsilon=float(rng.choice([0.3, 2, 50])))
+    one = with_unit(base, *any_unit(rng, max_rows), seed=seed)
+    attack(monkeypatch, fit, base, one)
+    if not bought and len(one["persons"]) > FEW:
+        attack(monkeypatch, fit, one, with_unit(base, [PERSON], any_unit(rng, max_rows)[1], seed=1), replaced=True)
