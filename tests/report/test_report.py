@@ -447,7 +447,8 @@ def test_code_in_a_sentence_is_escaped_like_all_of_it():
 
 
 def test_repeated_stages_are_marked(tmp_path):
-    candidates = [ConditionalGaussian(epsilon=2.0, marginal_share=share) for share in (0.3, 0.5)]
+    settings = {"epsilon": 2.0, "calibration_rows": 200}
+    candidates = [ConditionalGaussian(marginal_share=share, **settings) for share in (0.3, 0.5)]
     criteria = [{"marginal_error": 0.95}]
     release = tune(tables.frame(), candidates, schema=tables.schema(), seed=0, accept=criteria, n_public=1_000)
     write_report(release, tmp_path / "p.html")
