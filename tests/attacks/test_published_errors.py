@@ -5,6 +5,7 @@ Numbers as D1, E1, M4 and P3 are those of the errata in the READMEs of papers/ a
 
 import importlib.util
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def script(paper: str, name: str):
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # data classes look there for what their annotations mean
     spec.loader.exec_module(module)
     return module
 
