@@ -78,7 +78,7 @@ paper-dpgm: .venv/.installed-papers  ## the figures of DPGM (papers/dpgm): SFUMA
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/accounts.py
 	for figure in figure_3 clipping figure_5; do $(ONE_THREAD) $(BIN)/python papers/dpgm/$$figure.py --data $(SFUMATO_DATA) || exit 1; done
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_4.py --data $(SFUMATO_DATA) --components vae "two layers" "no clusters" rbm --validate
-	$(ONE_THREAD) $(BIN)/python papers/dpgm/as_published.py --data $(SFUMATO_DATA)
+	for images in mnist fashion_mnist; do $(ONE_THREAD) $(BIN)/python papers/dpgm/as_published.py --data $(SFUMATO_DATA) --images $$images || exit 1; done
 
 paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers/dpmix): SFUMATO_DATA=folder
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_3.py

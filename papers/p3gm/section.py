@@ -165,7 +165,7 @@ def _table_7(
         "gaussian, fidelity": "**`gaussian`**, for fidelity",
         "gaussian, training": "**`gaussian`**, for training",
     }
-    published = json.loads((HERE.parent / "dpgm" / "expected.json").read_text(encoding="utf-8"))["as_published"]["runs"]
+    published = json.loads((HERE.parent / "dpgm" / "expected.json").read_text(encoding="utf-8"))["as_published"]
     ours = {"MNIST": Cell(paper["mnist"][paper["methods"].index("P3GM")], [run["accuracy"] for run in literal])}
     ours["Fashion-MNIST"] = Cell(
         paper["fashion_mnist"][paper["methods"].index("P3GM")], [], "five minutes of a core, not spent"
@@ -173,15 +173,15 @@ def _table_7(
     label, best = "P3GM, the released code's algorithm: not private", literal[0]["accuracy_best_epoch"]
     shown = f"{cell(literal, 'accuracy')}, best epoch {best:.3f}"
     yield [label, shown, "not run", judge(ours, reasons("p3gm", "table_7", "literal"))]
-    rival = paper["methods"].index("DP-GM")
+    rival, clothes = paper["methods"].index("DP-GM"), published["fashion_mnist"]["runs"]
     cells = {
-        "MNIST": Cell(paper["mnist"][rival], [run["accuracy"] for run in published]),
-        "Fashion-MNIST": Cell(paper["fashion_mnist"][rival], [], "four minutes of a core, not spent"),
+        "MNIST": Cell(paper["mnist"][rival], [run["accuracy"] for run in published["runs"]]),
+        "Fashion-MNIST": Cell(paper["fashion_mnist"][rival], [run["accuracy"] for run in clothes]),
     }
     yield [
         "DPGM, as published: not private, printed ε = 1.742",
-        cell(published, "accuracy"),
-        "not run",
+        cell(published["runs"], "accuracy"),
+        cell(clothes, "accuracy"),
         judge(cells, {}),
     ]
     for method, label in rows.items():
