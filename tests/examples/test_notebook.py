@@ -69,7 +69,11 @@ def test_every_tutorial_is_tested_and_listed() -> None:
     assert [name for name in NAMES if f"({name}.ipynb)" not in index] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+# of others the pages are made anew by `make docs`, which fails where a cell does
+SHOWN = [name if name == "four_lines" else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+
+
+@pytest.mark.parametrize("name", SHOWN)
 def test_every_cell_that_ends_in_an_object_shows_its_card(executed, name: str) -> None:
     found = {}
     for cell in executed(name).cells:

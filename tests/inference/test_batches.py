@@ -144,6 +144,7 @@ def misses(frame, known, *, shown, draws):
     return bars, pairs
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_known_table_under_redrawn_noise(frame, known):
     bars, pairs = misses(frame, known, shown=1.0, draws=40)
     assert bars[1] == 40 * 20

@@ -71,6 +71,7 @@ def test_the_population_is_less_sure_than_the_table(release):
     assert release.mean("x").parts["sampling"] == pytest.approx(1.05 / np.sqrt(5_000), rel=0.15)
 
 
+@pytest.mark.slow
 def test_noise_in_errors_is_the_spread_of_estimates_under_redrawn_noise(release):
     """The second way: a parametric bootstrap of the mechanisms' noise, the model held."""
     rng = np.random.default_rng(5)
