@@ -71,12 +71,16 @@ images: .venv/.installed-papers  ## the same on MNIST and Fashion-MNIST, scored 
 
 paper-dp-em: .venv/.installed-papers  ## the figures of DP-EM (papers/dp_em): SFUMATO_DATA=folder
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/compositions.py --picture papers/dp_em/out/compositions.png
+	$(ONE_THREAD) $(BIN)/python papers/dp_em/figure_1.py
 	for figure in 2 3 4 5; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_$$figure.py --data $(SFUMATO_DATA) || exit 1; done
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/as_published.py --data $(SFUMATO_DATA)
+	$(ONE_THREAD) $(BIN)/python papers/dp_em/as_published.py --data $(SFUMATO_DATA) --figure 2 --splits 2
 
 paper-dpgm: .venv/.installed-papers  ## the figures of DPGM (papers/dpgm): SFUMATO_DATA=folder; goes on where it stopped
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/accounts.py
 	for figure in figure_3 clipping figure_5; do $(ONE_THREAD) $(BIN)/python papers/dpgm/$$figure.py --data $(SFUMATO_DATA) || exit 1; done
+	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_5.py --data $(SFUMATO_DATA) --epsilons 1 --methods "DPGM, two layers"
+	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_5.py --data $(SFUMATO_DATA) --only bms --epsilons 1 --methods "DPGM, k = 5" "DPGM, k = 10" "DPGM, k = 40"
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_4.py --data $(SFUMATO_DATA) --components vae "two layers" "no clusters" rbm --validate
 	for images in mnist fashion_mnist; do $(ONE_THREAD) $(BIN)/python papers/dpgm/as_published.py --data $(SFUMATO_DATA) --images $$images || exit 1; done
 

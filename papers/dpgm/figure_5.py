@@ -1,6 +1,9 @@
-"""Figures 5 and 6: errors of counting queries on retail and BMS-WebView-1, DPGM beside MWEM and independent items.
+"""Figures 5, 6 and 8: errors of counting queries on retail and BMS-WebView-1, DPGM beside MWEM and independent items.
 
-    python papers/dpgm/figure_5.py --data FOLDER [--epsilons 1 2] [--runs 3] [--validate]
+    python papers/dpgm/figure_5.py --data FOLDER [--only bms] [--epsilons 1 2] [--runs 3] [--methods "DPGM, k = 5"]
+        [--validate]
+
+Figure 6 is about the number of clusters, `DPGM, k = 5` and so on; Figure 8 about networks of two layers.
 
 The call-detail and transit data of the paper are not public; these stand in. The lists of items are declared public for
 the experiment, as in baselines.py; δ is 0.1/n. Synthetic sets are compared with the fitted ones, as in the paper. With
@@ -46,6 +49,7 @@ SHARED = {
     "shares": MixtureShares.for_sets(),
     "component": VAE(hidden=(50,), latent_dim=4, learning_rate=3e-3),
 }
+METHODS = ("answer 0", "MWEM", "independent items", "DPGM")
 SETTINGS: dict[str, dict[str, Any]] = {
     "retail": {"n_clusters": 10, "batch_size": 1000, **SHARED},
     "bms": {"n_clusters": 20, "batch_size": 500, **SHARED},
@@ -102,19 +106,22 @@ def answered(matrix: sparse.csr_array, queries: Queries, frequent: np.ndarray) -
 def main() -> None:
     """Measure what is missing, and draw."""
     arguments = parser(__doc__, "dpgm", repeats=("runs", 3))
+    arguments.add_argument("--only", nargs="+", choices=SETS, default=list(SETS))
     arguments.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 2.0])
+    arguments.add_argument("--methods", nargs="+", default=METHODS, help='also "DPGM, k = 5" and "DPGM, two layers"')
     arguments.add_argument("--validate", action="store_true")
     options = arguments.parse_args()
     folder = data_folder(options)
     results = Results(options.out / f"figure_5{'_validation' if options.validate else ''}.jsonl")
-    for name, (file, n_items, longest) in SETS.items():
+    for name in options.only:
+        file, n_items, longest = SETS[name]
         matrix, _ = read(folder / file, n_items)
         fitted = real = part_of(matrix) if options.validate else matrix
         queries = random_queries(n_items, int(np.diff(matrix.indptr).max()), public_stream(0))
         frequent = np.sort(np.argsort(-matrix.sum(axis=0), kind="stable")[:N_FREQUENT])
         for epsilon in options.epsilons:
             table: dict[str, dict[str, list[float]]] = {}
-            for method in ("answer 0", "MWEM", "independent items", "DPGM"):
+            for method in options.methods:
                 make = partial(estimated, method, name, fitted, longest, queries, epsilon)
                 runs = [
                     results.get(
@@ -137,9 +144,17 @@ def estimated(
         return np.clip(noisy / fitted.shape[0], 0, 1)
     if method == "independent items":
         return fitted_shares(fitted, longest, epsilon, seed)
-    if method == "DPGM":
-        return synthetic(fitted, longest, epsilon, seed, **SETTINGS[name])
-    return np.zeros(fitted.shape[1])
+    if method == "answer 0":
+        return np.zeros(fitted.shape[1])
+    return synthetic(fitted, longest, epsilon, seed, **{**SETTINGS[name], **variant(method)})
+
+
+def variant(method: str) -> dict[str, Any]:
+    """Return the settings that a form of DPGM changes; two layers have the width of one."""
+    _, _, form = method.partition(", ")
+    if form.startswith("k = "):
+        return {"n_clusters": int(form.removeprefix("k = "))}
+    return {"component": VAE(hidden=(50, 50), latent_dim=4, learning_rate=3e-3)} if form == "two layers" else {}
 
 
 def part_of(matrix: sparse.csr_array) -> sparse.csr_array:

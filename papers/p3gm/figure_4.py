@@ -21,7 +21,8 @@ EPSILONS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
-    arguments.add_argument("--methods", nargs="+", choices=NAMES, default=["best", "gaussian", "mst", "privbayes"])
+    methods = ["best", "dpgm", "gaussian", "mst", "privbayes"]
+    arguments.add_argument("--methods", nargs="+", choices=NAMES, default=methods)
     options = arguments.parse_args()
     kind = "validation" if options.validate else "test"
     results = Results(options.out / f"figure_4_{kind}.jsonl")

@@ -9,7 +9,8 @@ and as many to score on. Reads no data: the rows are drawn here. The mean of the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,15 @@ from jobs import Cell, Limits, Results, run_cells
 import sfumato
 from sfumato.columns.kinds import Categorical, Continuous
 from sfumato.evaluate.utility import classifier_scores
+from sfumato.fitting.synthesizer import Synthesizer
 
 DIMENSIONS = (5, 10, 20, 50, 100)
 ROWS, BOUND = 10_000, 5.0
+OURS: Mapping[str, Callable[..., Synthesizer]] = {
+    "gaussian": sfumato.ConditionalGaussian,
+    "best": partial(sfumato.P3GM, batch_size=200),
+    "dpgm": sfumato.DPGM,
+}
 
 
 def drawn(dimension: int, seed: int) -> pd.DataFrame:
@@ -41,16 +48,11 @@ def cell(dimension: int, method: str, run: int, peer_folder: Path) -> dict[str, 
     columns: dict[str, Any] = {f"x{j}": Continuous(lower=-BOUND, upper=BOUND) for j in range(dimension)}
     label = Categorical(categories=("0", "1"))
     schema = sfumato.Schema(columns={**columns, "label": label}, rows=2 * ROWS)
-    if method not in ("gaussian", "best"):
+    if method not in OURS:
         table = peer_tables.Table(train, schema, "label", "1")
         found = peers.run_cell(method, table, (train, test), peer_python(peer_folder, method), NO_LIMITS)
         return {key: found[key] for key in ("auroc", "auprc", "fit_seconds") if key in found}
-    synthesizer = (
-        sfumato.ConditionalGaussian(epsilon=1.0, delta=DELTA)
-        if method == "gaussian"
-        else sfumato.P3GM(epsilon=1.0, delta=DELTA, batch_size=200)
-    )
-    made = synthesizer.fit(train, schema=schema, target="label").sample(2 * ROWS)
+    made = OURS[method](epsilon=1.0, delta=DELTA).fit(train, schema=schema, target="label").sample(2 * ROWS)
     scores = classifier_scores(made, test, schema=schema, target="label", positive="1")
     return {key: scores[key] for key in ("auroc", "auprc")}
 
@@ -58,7 +60,7 @@ def cell(dimension: int, method: str, run: int, peer_folder: Path) -> dict[str, 
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--dimensions", nargs="+", type=int, default=DIMENSIONS)
-    arguments.add_argument("--methods", nargs="+", default=["gaussian", "best", "real", "mst", "privbayes"])
+    arguments.add_argument("--methods", nargs="+", default=["gaussian", "best", "dpgm", "real", "mst", "privbayes"])
     options = arguments.parse_args()
     results = Results(options.out / "figure_6.jsonl")
     limits = Limits(seconds=60 * options.minutes, gib=8)

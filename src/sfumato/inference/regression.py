@@ -332,9 +332,10 @@ def _inverse(matrix: np.ndarray, what: str) -> np.ndarray:
     Raises:
         EstimateError: a term is a sum of others, or noise hides whether it is.
     """
-    scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    sizes = np.diagonal(matrix)
+    scale = np.sqrt(np.where(sizes > 0, sizes, 1.0))
     scaled = matrix / np.outer(scale, scale)
-    if not (np.diagonal(matrix) > 0).all() or np.linalg.eigvalsh(scaled).min() < _LEAST_EIGENVALUE:
+    if not (sizes > 0).all() or np.linalg.eigvalsh(scaled).min() < _LEAST_EIGENVALUE:
         raise EstimateError(
             f"Expected terms that tell rows apart for {what}, got one that is a sum of others, or that noise hides. "
             "Leave a term out, or fit with a larger epsilon."

@@ -48,6 +48,7 @@ def render(content: Mapping[str, Any]) -> str:
     environment.filters["sentence"] = sentence
     environment.filters["marked"] = marked
     environment.filters["figure"] = figure
+    environment.filters["whole"] = whole
     return environment.get_template("page.html").render(**content, charts=charts)
 
 
@@ -56,6 +57,14 @@ def marked(text: object) -> str:
     from markupsafe import Markup, escape  # jinja2's own, which only pages need
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(sentence(text)))))
+
+
+def whole(text: object) -> str:
+    """Return text as HTML in which no line breaks within a number or before its percent sign."""
+    from markupsafe import Markup, escape
+
+    kept = str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")
+    return Markup(re.sub(r"\d[\d.]*e-\d+", r'<span class="whole">\g<0></span>', kept))
 
 
 WIDTH, HEIGHT = 240.0, 90.0
