@@ -107,3 +107,15 @@ def test_the_command_and_the_page_say_the_error(tmp_path, call, monkeypatch):
     assert call("report", "r", "--out", "p.html", "--real", "people.csv", "--train-rows", 60).code == 0
     text = " ".join((tmp_path / "p.html").read_text(encoding="utf-8").split())
     assert "They learned from 60 rows of each larger table (synthetic: of 240, real: of 240), drawn at random." in text
+
+
+def test_clusters_learn_from_the_rows_that_classifiers_do(monkeypatch):
+    from sklearn.cluster import KMeans
+
+    seen = []
+    fit = KMeans.fit
+    monkeypatch.setattr(
+        KMeans, "fit", lambda self, x, *rest, **more: seen.append(x.shape[0]) or fit(self, x, *rest, **more)
+    )
+    evaluate(REAL, SYNTHETIC, schema=SCHEMA, test=TEST, target="t", train_rows=300)
+    assert seen[-2:] == [300, 300]  # before them, the starts of mixtures of log-likelihoods

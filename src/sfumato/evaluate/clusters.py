@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sfumato.errors import ConfigError
 from sfumato.evaluate.tables import CodedTable, Features, random_state
-from sfumato.evaluate.utility import Task
+from sfumato.evaluate.utility import Task, drawn
 
 
 def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
@@ -45,14 +45,18 @@ def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
     return float(table[best].sum() / len(labels))
 
 
-def cluster_and_score(train: CodedTable, test: CodedTable, *, task: Task, seed: int) -> float | None:
+def cluster_and_score(
+    train: CodedTable, test: CodedTable, *, task: Task, seed: int, rows: int | None = None
+) -> float | None:
     """Clustering accuracy on `test` of k-means with one centre per class, fitted to the features of `train`.
+
+    Of a larger training table `rows` rows are drawn by `seed`, those that classifiers learn from.
 
     Null where there are no other columns, or fewer rows than classes.
     """
     from sklearn.cluster import KMeans
 
-    train, test = task.labelled(train), task.labelled(test)
+    train, test = drawn(task.labelled(train), rows, seed), task.labelled(test)
     features = Features.of(train, task.features)
     classes = task.n_labels
     if not features.width or train.n_rows < classes:
@@ -64,6 +68,8 @@ def cluster_and_score(train: CodedTable, test: CodedTable, *, task: Task, seed: 
     return clustering_accuracy(test.columns[task.target], clusters)
 
 
-def clustering(tables: dict[str, CodedTable], held_out: CodedTable, *, task: Task, seed: int) -> dict[str, Any]:
+def clustering(
+    tables: dict[str, CodedTable], held_out: CodedTable, *, task: Task, seed: int, rows: int | None = None
+) -> dict[str, Any]:
     """Scores of `synthetic` and `real` of `tables`."""
-    return {name: cluster_and_score(table, held_out, task=task, seed=seed) for name, table in tables.items()}
+    return {name: cluster_and_score(table, held_out, task=task, seed=seed, rows=rows) for name, table in tables.items()}

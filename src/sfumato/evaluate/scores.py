@@ -151,7 +151,7 @@ def _utility(
     held_out = tables["real"] if test is None else test
     scores = train_and_score(tables["synthetic"], held_out, task=task, seed=seed, rows=rows)
     scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed, rows=rows)
-    scores["clustering"] = clustering(tables, held_out, task=task, seed=seed)
+    scores["clustering"] = clustering(tables, held_out, task=task, seed=seed, rows=rows)
     sides = {"synthetic": scores, "real": scores["real"]}
     drawn = {name: side.pop("sample") for name, side in sides.items() if "sample" in side}
     parts = {key: {name: sample[key] for name, sample in drawn.items()} for key in ("of", "error")}

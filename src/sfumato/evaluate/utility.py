@@ -151,15 +151,17 @@ def train_and_score(
     train, test = task.labelled(train), task.labelled(test)
     if rows is None or train.n_rows <= rows:
         return _trained(train, test, task, seed)
-    order = public_stream(seed).permutation(train.n_rows)[:rows]
-    scores, fewer = (_trained(_drawn(train, order[:n]), test, task, seed) for n in (rows, rows // 4))
+    scores, fewer = (_trained(drawn(train, n, seed), test, task, seed) for n in (rows, rows // 4))
     error = {key: abs(scores[key] - fewer[key]) for key in _SCORES}
     return {**scores, "sample": {"rows": rows, "of": train.n_rows, "error": error}}
 
 
-def _drawn(table: CodedTable, places: np.ndarray) -> CodedTable:
+def drawn(table: CodedTable, rows: int | None, seed: int) -> CodedTable:
+    """So many rows, drawn by the seed, the first of those that more rows would be; all where there are no more."""
+    if rows is None or table.n_rows <= rows:
+        return table
     keep = np.zeros(table.n_rows, dtype=bool)
-    keep[places] = True
+    keep[public_stream(seed).permutation(table.n_rows)[:rows]] = True
     return table.keep(keep)
 
 
