@@ -28,8 +28,8 @@ def draft(tmp_path, monkeypatch):
 
 def test_the_questions_for_a_machine(call):
     result = call(*REVIEW, "--json")
-    assert [question["key"] for question in result.json["questions"]] == ["column age", "missing", "public"]
-    assert result.json["questions"][0]["now"] == "18 to 91"
+    assert [question["key"] for question in result.json["questions"]] == ["unit", "column age", "missing", "public"]
+    assert [question["now"] for question in result.json["questions"][:2]] == ["row", "18 to 91"]
     assert result.json["private"] is False
     assert Path("draft.yaml").read_text(encoding="utf-8") == TEXT
 
@@ -53,12 +53,12 @@ def test_answers_of_a_pipe_replace_the_draft_itself(call, monkeypatch):
 
 
 def test_answers_of_a_terminal(call, monkeypatch):
-    given = iter(["0 to 120", "keep", "no"])
+    given = iter(["row", "0 to 120", "keep", "no"])
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(review_command.typer, "prompt", lambda *_, **__: next(given))
     result = call(*REVIEW, "--out", "schema.json")
     assert result.code == 0
-    assert "1 of 3. Which bounds of 'age' are public?" in result.out
+    assert "2 of 4. Which bounds of 'age' are public?" in result.out
     assert "still a draft" in result.out
     assert OpenSchema.load("schema.json").columns["age"].lower == 0
     assert OpenSchema.load("schema.json").draft is True

@@ -43,7 +43,8 @@ def _asked(document):
 
 def test_what_is_most_worth_checking_comes_first():
     assert _asked(DOCUMENT) == [
-        "unit", "column doctor_id", "column country", "column age", "column weight", "column seen", "missing", "public",
+        "unit", "column doctor_id", "column country", "column age", "column weight", "column seen", "column income",
+        "missing", "public",
     ]  # fmt: skip
 
 
@@ -137,3 +138,50 @@ def test_texts_for_no_value_are_a_list():
 def test_other_answers_are_refused(key, answer):
     with pytest.raises(SchemaError, match="Expected"):
         _review({key: answer})
+
+
+OPEN = {
+    "draft": True,
+    "columns": {
+        "person": {"kind": "categorical", "discover": True},
+        "income": {"kind": "integer", "discover": True},
+        "score": {"kind": "continuous", "discover": True},
+        "city": {"kind": "categorical", "discover": True},
+        "note": {"kind": "unknown", "discover": True},
+    },
+}
+
+
+def test_what_would_be_bought_may_be_declared_instead():
+    assert _asked(OPEN) == [
+        "unit",
+        *(f"column {c}" for c in ("person", "income", "score", "city")),
+        "missing",
+        "public",
+    ]
+    answers = {"column income": "0 to 500000", "column score": "0 to 1.5", "column city": "Rome, Turin , Bari"}
+    changed = _review(answers, OPEN)["columns"]
+    assert changed["income"] == {"kind": "integer", "lower": 0, "upper": 500_000, "nullable": True}
+    assert changed["score"] == {"kind": "continuous", "lower": 0, "upper": 1.5, "nullable": True}
+    assert changed["city"] == {"kind": "categorical", "categories": ["Rome", "Turin", "Bari"], "nullable": True}
+    assert changed["note"] == OPEN["columns"]["note"]
+    assert _review({"column city": "list iso-3166-1-alpha-2"}, OPEN)["columns"]["city"]["categories"] == {
+        "list": "iso-3166-1-alpha-2"
+    }
+    assert _review({"column person": "identifier"}, OPEN)["columns"]["person"] == "identifier"
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"), [("column city", "Rome"), ("column income", "500000"), ("unit", "nobody to 3")]
+)
+def test_an_answer_that_says_too_little_is_refused(key, answer):
+    with pytest.raises(SchemaError, match=key.removeprefix("column ")):
+        _review({key: answer}, OPEN)
+
+
+def test_any_column_may_turn_out_to_name_persons():
+    changed = _review({"unit": "person to 12"}, OPEN)
+    assert changed["unit"] == {"column": "person", "max_rows": 12}
+    assert changed["columns"]["person"] == "identifier"
+    assert OpenSchema.from_dict(changed).unit.max_rows == 12
+    assert "unit" not in _review({"unit": "row"}, OPEN)

@@ -1,6 +1,6 @@
 """The questions of a review: at most ten, on the facts of a schema that are most worth checking.
 
-    the unit, what names people, bounds, long lists, texts for no value, and last whether the facts are public
+    the unit, what names people, long lists, bounds, what would be bought, texts for no value, whether facts are public
 
 They are made of the schema alone: no record is read. Answers change the document that the schema was read from, so that
 what it says in short stays short.
@@ -15,6 +15,7 @@ from typing import Any
 
 from sfumato.columns.facts import shown
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer, ItemSet, Ordinal
+from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
 from sfumato.records.proposals import names_people
 from sfumato.schema.schema import Schema
@@ -60,11 +61,11 @@ def questions(schema: Schema, document: Mapping[str, Any]) -> tuple[Question, ..
         >>> from sfumato import Schema
         >>> document = {"draft": True, "columns": {"age": {"kind": "integer", "lower": 17, "upper": 90}}}
         >>> [question.key for question in questions(Schema.from_dict(document), document)]
-        ['column age', 'missing', 'public']
+        ['unit', 'column age', 'missing', 'public']
     """
     written = {name: kind for name, kind in schema.columns.items() if name in document["columns"]}
     last = [_missing(schema), *([_public()] if schema.draft else [])]
-    found = [*_unit(schema), *_columns(written, schema, document)]
+    found = [*_unit(schema, written), *_columns(written, schema, document)]
     return (*found[: MOST_QUESTIONS - len(last)], *last)
 
 
@@ -86,9 +87,11 @@ def answered(document: Mapping[str, Any], asked: tuple[Question, ...], answers: 
     return changed
 
 
-def _unit(schema: Schema) -> Iterator[Question]:
-    names = [name for name, kind in schema.columns.items() if isinstance(kind, Identifier)]
-    if schema.two_tables or any(kind.id is not None for kind in schema.of_kind(ItemSet).values()) or not names:
+def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Question]:
+    """Ask whom the guarantee protects; where nothing is an identifier yet, any column that is written may become it."""
+    hidden = [name for name, kind in schema.columns.items() if isinstance(kind, Identifier)]
+    names = hidden or list(written)
+    if schema.two_tables or any(kind.id is not None for kind in schema.of_kind(ItemSet).values()):
         return
     now = "row" if schema.unit is None else f"{schema.unit.column}{_TO}{schema.unit.max_rows}"
 
@@ -99,13 +102,20 @@ def _unit(schema: Schema) -> Iterator[Question]:
         elif column in names and rows.isdecimal():
             kept = {} if schema.unit is None or schema.unit.column != column else schema.unit.to_dict()
             document["unit"] = {**kept, "column": column, "max_rows": int(rows)}
+            if column not in hidden:
+                document["columns"][column] = Identifier.name
         else:
             raise _refused("unit", f"`row`, or a column and its most rows, such as `{names[0]}{_TO}5`", answer)
         _forget(document, "unit")
 
     text = (
         f"Whom is the guarantee to protect? `row`: each row is another person. `COLUMN{_TO}N`: all rows with the same "
-        f"COLUMN are one person, of whom at most N are used. COLUMN is one of {', '.join(names[:_MOST_SHOWN])}."
+        f"COLUMN are one person, of whom at most N are used. "
+    )
+    text += (
+        f"COLUMN is one of {', '.join(names[:_MOST_SHOWN])}."
+        if hidden
+        else "COLUMN is any column, and is then not released."
     )
     yield Question(key="unit", text=text, now=now, apply=apply)
 
@@ -122,6 +132,9 @@ def _columns(columns: Mapping[str, ColumnKind], schema: Schema, document: Mappin
     for name, kind in kinds.items():
         if name not in people and isinstance(kind, Integer | Continuous | DateTime):
             yield _bounds(name, kind)
+    for name, kind in kinds.items():
+        if name not in people and isinstance(kind, Open):
+            yield from _open(name, kind)
 
 
 def _is_long(entry: Mapping[str, Any]) -> bool:
@@ -167,7 +180,38 @@ def _long_list(name: str, size: int) -> Question:
     return Question(key=f"column {name}", text=text, now=KEEP, apply=apply)
 
 
-def _bounds(name: str, kind: Integer | Continuous | DateTime) -> Question:
+def _open(name: str, kind: Open) -> Iterator[Question]:
+    """Ask for what the fit would buy: what is declared costs nothing."""
+    if kind.kind in ("integer", "continuous"):
+        number = (Integer if kind.kind == "integer" else Continuous)(lower=0, upper=1)
+        yield _bounds(name, number, bought=True)
+    elif kind.kind == "categorical":
+        yield _labels(name)
+
+
+def _labels(name: str) -> Question:
+    def apply(document: Document, answer: str) -> None:
+        labels = [label.strip() for label in answer.split(",") if label.strip()]
+        word, _, rest = answer.partition(" ")
+        closed = {"kind": Categorical.name, "nullable": True}
+        if answer == Identifier.name:
+            document["columns"][name] = answer
+        elif word == "list" and rest and len(labels) == 1:
+            document["columns"][name] = closed | {"categories": {"list": rest}}
+        elif len(labels) > 1:
+            document["columns"][name] = closed | {"categories": labels}
+        else:
+            expected = "`keep`, two or more labels, separated by commas, `list NAME` or `identifier`"
+            raise _refused(f"column {name}", expected, answer)
+
+    text = (
+        f"Which labels may {name!r} hold? All, separated by commas; `list NAME`: a named list, such as iso-4217; "
+        "`identifier`: do not release the column. `keep`: the fit buys the frequent ones."
+    )
+    return Question(key=f"column {name}", text=text, now=KEEP, apply=apply)
+
+
+def _bounds(name: str, kind: Integer | Continuous | DateTime, *, bought: bool = False) -> Question:
     def apply(document: Document, answer: str) -> None:
         lower, separator, upper = answer.partition(_TO)
         if not separator:
@@ -175,13 +219,16 @@ def _bounds(name: str, kind: Integer | Continuous | DateTime) -> Question:
         bounds = {"lower": _bound(lower, kind), "upper": _bound(upper, kind)}
         entry = document["columns"][name]
         # a source said where the old bounds come from
-        document["columns"][name] = {key: value for key, value in entry.items() if key != "source"} | bounds
+        kept = {key: value for key, value in entry.items() if key not in ("source", "discover")}
+        document["columns"][name] = kept | bounds | ({"nullable": True} if bought else {})  # nobody said there is none
 
+    keep = "the fit buys them" if bought else "those of the schema are public"
     text = (
         f"Which bounds of {name!r} are public? `LOWER{_TO}UPPER`: from the law, a questionnaire, common sense; wider "
-        "rather than narrower. `keep`: those of the schema are public."
+        f"rather than narrower. `keep`: {keep}."
     )
-    return Question(key=f"column {name}", text=text, now=f"{kind.lower}{_TO}{kind.upper}", apply=apply)
+    now = KEEP if bought else f"{kind.lower}{_TO}{kind.upper}"
+    return Question(key=f"column {name}", text=text, now=now, apply=apply)
 
 
 def _bound(text: str, kind: Integer | Continuous | DateTime) -> object:
