@@ -143,7 +143,7 @@ def test_other_answers_are_refused(key, answer):
 OPEN = {
     "draft": True,
     "columns": {
-        "person": {"kind": "categorical", "discover": True},
+        "house": {"kind": "categorical", "discover": True},
         "income": {"kind": "integer", "discover": True},
         "score": {"kind": "continuous", "discover": True},
         "city": {"kind": "categorical", "discover": True},
@@ -155,7 +155,7 @@ OPEN = {
 def test_what_would_be_bought_may_be_declared_instead():
     assert _asked(OPEN) == [
         "unit",
-        *(f"column {c}" for c in ("person", "income", "score", "city")),
+        *(f"column {c}" for c in ("house", "income", "score", "city")),
         "missing",
         "public",
     ]
@@ -168,7 +168,7 @@ def test_what_would_be_bought_may_be_declared_instead():
     assert _review({"column city": "list iso-3166-1-alpha-2"}, OPEN)["columns"]["city"]["categories"] == {
         "list": "iso-3166-1-alpha-2"
     }
-    assert _review({"column person": "identifier"}, OPEN)["columns"]["person"] == "identifier"
+    assert _review({"column house": "identifier"}, OPEN)["columns"]["house"] == "identifier"
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_an_answer_that_says_too_little_is_refused(key, answer):
 
 
 def test_any_column_may_turn_out_to_name_persons():
-    changed = _review({"unit": "person to 12"}, OPEN)
-    assert changed["unit"] == {"column": "person", "max_rows": 12}
-    assert changed["columns"]["person"] == "identifier"
+    changed = _review({"unit": "house to 12"}, OPEN)
+    assert changed["unit"] == {"column": "house", "max_rows": 12}
+    assert changed["columns"]["house"] == "identifier"
     assert OpenSchema.from_dict(changed).unit.max_rows == 12
     assert "unit" not in _review({"unit": "row"}, OPEN)
