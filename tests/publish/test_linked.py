@@ -64,6 +64,7 @@ def test_two_tables_are_files_of_a_folder(both, tmp_path):
     assert front["configs"][1]["data_files"][0]["path"] == "rows_parquet/visits.parquet"
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:rdflib.*")  # of what the validator imports
 def test_croissant_says_which_column_is_the_key(both, tmp_path):
     place = tmp_path / "out"
     sfumato.pack(both, place, n=40, seed=2)

@@ -8,6 +8,7 @@ import yaml
 from fixtures.publish_names import NAMES, TITLE
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:rdflib.*")  # of what the validator imports
 def test_croissant_is_valid_and_reads_the_rows(folder):
     croissant = pytest.importorskip("mlcroissant", reason="needs mlcroissant")
     dataset = croissant.Dataset(jsonld=str(folder / "croissant.json"))
