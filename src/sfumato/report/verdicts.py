@@ -59,8 +59,8 @@ def verdicts(found: pd.DataFrame, pairs: Sequence[PairLine], target: str | None,
     """
     kept = "types, bounds, labels" + (" and rules" if rules else "")
     return [
-        _tables(found),
-        _regressions(found),
+        tables_of(found),
+        regressions_of(found),
         _classifier(pairs, target),
         Verdict("testing software", "good", f"Every row keeps the schema: {kept}."),
     ]
@@ -79,8 +79,8 @@ def _of(found: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
     return there, len(there) / max(len(rows), 1)
 
 
-def _tables(found: pd.DataFrame) -> Verdict:
-    use = "tables of counts, shares and means"
+def tables_of(found: pd.DataFrame, use: str = "tables of counts, shares and means") -> Verdict:
+    """Return the verdict on shares, counts and means, from the answers of a release."""
     shares, part = _of(found, "share", "crosstab", "mean")
     errors = shares.loc[shares["kind"] != "mean", "std_error"].tolist()
     variance = found[(found["kind"] == "variance") & (found["answered"] == "yes")].set_index("first")["value"]
@@ -95,7 +95,8 @@ def _tables(found: pd.DataFrame) -> Verdict:
     return Verdict(use, _word(part, error, _FINE_SHARE, _ROUGH_SHARE), f"{why}; {_percent(part)} are answered.")
 
 
-def _regressions(found: pd.DataFrame) -> Verdict:
+def regressions_of(found: pd.DataFrame) -> Verdict:
+    """Return the verdict on correlations, from the answers of a release."""
     use = "correlations and regressions"
     correlations, part = _of(found, "correlation")
     if not (found["kind"] == "correlation").any():

@@ -31,6 +31,7 @@ from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import drawn_units, linked_content
 from sfumato.report.matrix import Matrix, matrix_of
+from sfumato.report.other_verdicts import image_verdicts, linked_verdicts
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
@@ -200,8 +201,10 @@ def page_content(
         content |= _sets(release, real, seed)
     elif image_column(release) is None:
         content |= _tables(release, real, test, target, train_rows, seed)
-    elif real is not None:
-        content |= _images(release, real, test, target, seed)
+    else:
+        content["uses"] = image_verdicts(release)
+        if real is not None:
+            content |= _images(release, real, test, target, seed)
     return content
 
 
@@ -211,6 +214,7 @@ def _linked(release: Release, real: object, test: object, target: str | None, se
     found = linked_content(release, real, seed)
     drawn = drawn_units(release, found["linked"]["drawn"], seed)
     found["rules"] = _rules({"synthetic": drawn} | ({} if real is None else {"real": real}), release.schema)
+    found["uses"] = linked_verdicts(release)
     return found
 
 
