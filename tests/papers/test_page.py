@@ -187,3 +187,11 @@ def test_the_decision_on_matched_features_has_the_figures_of_its_files(column: i
         assert abs(float(rows[label]) - found["mean"][key]) <= 0.00051
     assert found["mean"]["matched features, one Gaussian a class"] < found["must_exceed"]
     assert not found["passes"]
+    other = json.loads(
+        (ROOT / "benchmarks" / "results" / f"feature_matching_{name}_scattering.json").read_text(encoding="utf-8")
+    )
+    row = next(line for line in page.splitlines() if line.startswith("| matched scattering"))
+    matched = other["mean"]["matched features, one Gaussian a class"]
+    assert abs(float(row.split("|")[column].split()[0]) - matched) <= 0.00051
+    assert matched < other["must_exceed"] == found["must_exceed"]
+    assert not other["passes"]
