@@ -254,8 +254,15 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
             ]
             text += [f"### Figure 7: {title} by epochs, validation rows", table(["epochs", *epochs, "verdict"], rows)]
             text.append(f"![{title} by epochs](pictures/p3gm_figure_7_{data}.png)")
+    if "figure_8" in found:
+        points = found["figure_8"]["P3GM"]
+        row = ["accuracy", *(f"{accuracy:.3f}" for accuracy in points.values()), said("p3gm", "figure_8", "accuracy")]
+        text += [
+            "### Figure 8: MNIST against the encoder's share of the budget, ε = 1, validation images",
+            table(["share", *points, "verdict"], [row]),
+        ]
     text += [
-        "### Figures 7 and 8",
+        "### Figures 7 and 8, best form",
         "![loss by epoch](pictures/p3gm_curves.png)",
         "![score against the share of the descent](pictures/p3gm_shares.png)",
     ]
