@@ -147,6 +147,7 @@ OPEN = {
         "income": {"kind": "integer", "discover": True},
         "score": {"kind": "continuous", "discover": True},
         "city": {"kind": "categorical", "discover": True},
+        "seen": {"kind": "datetime", "discover": True, "resolution": "day"},
         "note": {"kind": "unknown", "discover": True},
     },
 }
@@ -155,15 +156,18 @@ OPEN = {
 def test_what_would_be_bought_may_be_declared_instead():
     assert _asked(OPEN) == [
         "unit",
-        *(f"column {c}" for c in ("house", "income", "score", "city")),
+        *(f"column {c}" for c in ("house", "income", "score", "city", "seen")),
         "missing",
         "public",
     ]
     answers = {"column income": "0 to 500000", "column score": "0 to 1.5", "column city": "Rome, Turin , Bari"}
+    answers["column seen"] = "2020-01-01 to 2021-12-31"
     changed = _review(answers, OPEN)["columns"]
     assert changed["income"] == {"kind": "integer", "lower": 0, "upper": 500_000, "nullable": True}
     assert changed["score"] == {"kind": "continuous", "lower": 0, "upper": 1.5, "nullable": True}
     assert changed["city"] == {"kind": "categorical", "categories": ["Rome", "Turin", "Bari"], "nullable": True}
+    seen = {"kind": "datetime", "resolution": "day", "lower": "2020-01-01", "upper": "2021-12-31", "nullable": True}
+    assert changed["seen"] == seen
     assert changed["note"] == OPEN["columns"]["note"]
     assert _review({"column city": "list iso-3166-1-alpha-2"}, OPEN)["columns"]["city"]["categories"] == {
         "list": "iso-3166-1-alpha-2"

@@ -182,9 +182,9 @@ def _long_list(name: str, size: int) -> Question:
 
 def _open(name: str, kind: Open) -> Iterator[Question]:
     """Ask for what the fit would buy: what is declared costs nothing."""
-    if kind.kind in ("integer", "continuous"):
-        number = (Integer if kind.kind == "integer" else Continuous)(lower=0, upper=1)
-        yield _bounds(name, number, bought=True)
+    least = kind.narrowest
+    if kind.kind in ("integer", "continuous", "datetime") and isinstance(least, Integer | Continuous | DateTime):
+        yield _bounds(name, least, bought=True)
     elif kind.kind == "categorical":
         yield _labels(name)
 
