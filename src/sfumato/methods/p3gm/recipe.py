@@ -21,7 +21,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from sfumato.columns.kinds import LevelKind
-from sfumato.errors import ConfigError, require_integer, require_positive
+from sfumato.errors import ConfigError, require_integer, require_positive, require_share
 from sfumato.fitting.account import arrays_of, noisy_of
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
@@ -85,6 +85,8 @@ class P3GM(Synthesizer):
         batch_size: expected members of a batch.
         hidden: units of a hidden layer.
         learning_rate: of Adam.
+        cooldown: share of the steps, the last ones, over which the learning rate falls to nothing.
+        average: share of the steps, the last ones, whose weights are averaged; 0 takes those of the last.
         clip_norm: bound on one record's gradient.
         record_norm: bound on a record's vector; by default the norm that released marginals make one expect of a row,
             and a third of the largest norm of an image.
@@ -107,6 +109,8 @@ class P3GM(Synthesizer):
     batch_size: int = 300
     hidden: int = 1000
     learning_rate: float = 1e-3
+    cooldown: float = 0.0
+    average: float = 0.0
     clip_norm: float = 1.0
     record_norm: float | None = None
     noise: Shares | Multipliers = field(default_factory=Shares)
@@ -121,6 +125,8 @@ class P3GM(Synthesizer):
             require_integer(at_least=1, **{name: getattr(self, name)})
         for name in ("epochs", "learning_rate", "clip_norm"):
             require_positive(**{name: getattr(self, name)})
+        require_share(cooldown=self.cooldown)
+        require_share(average=self.average)
         if self.record_norm is not None:
             require_positive(record_norm=self.record_norm)
         require_heads(self.heads)
@@ -312,7 +318,13 @@ class P3GM(Synthesizer):
             Task(network, network.losses, axes.latent_dim),
             fit.data,
             vectors,
-            Descent(clip_norm=self.clip_norm, learning_rate=self.learning_rate, device=self.device),
+            Descent(
+                clip_norm=self.clip_norm,
+                learning_rate=self.learning_rate,
+                cooldown=self.cooldown,
+                average=self.average,
+                device=self.device,
+            ),
             stage=DECODER,
             ledger=fit.ledger,
             noise=fit.noise,
