@@ -78,7 +78,8 @@ def descend(
         clipped gradients: sensitivity C under add/remove, 2C under replace-one, and up to 1 % more where it is made
         in 32 bits (`BatchSums.slack`); of k networks side by side too, as a record feeds one of them. With
         `AdaptiveClip` it is that sum and a histogram of norms, jointly of norm 1 in units of noise. Adam, the falling
-        rate and the average of weights work on noisy gradients alone. Proofs: docs/proofs/sampled_gradients.md, docs/proofs/clip_norms.md.
+        rate and the average of weights work on noisy gradients alone. Proofs: docs/proofs/sampled_gradients.md,
+        docs/proofs/clip_norms.md.
 
     Args:
         task: what is learned.
