@@ -13,7 +13,7 @@ the experiment, as in baselines.py; δ is 0.1/n. Synthetic sets are compared wit
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ SHARED = {
     "shares": MixtureShares.for_sets(),
     "component": VAE(hidden=(50,), latent_dim=4, learning_rate=3e-3),
 }
-METHODS = ("answer 0", "MWEM", "independent items", "DPGM")
+METHODS = ("answer 0", "MWEM", "independent items", "DPGM", "latent classes")
 SETTINGS: dict[str, dict[str, Any]] = {
     "retail": {"n_clusters": 10, "batch_size": 1000, **SHARED},
     "bms": {"n_clusters": 20, "batch_size": 500, **SHARED},
@@ -57,15 +57,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def synthetic(
-    matrix: sparse.csr_array, longest: int, epsilon: float, seed: int, **settings: Any
+    make: Callable[..., Any], matrix: sparse.csr_array, longest: int, epsilon: float, seed: int, **settings: Any
 ) -> Iterator[sparse.csr_array]:
-    """Yield sets sampled from a DPGM release, as many as there are at a time."""
+    """Yield sets sampled from a method's release, as many as there are at a time."""
     n, m = matrix.shape
     schema = sfumato.Schema.from_dict(
         {"rows": n, "columns": {"items": {"kind": "set", "n_items": m, "max_length": longest}}}
     )
     data = {"indptr": matrix.indptr, "indices": matrix.indices, "n_items": np.array(m)}
-    release = sfumato.DPGM(epsilon=epsilon, delta=0.1 / n, **settings).fit(data, schema=schema, seed=seed)
+    release = make(epsilon=epsilon, delta=0.1 / n, **settings).fit(data, schema=schema, seed=seed)
     for part in range(SAMPLES):
         made = release.sample(n, seed=SAMPLES * seed + part)
         yield sparse.csr_array((np.ones(made["indices"].size), made["indices"], made["indptr"]), shape=(n, m))
@@ -146,7 +146,9 @@ def estimated(
         return fitted_shares(fitted, longest, epsilon, seed)
     if method == "answer 0":
         return np.zeros(fitted.shape[1])
-    return synthetic(fitted, longest, epsilon, seed, **{**SETTINGS[name], **variant(method)})
+    if method == "latent classes":
+        return synthetic(sfumato.LatentClasses, fitted, longest, epsilon, seed)
+    return synthetic(sfumato.DPGM, fitted, longest, epsilon, seed, **{**SETTINGS[name], **variant(method)})
 
 
 def variant(method: str) -> dict[str, Any]:

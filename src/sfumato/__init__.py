@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sfumato.methods.images.recipe import Fidelity, Training
     from sfumato.methods.items import IndependentItems
     from sfumato.methods.p3gm.recipe import P3GM
+    from sfumato.methods.sets.recipe import LatentClasses
     from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
     from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
     from sfumato.privacy.certificate import Certificate
@@ -66,6 +67,7 @@ else:  # a type checker should not take every name for one of ours
         "Estimates": "sfumato.inference.estimate",
         "Fidelity": "sfumato.methods.images.recipe",
         "IndependentItems": "sfumato.methods.items",
+        "LatentClasses": "sfumato.methods.sets.recipe",
         "LedgerState": "sfumato.fitting.ledger_state",
         "Measurement": "sfumato.release",
         "MixtureTraining": "sfumato.models.mixed_training",
@@ -134,6 +136,7 @@ __all__ = [
     "Estimates",
     "Fidelity",
     "IndependentItems",
+    "LatentClasses",
     "LedgerState",
     "Measurement",
     "MixtureTraining",

@@ -16,7 +16,7 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 from fixtures import tables
 from fixtures.methods import DATA_SETS, MIXED, PLUGINS, QUICK, refusal, skip_refused
 from harness.coupling import attack, leaves
-from sfumato import DPGM, BuyCount, ConditionalGaussian, DPMix, IndependentItems
+from sfumato import DPGM, BuyCount, ConditionalGaussian, DPMix, IndependentItems, LatentClasses
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
@@ -206,6 +206,7 @@ def test_images(monkeypatch, method):
 SETS = Schema.from_dict({"rows": 60, "columns": {"items": {"kind": "set", "n_items": 8, "max_length": 4}}})
 SET_METHODS = {
     "independent-items": IndependentItems,
+    "latent-classes": partial(LatentClasses, n_classes=2),
     "dpgm": partial(DPGM, component=VAE(hidden=(8,), latent_dim=2), **MIXED),
     "dpgm, machines": partial(DPGM, component=RBM(hidden=6, n_chains=3, burn_in=3), **MIXED),
     **PLUGINS,

@@ -30,6 +30,7 @@ from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.methods.nets.decoding import rank_grid
 from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
+from sfumato.methods.sets.pairs import ItemPairCounts
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import level_features, number_features
@@ -525,6 +526,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("second moments, no target, tight", table_moments(0.5, 0.0, None), table),
         StatisticCase("second moments, no target, loose", table_moments(40.0, 0.0, None), table, attained=0.0),
         StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
+        StatisticCase("counts of pairs", ItemPairCounts(BASKETS, np.array([0, 1, 3]), 2), set_rows(30)),
         StatisticCase("items in all sets", TotalLength(BASKETS), set_rows(30)),
         StatisticCase("profiles of clusters", ClusterProfiles(BASKETS, first_item, 3, 2.0), set_rows(30)),
         StatisticCase("profiles of clusters, clipped", ClusterProfiles(BASKETS, first_item, 3, 1.0), set_rows(30)),

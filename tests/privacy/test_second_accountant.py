@@ -62,6 +62,7 @@ def _discovering():
 CASES = {
     **{name: (name, TABLE, "member", {}) for name, method in OWN.items() if method.private},
     "independent-items": ("independent-items", SETS, None, {}),
+    "latent-classes": ("latent-classes", SETS, None, {}),
     "gaussian, images": ("gaussian", IMAGES, "digit", {}),
     "dpgm, sets": ("dpgm", SETS, None, {}),
     "dpmix": ("dpmix", TABLE, "member", {"n_mixtures": 3000}),

@@ -14,6 +14,7 @@ import numpy as np
 _SCALES = np.concatenate([[0.0], 4.0 ** np.arange(-8.0, 2.5, 0.5)])  # of s²; a feature's product has variance about 1
 _ROUNDS = 200
 _COUNT_PLACES, _COUNTS_SEEN, _FLAT_SHARE = 60, 500, 0.02
+_SMALL_SUMS, _PER_STD, _SUM_ROUNDS = 12, 4, 60  # sums below 12 standard deviations are denoised, on steps of a quarter
 _PRIOR_BLOCKS = 0.2  # spread over the scales: few blocks decide little
 
 
@@ -94,3 +95,30 @@ def _mixture(log_likelihoods: np.ndarray) -> np.ndarray:
             return new
         weights = new
     return weights
+
+
+def denoised(sums: np.ndarray, noise_std: float) -> np.ndarray:
+    """Return the expected values of sums given noisy ones, where noise is not far below them. Free.
+
+    Most items are rare, and rare ones are alike: the law of small sums is read off all of them together, as the mixture
+    of points on a grid that makes the noisy ones likeliest, and each is drawn to it (empirical Bayes; Kiefer and
+    Wolfowitz 1956).
+
+    Args:
+        sums: noisy, shape (m,), of what is never below 0.
+        noise_std: of each.
+    """
+    small = sums < _SMALL_SUMS * noise_std
+    if not small.any() or noise_std <= 0:
+        return sums
+    grid = noise_std / _PER_STD * np.arange(_SMALL_SUMS * _PER_STD + 1)
+    likelihood = np.exp(-0.5 * ((np.maximum(sums[small], -_SMALL_SUMS * noise_std)[:, None] - grid) / noise_std) ** 2)
+    law = np.full(grid.size, 1 / grid.size)
+    posterior = likelihood
+    for _ in range(_SUM_ROUNDS):
+        posterior = likelihood * law
+        posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
+        law = np.maximum(posterior.mean(axis=0), 1e-12)
+    result = sums.copy()
+    result[small] = posterior @ grid
+    return result

@@ -16,6 +16,7 @@ from sfumato.methods.dpvae import DPVAE
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.methods.items import IndependentItems
 from sfumato.methods.p3gm.recipe import P3GM
+from sfumato.methods.sets.recipe import LatentClasses
 from sfumato.privacy.budget import NonPrivate
 
 
@@ -45,6 +46,10 @@ OWN: Mapping[str, Method] = {
     P3GM.method: Method(
         P3GM,
         "Principal axes, a Gaussian per class, and a decoder by private gradient descent. Minutes; needs torch.",
+    ),
+    LatentClasses.method: Method(
+        LatentClasses,
+        "Sets of items: noisy counts of pairs of frequent items, explained by latent classes. In seconds.",
     ),
     IndependentItems.method: Method(
         IndependentItems, "Sets of items: each item on its own, with its noisy frequency. A baseline."

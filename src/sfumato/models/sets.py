@@ -119,6 +119,16 @@ class SetEncoder:
         return {self.name: sets}
 
 
+def shortened(owners: np.ndarray, codes: np.ndarray, n: int, longest: int, rng: np.random.Generator) -> CodedSets:
+    """Return n sets of (owner, code) pairs sorted by both; of one that is too long, random items are left out."""
+    sets = CodedSets.of(owners, codes, n)
+    if (sets.lengths > longest).any():
+        order = np.lexsort((rng.random(owners.size), owners))
+        kept = np.sort(order[np.arange(owners.size) - sets.offsets[owners] < longest])
+        sets = CodedSets.of(owners[kept], sets.codes[kept], n)
+    return sets
+
+
 class IndependentItems:
     """Sets of items, each there with its own probability; of more than `max_length`, random ones are left out."""
 
@@ -141,13 +151,7 @@ class IndependentItems:
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded sets."""
         owners, places = np.nonzero(rng.random((n, self._items.size)) < self._probabilities)
-        sets = CodedSets.of(owners, self._items[places], n)
-        longest = self._encoder.kind.longest
-        if (sets.lengths > longest).any():
-            order = np.lexsort((rng.random(owners.size), owners))
-            kept = np.sort(order[np.arange(owners.size) - sets.offsets[owners] < longest])
-            sets = CodedSets.of(owners[kept], sets.codes[kept], n)
-        return {self._encoder.name: sets}
+        return {self._encoder.name: shortened(owners, self._items[places], n, self._encoder.kind.longest, rng)}
 
     def given(self, codes: Mapping[str, float]) -> IndependentItems:
         """Refuse: sets are not given."""

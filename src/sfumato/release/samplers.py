@@ -15,6 +15,7 @@ from sfumato.columns.facts import shown
 from sfumato.entry_points import OURS, canonical, find, is_package, names, package_named
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.models.images.sampler import ImagePortrait
+from sfumato.models.item_classes import ItemClasses
 from sfumato.models.mixed import MixtureSet
 from sfumato.models.mixtures.samplers import CentrePoints, FactorPoints, MixturePoints
 from sfumato.models.nets.decoder import LatentDecoder
@@ -30,6 +31,7 @@ SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
     ImagePortrait.name: ImagePortrait,
     LatentDecoder.name: LatentDecoder,
     IndependentItems.name: IndependentItems,
+    ItemClasses.name: ItemClasses,
     MixtureSet.name: MixtureSet,
     MixturePoints.name: MixturePoints,
     FactorPoints.name: FactorPoints,

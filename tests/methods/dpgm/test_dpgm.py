@@ -14,7 +14,8 @@ from fixtures.methods import MIXED
 from fixtures.sampling import few_simulations
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.io.sources import open_source
-from sfumato.methods.dpgm.profiles import Profiles, denoised
+from sfumato.maths.shrinkage import denoised
+from sfumato.methods.dpgm.profiles import Profiles
 from sfumato.methods.dpgm.settings import RBM, VAE, MixtureShares
 from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.privacy.budget import NonPrivate

@@ -18,6 +18,7 @@ from typing import final
 
 import numpy as np
 
+from sfumato.maths.shrinkage import denoised
 from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import NonNegativeSum
@@ -30,7 +31,6 @@ _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096
 _OUT_OF_NOISE = 2.0
 _HARDLY = 1e-6  # what the sum over all records weighs beside that of the only cluster, which is the same
-_SMALL, _PER_STD, _ROUNDS = 12, 4, 60  # sums below 12 standard deviations of noise are denoised, on steps of a quarter
 _LEAST = 0.5  # records, that an entry stands for at least
 
 
@@ -145,33 +145,6 @@ class Profiles:
         least = _LEAST / n
         shares = np.maximum(counts, 1.0)
         return cls(shares / shares.sum(), np.clip(shrunk / sizes[:, None], least, 1 - least))
-
-
-def denoised(sums: np.ndarray, noise_std: float) -> np.ndarray:
-    """Return the expected values of sums given noisy ones, where noise is not far below them. Free.
-
-    Most items are rare, and rare ones are alike: the law of small sums is read off all of them together, as the mixture
-    of points on a grid that makes the noisy ones likeliest, and each is drawn to it (empirical Bayes; Kiefer and
-    Wolfowitz 1956).
-
-    Args:
-        sums: noisy, shape (m,), of what is never below 0.
-        noise_std: of each.
-    """
-    small = sums < _SMALL * noise_std
-    if not small.any() or noise_std <= 0:
-        return sums
-    grid = noise_std / _PER_STD * np.arange(_SMALL * _PER_STD + 1)
-    likelihood = np.exp(-0.5 * ((np.maximum(sums[small], -_SMALL * noise_std)[:, None] - grid) / noise_std) ** 2)
-    law = np.full(grid.size, 1 / grid.size)
-    posterior = likelihood
-    for _ in range(_ROUNDS):
-        posterior = likelihood * law
-        posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
-        law = np.maximum(posterior.mean(axis=0), 1e-12)
-    result = sums.copy()
-    result[small] = posterior @ grid
-    return result
 
 
 @dataclass(frozen=True)

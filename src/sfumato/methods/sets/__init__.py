@@ -1,0 +1,1 @@
+"""Methods for sets of items that buy pairs of them."""

@@ -1,0 +1,208 @@
+"""How many sets hold each pair of watched items, each of them beside how many others, and single items alone.
+
+    counts of pairs    G(σ)    C·e_x                                              of a set of at most one item
+                               u(s)·(1 per pair; 1 per item and size; 1 per size)    of a longer one
+
+s is how many watched items a set holds, and its size, in bins, how many of the rest. A set of at most a watched items
+counts in full, u = 1; a longer one counts less, so that no set adds a vector longer than C, that of a items:
+u(s)²·(1 + s(s + 1)/2) ≤ 1 + a(a + 1)/2 = C². Sets that hold no pair count C times in a cell of their own, which costs
+nothing. Proof: docs/proofs/item_pairs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from scipy import sparse
+
+from sfumato.columns.sets import CodedSets
+from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.statistics import NonNegativeSum
+from sfumato.models.sets import SetEncoder
+from sfumato.records.engine import Rows
+
+_PARTS = 64  # weights are whole 64ths, rounded down
+_GROWTH = 1.4
+
+
+def size_bins(longest: int) -> np.ndarray:
+    """Return where bins of sizes start: 0 to 5 on their own, then wider ones; shape (bins,), from 0, public.
+
+    Args:
+        longest: the most items of a set.
+
+    Example:
+        >>> size_bins(12)
+        array([ 0,  1,  2,  3,  4,  5,  7, 10])
+    """
+    starts = list(range(min(longest, 5) + 1))
+    while starts[-1] > 0 and round(starts[-1] * _GROWTH) <= longest:
+        starts.append(round(starts[-1] * _GROWTH))
+    return np.array(starts)
+
+
+def squared_length(held: int) -> int:
+    """Return how many ones a set of so many watched items adds: its pairs, its items, and itself."""
+    return 1 + held * (held + 1) // 2
+
+
+def most_in_full(noise_multiplier: float, n_public: float, longest: int, *, noise_to_sampling: float) -> int:
+    """Return a: how many watched items a set may hold and count in full. From public facts.
+
+    The most for which the noise of a count is at most so many times √n, which is what a count's sampling error grows
+    by. At least 3, or what sets mostly hold would count less; at most the longest set.
+    """
+    best = min(3, longest)
+    for held in range(best, longest + 1):
+        if noise_multiplier * math.sqrt(squared_length(held)) > noise_to_sampling * math.sqrt(n_public):
+            break
+        best = held
+    return best
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ItemPairCounts(NonNegativeSum):
+    """Weighted counts of sets of at most one item, of pairs of watched items, of items by size, and of sizes.
+
+    Norm at most C = √(1 + a(a + 1)/2). No entry is negative, so two records are at most √2·C apart. Value: shape
+    (1 + m + F(F − 1)/2 + F·B + B,): the empty set and each item alone, then of longer sets pairs i < j line by line,
+    items by sizes of the rest, and these sizes.
+
+    Attributes:
+        encoder: of the column of sets.
+        watched: codes of the watched items, ascending, shape (F,); a function of what was released before.
+        in_full: a.
+    """
+
+    encoder: SetEncoder
+    watched: np.ndarray
+    in_full: int
+    name: str = "counts of pairs of items"
+    step: float = 1 / _PARTS
+
+    @property
+    def norm_bound(self) -> float:
+        """C."""
+        return math.sqrt(squared_length(self.in_full))
+
+    @cached_property
+    def bins(self) -> np.ndarray:
+        """Where bins of the rest's sizes start, shape (B,); one bin where every item is watched."""
+        rest = self.encoder.dimension - self.watched.size
+        return size_bins(min(self.encoder.kind.longest, rest))
+
+    @property
+    def few_weight(self) -> float:
+        """What a set of at most one item adds to its cell: C, rounded down."""
+        return math.isqrt(_PARTS**2 * squared_length(self.in_full)) / _PARTS
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """u(s) for s from 0 to the most watched items of a set, shape (most + 1,)."""
+        return self._whole / _PARTS
+
+    @cached_property
+    def _whole(self) -> np.ndarray:
+        """64·u(s): whole numbers, whose squares times the number of ones stay below the bound exactly."""
+        most = min(self.encoder.kind.longest, self.watched.size)
+        bound = _PARTS**2 * squared_length(self.in_full)
+        return np.array([min(_PARTS, math.isqrt(bound // squared_length(s))) for s in range(most + 1)], dtype=float)
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """Where the four parts of the value end."""
+        f, b = self.watched.size, self.bins.size
+        return np.cumsum([1 + self.encoder.dimension, f * (f - 1) // 2, f * b, b])
+
+    def zero(self) -> np.ndarray:
+        """Return zeros."""
+        return np.zeros(self._ends[-1])
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add some sets."""
+        few, pairs, by_size, sizes = np.split(total, self._ends[:-1])
+        sets = self.encoder.sets(rows)
+        alone = sets.codes[sets.offsets[:-1][sets.lengths == 1]]
+        cells = np.concatenate([np.zeros(int((sets.lengths == 0).sum()), dtype=np.int64), 1 + alone])
+        few += np.rint(_PARTS * self.few_weight) * np.bincount(cells, minlength=few.size)
+        held, bins = self._held(sets[sets.lengths > 1])
+        weights = self._whole[np.diff(held.indptr)]
+        weighted = (sparse.diags_array(weights) @ held).T
+        pairs += (weighted @ held).toarray()[np.triu_indices(self.watched.size, 1)]
+        member = sparse.csr_array((np.ones(bins.size), (np.arange(bins.size), bins)), (bins.size, self.bins.size))
+        by_size += (weighted @ member).toarray().ravel()
+        sizes += np.bincount(bins, weights=weights, minlength=self.bins.size)
+
+    def _held(self, sets: CodedSets) -> tuple[sparse.csr_array, np.ndarray]:
+        """Return which watched items each set holds, shape (n, F), and the bin of how many others."""
+        place = np.full(self.encoder.dimension, -1)
+        place[self.watched] = np.arange(self.watched.size)
+        places = place[sets.codes]
+        among = places >= 0
+        owners = sets.owners[among]
+        held = sparse.csr_array((np.ones(owners.size), (owners, places[among])), (len(sets), self.watched.size))
+        others = sets.lengths - np.bincount(owners, minlength=len(sets))
+        return held, np.searchsorted(self.bins, others, side="right") - 1
+
+    def read(self, noisy: Noisy) -> CountedPairs:
+        """Return what a release of it says. Free."""
+        few, upper, by_size, sizes = np.split(noisy.value, self._ends[:-1])
+        f = self.watched.size
+        pairs = np.zeros((f, f))
+        pairs[np.triu_indices(f, 1)] = upper
+        return CountedPairs(
+            few=few / self.few_weight,
+            few_std=noisy.noise_std / self.few_weight,
+            pairs=pairs + pairs.T,
+            by_size=by_size.reshape(f, -1),
+            sizes=sizes,
+            noise_std=noisy.noise_std,
+            weights=self.weights,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CountedPairs:
+    """What noisy counts of pairs say.
+
+    Attributes:
+        few: numbers of empty sets, and of sets of each item alone, shape (1 + m,).
+        few_std: their standard deviation.
+        pairs: weighted numbers of sets that hold both items, shape (F, F), symmetric, 0 on the diagonal.
+        by_size: weighted numbers of longer sets that hold an item, by size of the rest, shape (F, B).
+        sizes: weighted numbers of longer sets, by size of the rest, shape (B,).
+        noise_std: of each entry of these three.
+        weights: u(s), shape (most + 1,).
+    """
+
+    few: np.ndarray
+    few_std: float
+    pairs: np.ndarray
+    by_size: np.ndarray
+    sizes: np.ndarray
+    noise_std: float
+    weights: np.ndarray
+
+    def thinned(self, rng: np.random.Generator, share: float) -> tuple[CountedPairs, CountedPairs]:
+        """Return two independent readings of the same counts, of variances 1 + share² and 1 + 1/share² times its own.
+
+        y + t·σ·g and y − σ·g/t have independent normal noise, as y has that of standard deviation σ. The second judges
+        what was learnt from the first. Sets of at most one item stay as they are.
+        """
+        f = len(self.pairs)
+        draw = np.triu(rng.standard_normal((f, f)), 1)
+        g = (draw + draw.T, rng.standard_normal(self.by_size.shape), rng.standard_normal(self.sizes.shape))
+        made = []
+        for factor in (share, -1 / share):
+            moved = [
+                a + factor * self.noise_std * b for a, b in zip((self.pairs, self.by_size, self.sizes), g, strict=True)
+            ]
+            noise_std = self.noise_std * math.sqrt(1 + factor**2)
+            made.append(replace(self, pairs=moved[0], by_size=moved[1], sizes=moved[2], noise_std=noise_std))
+        return made[0], made[1]
