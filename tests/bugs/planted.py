@@ -58,6 +58,8 @@ WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
 
 SET_FITS = "tests/attacks/test_sets_beside.py"
+PAIRS = "methods/sets/pairs.py"
+PAIR_COUNTS = "tests/mechanisms/test_queries.py -k pairs"
 
 BUGS = [
     PlantedBug(
@@ -73,6 +75,35 @@ BUGS = [
         "        return dict(zip(self.items, table, strict=True))\n",
         "        return dict(zip(self.items, table[np.argsort(-table.sum(axis=1), kind='stable')], strict=True))\n",
         SET_FITS,
+    ),
+    PlantedBug(
+        "pairs of items: a long set counts in full",
+        PAIRS,
+        "min(_PARTS, math.isqrt(bound // squared_length(s)))",
+        "_PARTS",
+        PAIR_COUNTS,
+    ),
+    PlantedBug(
+        "pairs of items: a short set counts the square of its weight",
+        PAIRS,
+        "math.isqrt(_PARTS**2 * squared_length(self.in_full)) / _PARTS",
+        "squared_length(self.in_full)",
+        PAIR_COUNTS,
+    ),
+    PlantedBug(
+        "pairs of items: sizes are left out of the norm",
+        PAIRS,
+        "    return 1 + held * (held + 1) // 2\n",
+        "    return max(1, held * (held + 1) // 2)\n",
+        PAIR_COUNTS,
+    ),
+    PlantedBug(
+        "pairs of items: watched ones by their true counts",
+        "methods/sets/recipe.py",
+        "        statistic = ItemPairCounts(encoder, self._watched(totals, _SEEN * pair_std), in_full)\n",
+        "        true = sum(encoder.encode(rows).sum(axis=0) for rows in fit.data.coded())\n"
+        "        statistic = ItemPairCounts(encoder, self._watched(true % 2, 0.5), in_full)\n",
+        f"{RECIPES} -k latent",
     ),
     PlantedBug(
         "weights: one above its bound is not clipped",

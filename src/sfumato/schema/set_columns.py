@@ -146,7 +146,7 @@ def set_columns(schema: Schema) -> dict[str, SetColumn]:
         raise SchemaError(
             f"Expected sets beside other columns to have at most {MOST_ITEMS} items together, got {most} in "
             f"{', '.join(map(repr, sets))}. List fewer items, with `other` for the rest, or release the sets alone, "
-            "by dpgm or independent-items, and declare the other columns as identifier."
+            "by latent-classes or dpgm, and declare the other columns as identifier."
         )
     found = {name: SetColumn(name, kind, _names(name, kind)) for name, kind in sets.items()}
     seen = set(schema.columns)

@@ -1,14 +1,17 @@
 """LatentClasses: counts of pairs, classes fitted to them, and samples."""
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy import optimize
+from scipy import optimize, special
 
 import sfumato
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.methods.sets.latent import CountedItems, _Fit, _Weights
 from sfumato.methods.sets.pairs import CountedPairs, ItemPairCounts, size_bins, squared_length
+from sfumato.methods.sets.sums import prefixes, slopes, suffixes, without_each
 from sfumato.models.item_classes import ItemClasses
 from sfumato.models.sets import SetEncoder
 from sfumato.schema.schema import Schema
@@ -79,7 +82,10 @@ class TestCounts:
         assert few[0] == few[6] == statistic.few_weight
         assert few.sum() == 2 * statistic.few_weight
         assert pairs.tolist() == [2.0, 1.0, 1.0]
-        assert value[-statistic.bins.size :].tolist()[:3] == [1.0, 1.0, 1.0]
+        sizes = value[4 + M + 3 * statistic.bins.size :].reshape(statistic.bins.size, 4)
+        expected = np.zeros_like(sizes)
+        expected[0, 2] = expected[2, 3] = expected[1, 1] = 1.0  # others by watched ones
+        assert sizes.tolist() == expected.tolist()
 
     @pytest.mark.parametrize("in_full", [1, 2, 3, 5, 8])
     def test_no_set_adds_more_than_the_bound(self, in_full):
@@ -114,7 +120,7 @@ def test_slopes_are_those_of_the_error():
     items = CountedItems(1000.0, 300 * rng.random(f) + 1, 5.0, 1.2, 0.1)
     pairs = CountedPairs(
         few=50 * rng.random(12), few_std=2.0, pairs=upper + upper.T, by_size=50 * rng.random((f, b)),
-        sizes=50 * rng.random(b), noise_std=4.0, weights=np.array([1, 1, 1, 0.5, 0.3]),
+        sizes=50 * rng.random((b, 5)), held_bins=np.arange(5), noise_std=4.0, weights=np.array([1, 1, 1, 0.5, 0.3]),
     )  # fmt: skip
     fit = _Fit.of(items, pairs, np.array([0, 1, 2.5]), k, 0.7)
     place = rng.standard_normal(k + k * f + k * b)
@@ -124,13 +130,80 @@ def test_slopes_are_those_of_the_error():
     np.testing.assert_allclose(slope, expected, atol=1e-5 * np.abs(expected).max())
 
 
+def test_sums_of_items_are_those_of_all_outcomes():
+    rng = np.random.default_rng(0)
+    k, f, most = 3, 5, 3
+    p, v = rng.random((k, f)), rng.random(most + 1)
+
+    def expected(shares, left_out=None):
+        total = 0.0
+        for there in itertools.product((0, 1), repeat=f):
+            chance = np.prod(
+                [a if t else 1 - a for i, (a, t) in enumerate(zip(shares, there, strict=True)) if i != left_out]
+            )
+            if left_out is None or there[left_out] == 0:
+                total += chance * v[min(sum(there), most)]
+        return total
+
+    before, after = prefixes(p, most), suffixes(p, np.tile(v, (k, 1)))
+    np.testing.assert_allclose(before[-1] @ v, [expected(row) for row in p], rtol=1e-12)
+    np.testing.assert_allclose(after[0, :, 0], [expected(row) for row in p], rtol=1e-12)
+    left = [[expected(row, i) for i in range(f)] for row in p]
+    np.testing.assert_allclose(without_each(before, p, v), left, rtol=1e-12)
+    sure = [
+        [
+            expected(np.where(np.arange(f) == i, 1.0, row)) - expected(np.where(np.arange(f) == i, 0.0, row))
+            for i in range(f)
+        ]
+        for row in p
+    ]
+    np.testing.assert_allclose(slopes(before, after), sure, atol=1e-12)
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_exact_counts_of_classes_are_explained(others):
+    """Counts that classes would have on average, weights below 1 included, are those that the same classes explain."""
+    rng = np.random.default_rng(3)
+    n, k, f = 200_000, 2, 8
+    shares, p, q = np.array([0.6, 0.4]), 0.6 * rng.random((k, f)), np.array([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
+    if not others:
+        q = np.array([[1.0], [1.0]])
+    kind = rng.choice(k, size=n, p=shares)
+    x = rng.random((n, f)) < p[kind]
+    rest = (rng.random(n)[:, None] > q.cumsum(axis=1)[kind]).sum(axis=1)
+    longer = x.sum(axis=1) + rest > 1
+    x, rest = x[longer], rest[longer]
+    u = np.array([1, 1, 1, 0.8, 0.6, 0.5, 0.4, 0.3, 0.25])
+    weights = u[x.sum(axis=1)]
+    member = rest[:, None] == np.arange(q.shape[1])
+    counts = (x.T * weights) @ x.astype(float)
+    np.fill_diagonal(counts, 0.0)
+    sizes = np.zeros((q.shape[1], f + 1))
+    np.add.at(sizes, (rest, x.sum(axis=1)), weights)
+    items = CountedItems(n, x.sum(axis=0).astype(float), 1.0, rest.sum() / n, 1 / n)
+    pairs = CountedPairs(
+        few=np.zeros(2), few_std=1.0, pairs=counts, by_size=(x.T * weights) @ member.astype(float), sizes=sizes,
+        held_bins=np.arange(f + 1), noise_std=0.0, weights=u,
+    )  # fmt: skip
+    fit = _Fit.of(items, pairs, np.arange(q.shape[1]), k, 0.1)
+    place = np.concatenate([np.log(shares), special.logit(p).ravel(), np.log(q).ravel()])
+    chance = (
+        f * f / 2 + f * q.shape[1] + sizes.size + f
+    ) * 0.5  # a half each, if counts vary by one standard deviation
+    variance = counts.mean()
+    assert fit.misfit(place) / variance < 3 * chance
+    worse = place.copy()
+    worse[k : k + k * f] += 0.3
+    assert fit.misfit(worse) / variance > 30 * chance
+
+
 def test_thinned_readings_are_independent_and_of_their_noise():
     std, share = 3.0, 0.5
     noise = std * np.random.default_rng(1).standard_normal((600, 600))
     upper = np.triu(noise, 1)
     counted = CountedPairs(
-        few=np.zeros(2), few_std=1.0, pairs=upper + upper.T, by_size=np.zeros((600, 1)), sizes=np.zeros(1),
-        noise_std=std, weights=np.ones(3),
+        few=np.zeros(2), few_std=1.0, pairs=upper + upper.T, by_size=np.zeros((600, 1)),
+        sizes=np.zeros((1, 1)), held_bins=np.zeros(1, dtype=int), noise_std=std, weights=np.ones(3),
     )  # fmt: skip
     one, two = counted.thinned(np.random.default_rng(2), share)
     places = np.triu_indices(600, 1)

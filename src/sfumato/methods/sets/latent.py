@@ -1,24 +1,24 @@
 """Latent classes of sets, fitted to noisy counts of items and of pairs. Free: uses released values only.
 
-A class has its own share of each watched item, and its own law of how many of the rest; given its class, a set's items
+A class has its own share of each watched item, and its own law of how many of the rest. Given its class, a set's items
 are independent (latent class analysis: Lazarsfeld and Henry 1968), but that it holds two at least: shorter sets are
 counted one by one. What a class adds to weighted counts, with u the weight of a set of so many watched items and S
 their number in the class, S_i without item i:
 
-    pair i, j        n·π_c·E[u(S + 2)]·p_ci·p_cj
-    item i, size b   n·π_c·(E[u(S + 1)] − [b = 0]·u(1)·P(S_i = 0))·p_ci·q_cb
-    size b           n·π_c·(E[u(S)] − [b ≤ 1]·u(0)·P(S = 0) − [b = 0]·u(1)·P(S = 1))·q_cb
-    item i           n·π_c·(1 − q_c0·P(S_i = 0))·p_ci
+    pair i, j                n·π_c·E[u(S_ij + 2)]·p_ci·p_cj
+    item i, rest b           n·π_c·(E[u(S_i + 1)] − [b = 0]·u(1)·P(S_i = 0))·p_ci·q_cb
+    rest b, s watched ones   n·π_c·u(s)·P(S = s)·q_cb, but where b + s is below 2
+    item i                   n·π_c·(1 − q_c0·P(S_i = 0))·p_ci
 
 So what long sets lack in weighted counts is put back by the model, and π adds up to more than the share of sets of two
-items or more. Expectations over S leave no item out, which overstates S a little. Squared
-differences from the noisy counts, in units of their noise, are made least, with a penalty on how far a class's log-odds
-are from those of all sets. The penalty is chosen by a second, independent reading of the same release.
+items or more. E[u(S_ij + 2)] is taken for the product of what i and j change alone. Squared differences from noisy
+counts, in units of their noise, are made least, with a penalty on how far a class's log-odds are from those of all
+sets. A second, independent reading of the same release chooses the penalty.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -26,11 +26,12 @@ from scipy import optimize, special
 
 from sfumato.maths.streams import public_stream
 from sfumato.methods.sets.pairs import CountedPairs
+from sfumato.methods.sets.sums import prefixes, slopes, suffixes, without_each
 
-_PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0)
+_PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)
 _THINNED = 0.5
 _SEED = 0
-_ROUNDS, _STEPS, _TRIAL_STEPS = 6, 300, 120
+_ROUNDS, _STEPS, _TRIAL_ROUNDS, _TRIAL_STEPS = 4, 250, 4, 100
 _APART = 0.5  # standard deviation of the log-odds by which classes are parted at first
 _ROUNDING = 1.0  # sets: what a count is never known better than, so that no noise is no division by 0
 
@@ -80,16 +81,20 @@ def fit_classes(items: CountedItems, pairs: CountedPairs, middles: np.ndarray, *
         middles: the mean size of the rest in each bin, shape (B,); the first two bins are 0 and 1.
         n_classes: K.
     """
-    penalty = _PENALTIES[0]
+    fit = _Fit.of(items, pairs, middles, n_classes, _PENALTIES[-1])
+    rng = public_stream(_SEED, 1)
+    place = fit.start(rng)
     if pairs.noise_std > 0:
         learnt, judging = pairs.thinned(public_stream(_SEED), _THINNED)
-        errors = []
-        for tried in _PENALTIES:
-            trial = _Fit.of(items, learnt, middles, n_classes, tried)
-            errors.append(_Fit.of(items, judging, middles, n_classes, tried).misfit(trial.best(_TRIAL_STEPS)))
-        penalty = _PENALTIES[int(np.argmin(errors))]
-    fit = _Fit.of(items, pairs, middles, n_classes, penalty)
-    return fit.classes(fit.best(_STEPS))
+        errors, places = [], []
+        for penalty in _PENALTIES:
+            trial = _Fit.of(items, learnt, middles, n_classes, penalty)
+            place = trial.best(trial.start(rng), _TRIAL_STEPS, rounds=_TRIAL_ROUNDS)
+            places.append(place)
+            errors.append(_Fit.of(items, judging, middles, n_classes, penalty).misfit(place))
+        best = int(np.argmin(errors))
+        place, fit = places[best], replace(fit, penalty=_PENALTIES[best])
+    return fit.classes(fit.best(place, _STEPS, rounds=_ROUNDS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,31 +103,32 @@ class _Weights:
 
     Attributes:
         pair: E[u(S + 2)], shape (K,).
-        item: E[u(S + 1)], shape (K,).
-        none: P(S = 0), shape (K,).
+        apart: E[u(S_i + 2)] by that, shape (K, F).
+        item: E[u(S_i + 1)], shape (K, F).
         alone: P(S_i = 0), shape (K, F).
-        size: of a set by size of the rest, shape (K, B).
+        none: P(S = 0), shape (K,).
         first: u(1).
     """
 
     pair: np.ndarray
+    apart: np.ndarray
     item: np.ndarray
-    none: np.ndarray
     alone: np.ndarray
-    size: np.ndarray
+    none: np.ndarray
     first: float
 
     @classmethod
     def of(cls, classes: Classes, weights: np.ndarray) -> _Weights:
         """Compute them."""
-        pair, item, whole = mean_weights(classes.items, weights)
-        none, one = _none_and_one(classes.items)
-        first = float(weights[min(1, weights.size - 1)])
-        size = np.tile(whole[:, None], (1, classes.sizes.shape[1]))
-        size[:, :2] -= float(weights[0]) * none[:, None]
-        size[:, 0] -= first * one
-        alone = none[:, None] / np.maximum(1 - classes.items, 1e-12)
-        return cls(pair, item, none, np.minimum(alone, 1.0), np.maximum(size, 0.0), first)
+        most = weights.size - 1
+        before = prefixes(classes.items, most)
+        by_more = [weights[np.minimum(np.arange(most + 1) + more, most)] for more in (1, 2)]
+        pair = before[-1] @ by_more[1]
+        apart = without_each(before, classes.items, by_more[1]) / pair[:, None]
+        item = without_each(before, classes.items, by_more[0])
+        none = before[-1, :, 0]
+        alone = np.minimum(none[:, None] / np.maximum(1 - classes.items, 1e-12), 1.0)
+        return cls(pair, apart, item, alone, none, float(weights[min(1, most)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,30 +141,33 @@ class _Fit:
     n_classes: int
     penalty: float
     overall: tuple[np.ndarray, np.ndarray]  # log-odds of items and logarithms of sizes that classes are drawn to
-    start: float  # logarithm of a class's first share
+    first_share: float  # logarithm of a class's first share
 
     @classmethod
     def of(cls, items: CountedItems, pairs: CountedPairs, middles: np.ndarray, n_classes: int, penalty: float) -> _Fit:
         """Return the fit; what is drawn to is the law of all sets of two items or more."""
-        sizes = np.maximum(pairs.sizes, 1.0)
+        sizes = np.maximum(pairs.sizes.sum(axis=1), 1.0)
         many = float(np.clip(1 - np.maximum(pairs.few, 0.0).sum() / items.n, 1 / items.n, 1.0))
         logits = special.logit(np.clip(items.watched / (many * items.n), 1e-9, 0.99))
         overall = logits, np.log(sizes / sizes.sum())
         return cls(items, pairs, middles, n_classes, penalty, overall, float(np.log(many / n_classes)))
 
-    def best(self, steps: int) -> np.ndarray:
-        """Return the parameters of the least error; weights of sets follow the classes, round by round."""
-        rng = public_stream(_SEED, 1)
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        """Return parameters of classes that are much like all sets, of equal shares."""
         logits, sizes = self.overall
         k = self.n_classes
-        place = np.concatenate(
-            [
-                np.full(k, self.start),
-                (logits + _APART * rng.standard_normal((k, logits.size))).ravel(),
-                (sizes + _APART * rng.standard_normal((k, sizes.size))).ravel(),
-            ]
-        )
-        for _ in range(_ROUNDS):
+        same = [np.full(k, self.first_share), np.tile(logits, k), np.tile(sizes, k)]
+        return self.apart(np.concatenate(same), rng)
+
+    def apart(self, place: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return parameters whose classes are moved apart a little: alike ones would stay alike."""
+        moved = place + _APART * rng.standard_normal(place.size)
+        moved[: self.n_classes] = place[: self.n_classes]
+        return moved
+
+    def best(self, place: np.ndarray, steps: int, *, rounds: int) -> np.ndarray:
+        """Return the parameters of the least error near some; weights of sets follow the classes, round by round."""
+        for _ in range(rounds):
             weights = _Weights.of(self.classes(place), self.pairs.weights)
             found = optimize.minimize(
                 self.error, place, args=(weights,), jac=True, method="L-BFGS-B", options={"maxiter": steps}
@@ -196,23 +205,39 @@ class _Fit:
         """Return half of the squared differences, and its derivatives by π, p and q."""
         n, p, q = self.items.n, found.items, found.sizes
         pi = n * found.shares
-        pair, item, size = pi * weights.pair, pi * weights.item, pi[:, None] * weights.size
         lone = p * weights.alone  # P(the item and no other watched one)
-        off = (p.T * pair) @ p - self.pairs.pairs
+        both = p * weights.apart
+        off = (both.T * (pi * weights.pair)) @ both - self.pairs.pairs
         np.fill_diagonal(off, 0.0)
-        crossed = (p.T * item) @ q - self.pairs.by_size
+        crossed = (p * weights.item).T @ (pi[:, None] * q) - self.pairs.by_size
         crossed[:, 0] -= weights.first * (lone.T @ (pi * q[:, 0]))
-        sized = (size * q).sum(axis=0) - self.pairs.sizes
         single = p.T @ pi - lone.T @ (pi * q[:, 0]) - self.items.watched
         mean = float(pi @ self._others(q, weights)) / n - self.items.rest
 
         per_pair = 1 / (self.pairs.noise_std**2 + _ROUNDING)
         per_item = 1 / (self.items.watched_std**2 + _ROUNDING)
         per_mean = 1 / (self.items.rest_std**2 + (_ROUNDING / n) ** 2)
-        error = 0.5 * per_pair * (0.5 * float((off**2).sum()) + float((crossed**2).sum()) + float((sized**2).sum()))
+        error = 0.5 * per_pair * (0.5 * float((off**2).sum()) + float((crossed**2).sum()))
         error += 0.5 * per_item * float(single @ single) + 0.5 * per_mean * mean**2
-        weighted = (per_pair * off, per_pair * crossed, per_pair * sized, per_item * single, per_mean * mean / n)
-        return error, *self._slopes(found, weights, weighted)
+        weighted = (per_pair * off, per_pair * crossed, per_item * single, per_mean * mean / n)
+        by_share, by_item, by_size = self._slopes(found, weights, weighted)
+        more, *by_sizes = self._sizes(found, per_pair)
+        return error + more, by_share + by_sizes[0], by_item + by_sizes[1], by_size + by_sizes[2]
+
+    def _sizes(self, found: Classes, per_size: float) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+        """Return what sizes add to the squared differences, and to their derivatives by π, p and q."""
+        p, q, weights = found.items, found.sizes, self.pairs.weights
+        shares = self.items.n * found.shares[:, None] * q
+        before = prefixes(p, weights.size - 1)
+        held = np.add.reduceat(before[-1] * weights, self.pairs.held_bins, axis=1)
+        apart = _longer(shares.T @ held) - self.pairs.sizes
+        weighted = _longer(per_size * apart)
+        by_law = held @ weighted.T
+        bins = np.searchsorted(self.pairs.held_bins, np.arange(weights.size), side="right") - 1
+        after = suffixes(p, (shares @ weighted)[:, bins] * weights)
+        by_share = self.items.n * (by_law * q).sum(axis=1)
+        by_size = self.items.n * found.shares[:, None] * by_law
+        return 0.5 * per_size * float((apart**2).sum()), by_share, slopes(before, after), by_size
 
     def _others(self, sizes: np.ndarray, weights: _Weights) -> np.ndarray:
         """Return the mean number of other items by class, in sets of two items or more, shape (K,)."""
@@ -220,57 +245,35 @@ class _Fit:
         return found - sizes[:, 1] * weights.none if sizes.shape[1] > 1 else found
 
     def _slopes(
-        self,
-        found: Classes,
-        weights: _Weights,
-        weighted: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float],
+        self, found: Classes, weights: _Weights, weighted: tuple[np.ndarray, np.ndarray, np.ndarray, float]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the derivatives by π, p and q, of differences that are weighted by what they are known by."""
-        off, crossed, sized, single, mean = weighted
+        off, crossed, single, mean = weighted
         n, p, q = self.items.n, found.items, found.sizes
         pi = n * found.shares
-        by_off, by_crossed = p @ off, p @ crossed
+        both = p * weights.apart
+        by_off, by_crossed = both @ off, q @ crossed.T
         lone = weights.first * crossed[:, 0] + single  # what an item and no other watched one must not count for
         by_lone = (p * weights.alone) @ lone
         by_share = n * (
-            0.5 * weights.pair * (by_off * p).sum(axis=1)
-            + weights.item * (by_crossed * q).sum(axis=1)
-            + (weights.size * q) @ sized
+            0.5 * weights.pair * (by_off * both).sum(axis=1)
+            + (by_crossed * p * weights.item).sum(axis=1)
             + p @ single
             - q[:, 0] * by_lone
             + mean * self._others(q, weights)
         )
-        by_item = (pi * weights.pair)[:, None] * by_off + (pi * weights.item)[:, None] * (q @ crossed.T)
+        by_item = (pi * weights.pair)[:, None] * weights.apart * by_off + pi[:, None] * weights.item * by_crossed
         by_item += pi[:, None] * (single - q[:, :1] * weights.alone * lone)
-        by_size = pi[:, None] * (weights.item[:, None] * by_crossed + weights.size * sized + mean * self.middles)
+        by_size = pi[:, None] * ((p * weights.item) @ crossed + mean * self.middles)
         by_size[:, 0] -= pi * by_lone
         if q.shape[1] > 1:
             by_size[:, 1] -= pi * mean * weights.none
         return by_share, by_item, by_size
 
 
-def _none_and_one(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities that a set of each class holds no watched item, and that it holds one, shapes (K,)."""
-    none = np.prod(1 - items, axis=1)
-    return none, none * (items / np.maximum(1 - items, 1e-12)).sum(axis=1)
-
-
-def mean_weights(items: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return E[u(S + 2)], E[u(S + 1)] and E[u(S)] by class, shape (3, K).
-
-    S is a sum of independent items; its law is computed exactly, up to sets longer than any.
-
-    Args:
-        items: their shares by class, shape (K, F).
-        weights: u(s), shape (most + 1,); longer sets have the last one's.
-    """
-    most = weights.size - 1
-    law = np.zeros((len(items), most + 1))
-    law[:, 0] = 1.0
-    for share in items.T:
-        moved = law * share[:, None]
-        law -= moved
-        law[:, 1:] += moved[:, :-1]
-        law[:, -1] += moved[:, -1]
-    places = np.arange(most + 1)
-    return np.stack([law @ weights[np.minimum(places + more, most)] for more in (2, 1, 0)])
+def _longer(sizes: np.ndarray) -> np.ndarray:
+    """Return sizes of the rest by numbers of watched items, without sets of less than two items, shape (B, H)."""
+    found = sizes.copy()
+    found[0, :2] = 0.0
+    found[1:2, 0] = 0.0
+    return found

@@ -1,9 +1,9 @@
-"""How many sets hold each pair of watched items, each of them beside how many others, and single items alone.
+"""How many sets hold each pair of watched items, each of them beside how many others, and how many have which size.
 
     counts of pairs    G(σ)    C·e_x                                              of a set of at most one item
-                               u(s)·(1 per pair; 1 per item and size; 1 per size)    of a longer one
+                               u(s)·(1 per pair; 1 per item and rest; 1 by both sizes)    of a longer one
 
-s is how many watched items a set holds, and its size, in bins, how many of the rest. A set of at most a watched items
+s is how many watched items a set holds, and the rest, in bins, how many others. A set of at most a watched items
 counts in full, u = 1; a longer one counts less, so that no set adds a vector longer than C, that of a items:
 u(s)²·(1 + s(s + 1)/2) ≤ 1 + a(a + 1)/2 = C². Sets that hold no pair count C times in a cell of their own, which costs
 nothing. Proof: docs/proofs/item_pairs.md.
@@ -40,8 +40,8 @@ def size_bins(longest: int) -> np.ndarray:
         array([ 0,  1,  2,  3,  4,  5,  7, 10])
     """
     starts = list(range(min(longest, 5) + 1))
-    while starts[-1] > 0 and round(starts[-1] * _GROWTH) <= longest:
-        starts.append(round(starts[-1] * _GROWTH))
+    while starts[-1] < (after := round(starts[-1] * _GROWTH)) <= longest:
+        starts.append(after)
     return np.array(starts)
 
 
@@ -70,8 +70,8 @@ class ItemPairCounts(NonNegativeSum):
     """Weighted counts of sets of at most one item, of pairs of watched items, of items by size, and of sizes.
 
     Norm at most C = √(1 + a(a + 1)/2). No entry is negative, so two records are at most √2·C apart. Value: shape
-    (1 + m + F(F − 1)/2 + F·B + B,): the empty set and each item alone, then of longer sets pairs i < j line by line,
-    items by sizes of the rest, and these sizes.
+    (1 + m + F(F − 1)/2 + F·B + B·H,): the empty set and each item alone, then of longer sets pairs i < j line by line,
+    items by sizes of the rest, and sizes of the rest by numbers of watched items.
 
     Attributes:
         encoder: of the column of sets.
@@ -96,6 +96,16 @@ class ItemPairCounts(NonNegativeSum):
         rest = self.encoder.dimension - self.watched.size
         return size_bins(min(self.encoder.kind.longest, rest))
 
+    @cached_property
+    def held_bins(self) -> np.ndarray:
+        """Where bins of the number of watched items start, shape (H,)."""
+        return size_bins(self._most)
+
+    @property
+    def _most(self) -> int:
+        """The most watched items of a set."""
+        return min(self.encoder.kind.longest, self.watched.size)
+
     @property
     def few_weight(self) -> float:
         """What a set of at most one item adds to its cell: C, rounded down."""
@@ -109,15 +119,16 @@ class ItemPairCounts(NonNegativeSum):
     @cached_property
     def _whole(self) -> np.ndarray:
         """64·u(s): whole numbers, whose squares times the number of ones stay below the bound exactly."""
-        most = min(self.encoder.kind.longest, self.watched.size)
         bound = _PARTS**2 * squared_length(self.in_full)
-        return np.array([min(_PARTS, math.isqrt(bound // squared_length(s))) for s in range(most + 1)], dtype=float)
+        return np.array(
+            [min(_PARTS, math.isqrt(bound // squared_length(s))) for s in range(self._most + 1)], dtype=float
+        )
 
     @cached_property
     def _ends(self) -> np.ndarray:
         """Where the four parts of the value end."""
         f, b = self.watched.size, self.bins.size
-        return np.cumsum([1 + self.encoder.dimension, f * (f - 1) // 2, f * b, b])
+        return np.cumsum([1 + self.encoder.dimension, f * (f - 1) // 2, f * b, b * self.held_bins.size])
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
@@ -131,12 +142,14 @@ class ItemPairCounts(NonNegativeSum):
         cells = np.concatenate([np.zeros(int((sets.lengths == 0).sum()), dtype=np.int64), 1 + alone])
         few += np.rint(_PARTS * self.few_weight) * np.bincount(cells, minlength=few.size)
         held, bins = self._held(sets[sets.lengths > 1])
-        weights = self._whole[np.diff(held.indptr)]
+        numbers = np.diff(held.indptr)
+        weights = self._whole[numbers]
         weighted = (sparse.diags_array(weights) @ held).T
         pairs += (weighted @ held).toarray()[np.triu_indices(self.watched.size, 1)]
         member = sparse.csr_array((np.ones(bins.size), (np.arange(bins.size), bins)), (bins.size, self.bins.size))
         by_size += (weighted @ member).toarray().ravel()
-        sizes += np.bincount(bins, weights=weights, minlength=self.bins.size)
+        cells = bins * self.held_bins.size + np.searchsorted(self.held_bins, numbers, side="right") - 1
+        sizes += np.bincount(cells, weights=weights, minlength=sizes.size)
 
     def _held(self, sets: CodedSets) -> tuple[sparse.csr_array, np.ndarray]:
         """Return which watched items each set holds, shape (n, F), and the bin of how many others."""
@@ -160,7 +173,8 @@ class ItemPairCounts(NonNegativeSum):
             few_std=noisy.noise_std / self.few_weight,
             pairs=pairs + pairs.T,
             by_size=by_size.reshape(f, -1),
-            sizes=sizes,
+            sizes=sizes.reshape(self.bins.size, -1),
+            held_bins=self.held_bins,
             noise_std=noisy.noise_std,
             weights=self.weights,
         )
@@ -176,7 +190,8 @@ class CountedPairs:
         few_std: their standard deviation.
         pairs: weighted numbers of sets that hold both items, shape (F, F), symmetric, 0 on the diagonal.
         by_size: weighted numbers of longer sets that hold an item, by size of the rest, shape (F, B).
-        sizes: weighted numbers of longer sets, by size of the rest, shape (B,).
+        sizes: weighted numbers of longer sets, by size of the rest and bin of the watched ones, shape (B, H).
+        held_bins: where bins of the number of watched items start, shape (H,).
         noise_std: of each entry of these three.
         weights: u(s), shape (most + 1,).
     """
@@ -186,6 +201,7 @@ class CountedPairs:
     pairs: np.ndarray
     by_size: np.ndarray
     sizes: np.ndarray
+    held_bins: np.ndarray
     noise_std: float
     weights: np.ndarray
 

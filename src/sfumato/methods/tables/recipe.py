@@ -140,7 +140,7 @@ class TableFacts:
         if facts.sets:
             raise SchemaError(
                 f"Expected columns of labels, numbers or dates for the method gaussian, got sets of items in column "
-                f"{facts.sets[0]!r}. Use the method independent-items for a column of sets alone, or declare it as "
+                f"{facts.sets[0]!r}. Use the method latent-classes for a column of sets alone, or declare it as "
                 "identifier to leave it out."
             )
         n_classes = 1
