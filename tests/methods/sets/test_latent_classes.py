@@ -62,6 +62,23 @@ def test_pairs_and_sizes_are_those_of_the_sets(real, epsilon, most):
     assert max(map(len, made)) <= 8
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_sizes_of_sets_of_frequent_items(seed):
+    """Counts of pairs alone do not tell them: few sets of many items have the pairs of many sets of a few."""
+    rng = np.random.default_rng(5)
+    n, m, longest = 5000, 30, 10
+    kind = rng.integers(3, size=n)[:, None]
+    x = rng.random((n, m)) < np.where(np.arange(m) // 10 == kind, 0.4, 0.03)
+    sets = [rng.permutation(np.flatnonzero(row))[:longest].tolist() for row in x]
+    schema = Schema.from_dict({"rows": n, "columns": {"items": {"kind": "set", "n_items": m, "max_length": longest}}})
+    release = sfumato.LatentClasses(epsilon=1.0).fit(pa.table({"items": sets}), schema=schema, seed=seed)
+    made = release.sample(20_000, seed=0)["items"].to_pylist()
+    real_law, made_law = (
+        np.bincount([len(s) for s in found], minlength=longest + 1) / len(found) for found in (sets, made)
+    )
+    assert np.abs(real_law - made_law).sum() / 2 < 0.05
+
+
 def test_it_is_saved_and_loaded(real, tmp_path):
     release, made = sampled(real, 1.0, 500)
     release.save(tmp_path / "r.sfm")
