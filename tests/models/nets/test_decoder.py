@@ -49,6 +49,23 @@ def test_calibrated_draws_have_the_marginals():
     assert abs(uncalibrated[:, 3].mean() - 0.5) > 0.2, "the case needs calibration"
 
 
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 0.9])
+def test_a_number_is_missing_as_often_as_released_and_where_the_network_says(share):
+    parts = (Part(slice(0, 1), levels=False), Part(slice(1, 2), levels=False, missing=True))
+    n = 40_000
+    rng = np.random.default_rng(0)
+    chance = np.clip(share + 0.05 * rng.standard_normal(n), 0.01, 0.99)
+    raw = np.stack([rng.standard_normal(n), special.logit(chance)], axis=1)
+    calibration = Calibration.of(raw, parts, np.array([0.5, share]), rng)
+    drawn = calibration.numbers(mean_of_heads(raw, parts), parts, rng)
+    missing = drawn[:, 1] > 0.5
+    assert missing.mean() == pytest.approx(share, abs=0.01)
+    assert np.quantile(drawn[:, 0], [0.1, 0.9]) == pytest.approx([0.1, 0.9], abs=0.02)
+    if 0 < share < 1:  # a row's chance to be missing is the network's: of slope 1
+        slope = np.cov(chance, missing)[0, 1] / chance.var()
+        assert slope == pytest.approx(1.0, abs=0.3 if share < 0.1 else 0.15)
+
+
 def test_a_strangers_calibration():
     arrays = Calibration.of(outputs(100), PARTS, TARGETS, np.random.default_rng(1)).to_arrays()
     for name in arrays:

@@ -43,6 +43,11 @@ class Part(Protocol):
         """Whether they are one-hot; if not, each is a number in [0, 1]."""
         ...
 
+    @property
+    def missing(self) -> bool:
+        """Whether it is the indicator of a missing number, which is missing above 1/2."""
+        ...
+
 
 @dataclass(frozen=True)
 class Layers:
@@ -110,7 +115,8 @@ class Calibration:
         Args:
             outputs: of the decoder, shape (n, d).
             parts: of a vector.
-            targets: mean vector that draws are to have; a number's law is to be uniform.
+            targets: mean vector that draws are to have; a number's law is to be uniform, and an indicator of missing
+                is to be above 1/2 as often as its target says.
             rng: public randomness.
         """
         outputs = outputs.astype(np.float64)
@@ -125,10 +131,17 @@ class Calibration:
                 continue
             place = part.entries.start
             means = special.expit(outputs[:, place])
-            residual_std[place] = np.sqrt(max(_UNIFORM_VARIANCE - float(means.var()), 0.0))
+            levels = np.linspace(0, 1, _KNOTS)
+            if part.missing:
+                share = float(np.clip(targets[place], _LEAST_SHARE, 1 - _LEAST_SHARE))
+                levels = np.interp(levels, [0, 0.5, 1], [0, 1 - share, 1])
+                # the density at the threshold: so the chance to pass it rises as fast as the mean does
+                residual_std[place] = np.exp(-(special.ndtri(share) ** 2) / 2) / np.sqrt(2 * np.pi)
+            else:
+                residual_std[place] = np.sqrt(max(_UNIFORM_VARIANCE - float(means.var()), 0.0))
             drawn = means + residual_std[place] * rng.standard_normal(len(means))
             # strictly increasing, or a rank would not be one number
-            knots[place] = np.quantile(drawn, np.linspace(0, 1, _KNOTS)) + 1e-9 * np.arange(_KNOTS)
+            knots[place] = np.quantile(drawn, levels) + 1e-9 * np.arange(_KNOTS)
         return cls(shifts, residual_std, knots)
 
     def numbers(self, means: np.ndarray, parts: Sequence[Part], rng: np.random.Generator) -> np.ndarray:

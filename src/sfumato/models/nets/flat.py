@@ -27,10 +27,12 @@ class Part:
     Attributes:
         entries: where they are.
         levels: whether they are one-hot; if not, each is a number in [0, 1].
+        missing: whether it is the indicator of a missing number, which is missing above 1/2.
     """
 
     entries: slice
     levels: bool
+    missing: bool = False
 
 
 @final
@@ -115,7 +117,7 @@ class RankVectors:
                 continue
             parts.append(Part(slice(start, start + 1), levels=False))
             if column.kind.nullable:
-                parts.append(Part(slice(start + 1, start + 2), levels=False))
+                parts.append(Part(slice(start + 1, start + 2), levels=False, missing=True))
         return tuple(parts)
 
     @property
