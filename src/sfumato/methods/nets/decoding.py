@@ -20,7 +20,8 @@ from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
+from sfumato.methods.marginals import ClassCellCounts, TableLayout
+from sfumato.methods.nets.class_tables import ClassTables, class_laws
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.decoder import Calibration, LatentDecoder, Layers, decoder_arrays
@@ -72,14 +73,6 @@ def rank_grid(schema: Schema, cells: int) -> Grid:
     return Grid.of(schema, numeric_cells=cells, widening=True)
 
 
-def rank_vectors(schema: Schema, cells: int, counts: Noisy) -> RankVectors:
-    """Return the map to vectors that noisy counts of cells make. Free."""
-    grid = rank_grid(schema, cells)
-    marginals = fit_marginals(counts, grid.columns)
-    shares = (marginals.pooled(j) for j in range(len(grid.columns)))
-    return RankVectors(grid, tuple(s / s.sum() for s in shares))
-
-
 MARGINALS = "marginals"
 _SQRT2 = float(np.sqrt(2))
 _CALIBRATION_DRAWS, _CALIBRATION_SEED = 20_000, 0
@@ -112,25 +105,34 @@ class Mapped:
         settings: of the sampler.
         arrays: of the sampler.
         measured: what was bought for it.
+        tables: marginals by class, where they were bought.
     """
 
     vectors: Vectors
     settings: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
     measured: tuple[tuple[str, Noisy], ...]
+    tables: ClassTables | None = None
 
 
-def map_records(fit: Fit) -> Mapped:
-    """Return the map between records and vectors; buys marginals for a table."""
+def map_records(fit: Fit, *, class_column: str | None = None) -> Mapped:
+    """Return the map between records and vectors; buys marginals for a table, within classes if there is a column."""
     schema = fit.data.schema
     if not is_table(schema):
         return Mapped(ImageVectors(ImageLayout.of(schema)), {}, {}, ())
     multiplier = fit.plan[MARGINALS].noise_multiplier
     cells = cells_of(multiplier, len(schema.released), fit.n_public)
-    counts = fit.measure(MARGINALS, ClassCellCounts(TableLayout(rank_grid(schema, cells), None)))
-    vectors = rank_vectors(schema, cells, counts)
+    grid = rank_grid(schema, cells)
+    names = [column.name for column in grid.columns]
+    target = names.index(class_column) if class_column is not None and len(names) > 1 else None
+    layout = TableLayout(grid, target)
+    counts = fit.measure(MARGINALS, ClassCellCounts(layout))
+    tables = ClassTables.of(layout, counts)
+    vectors = tables.vectors()
     arrays = {f"shares{j}": shares for j, shares in enumerate(vectors.shares)}
-    return Mapped(vectors, {"numeric_cells": cells}, arrays, ((MARGINALS, counts),))
+    return Mapped(
+        vectors, {"numeric_cells": cells}, arrays, ((MARGINALS, counts),), tables if target is not None else None
+    )
 
 
 def sampler_of(
@@ -142,7 +144,14 @@ def sampler_of(
     if heads == "native" and draw and not isinstance(mapped.vectors, ImageVectors):
         latents, _ = prior.sample(_CALIBRATION_DRAWS, public_stream(_CALIBRATION_SEED))
         rng = public_stream(_CALIBRATION_SEED, 1)
-        arrays |= Calibration.of(decoder(latents), mapped.vectors.parts, mapped.vectors.targets(), rng).to_arrays()
+        calibration = Calibration.of(decoder(latents), mapped.vectors.parts, mapped.vectors.targets(), rng)
+        arrays |= calibration.to_arrays()
+        if mapped.tables is not None:
+
+            def outputs(c: int, n: int) -> np.ndarray:
+                return decoder(prior.sample(n, rng, components=np.full(n, c))[0])
+
+            arrays |= class_laws(mapped.tables, mapped.vectors, outputs, calibration, rng).to_arrays()
     return settings, arrays
 
 

@@ -96,6 +96,8 @@ class P3GM(Synthesizer):
             left out. By default images have one and tables have not.
         heads: what the decoder's outputs mean: "squared" or "native".
         draw: whether one-hot entries are drawn from native heads, or the largest is taken.
+        class_marginals: whether a table's marginals are counted within the classes of its target, at the same cost, and
+            rows of a class brought to them; needs a prior by class and drawn native heads.
         device: where the network is trained: "cpu" or "cuda".
     """
 
@@ -118,6 +120,7 @@ class P3GM(Synthesizer):
     variance: bool | None = None
     heads: str = "native"
     draw: bool = True
+    class_marginals: bool = False
     device: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -137,6 +140,11 @@ class P3GM(Synthesizer):
             raise ConfigError(f"Expected start to be Random() or PrincipalAxes(), got start={self.start!r}.")
         if not isinstance(self.noise, Shares | Multipliers):
             raise ConfigError(f"Expected noise to be Shares(...) or Multipliers(...), got noise={self.noise!r}.")
+
+        if self.class_marginals and not (isinstance(self.prior, ByClass) and self.heads == "native" and self.draw):
+            raise ConfigError(
+                "Expected prior=ByClass(), heads='native' and draw=True with class_marginals, got others."
+            )
 
     @classmethod
     def as_written(cls, data: str, *, n_public: int | None = None, delta: float = 1e-5) -> P3GM:
@@ -240,7 +248,7 @@ class P3GM(Synthesizer):
 
     def run(self, fit: Fit) -> Fitted:
         """Fit axes, mixture and decoder; of a table, marginals first."""
-        mapped = map_records(fit)
+        mapped = map_records(fit, class_column=_class_column(fit.facts) if self.class_marginals else None)
         axes, measured = self._axes(fit, mapped.vectors)
         prior, iterations = self._mixture(fit, mapped.vectors, axes)
         decoder = self._decoder(fit, mapped.vectors, axes, prior)

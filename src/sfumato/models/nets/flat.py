@@ -121,6 +121,19 @@ class RankVectors:
         return tuple(parts)
 
     @property
+    def ends(self) -> tuple[tuple[int, np.ndarray], ...]:
+        """Of each column of numbers, its entry and the ranks at which its cells end, shape (cells,)."""
+        found, place = [], 0
+        for column, shares in zip(self.grid.columns, self.shares, strict=True):
+            if not column.numeric:
+                place += column.n_cells
+                continue
+            present = shares[:-1] if column.kind.nullable else shares
+            found.append((place, np.cumsum(present) / max(float(present.sum()), 1e-300)))
+            place += 1 + column.kind.nullable
+        return tuple(found)
+
+    @property
     def dimension(self) -> int:
         """Number of entries."""
         return self.parts[-1].entries.stop
