@@ -15,7 +15,7 @@ import typer
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_inputs
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Source
-from sfumato.io.databases import FILES, SCHEMES, read_url
+from sfumato.io.database_urls import FILES, SCHEMES, read_url
 from sfumato.io.places import scheme_of
 from sfumato.io.sources import STREAMED, open_file, open_source
 from sfumato.io.spool import Spool

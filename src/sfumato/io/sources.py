@@ -19,7 +19,8 @@ from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.io.cluster_frames import open_cluster_frame
 from sfumato.io.csv import open_csv
 from sfumato.io.csv_form import CsvForm
-from sfumato.io.databases import SCHEMES, open_database
+from sfumato.io.database_urls import SCHEMES
+from sfumato.io.databases import open_database
 from sfumato.io.excel import open_excel
 from sfumato.io.folders import open_folder
 from sfumato.io.formats import format_of, open_with, suffixes

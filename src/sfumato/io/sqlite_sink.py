@@ -13,7 +13,7 @@ from pyarrow import types
 
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.atomic import reason_of
-from sfumato.io.databases import Wanted, quoted, read_url
+from sfumato.io.database_urls import Wanted, quoted, read_url
 
 
 def sqlite_target(url: str) -> Wanted:

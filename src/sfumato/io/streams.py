@@ -18,6 +18,7 @@ import pyarrow.dataset as pads
 
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.duckdb_queries import open_relation
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def open_stream(data: object, *, chunk_rows: int) -> Source | None:
         return _open_dataset(cast("Any", data), chunk_rows)
     if (polars := sys.modules.get("polars")) and isinstance(data, polars.LazyFrame):
         return _open_lazy(cast("pl.LazyFrame", data), chunk_rows)
+    if (duckdb := sys.modules.get("duckdb")) and isinstance(data, duckdb.DuckDBPyRelation):
+        return open_relation(data, chunk_rows=chunk_rows)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, type):
         label = "the Arrow stream"
         what = (
