@@ -183,7 +183,7 @@ class TestColumns:
             assert "header" in said
             assert "Xanthippe" not in said
 
-    @pytest.mark.parametrize("header", ["sex,sex", ",sex", '"sex', "sex\x00,age"])
+    @pytest.mark.parametrize("header", ["sex,sex", '"sex', "sex\x00,age"])
     def test_bad_headers(self, folder, refused, header):
         Path("people.csv").write_text(f"{header}\nXanthippe,1\n", encoding="utf-8")
         assert "Xanthippe" not in refused(*FIT, code=1)

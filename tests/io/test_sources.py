@@ -145,8 +145,7 @@ class TestCsv:
             (b"", "empty file"),
             (b"\n\r\n", "header line"),
             (b"\xef\xbb\xbf", "header line"),
-            (b"a,,c\n1,2,3\n", "none for column 2"),
-            (b" ,b\n1,2\n", "none for column 1"),
+            (b"column_2,\n1,2\n", "columns 1 and 2"),
             (b"a,b,a\n1,2,3\n", "columns 1 and 3"),
             ("a,b\n1,2\n".encode("utf-16-le"), "in UTF-8"),
             (b"a,\x81\n1,2\n", "in UTF-8"),
@@ -321,12 +320,12 @@ def test_garbage_files_of_every_kind(tmp_path, name):
 
 def test_paths_that_are_no_data_files(tmp_path):
     (tmp_path / "folder.csv").mkdir()
-    (tmp_path / "notes.txt").write_text("a,b")
+    (tmp_path / "notes.md").write_text("a,b")
     (tmp_path / "empty.parquet").touch()
     for path, message in [
         (tmp_path / "folder.csv", "directory"),
         (tmp_path / "absent.csv", "exists"),
-        (tmp_path / "notes.txt", r"\.csv, \.parquet, \.npz"),
+        (tmp_path / "notes.md", r"\.csv, \.parquet, \.npz"),
         (tmp_path / "empty.parquet", "empty file"),
     ]:
         with pytest.raises(DataError, match=message):

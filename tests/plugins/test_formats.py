@@ -99,9 +99,9 @@ def test_without_the_package_the_suffix_is_unknown(people, tmp_path):
 
 
 def test_other_suffixes_name_those_of_plugins(colons, tmp_path):
-    (tmp_path / "x.txt").write_text("a")
+    (tmp_path / "x.md").write_text("a")
     with pytest.raises(DataError, match=r"\.dat, \.coln, \.colons, \.colr file"):
-        open_source(tmp_path / "x.txt")
+        open_source(tmp_path / "x.md")
 
 
 def test_nothing_of_a_failure_is_shown(colons, tmp_path):

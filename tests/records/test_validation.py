@@ -4,7 +4,8 @@ import pyarrow as pa
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Image, Integer, Ordinal
 from sfumato.columns.sets import ItemSet
 from sfumato.io.sources import open_source
-from sfumato.records.validation import validate
+from sfumato.records.validation import declared_columns, validate
+from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
 
@@ -115,7 +116,32 @@ def test_examples_are_few_short_and_distinct():
 
 def test_data_that_fit_give_no_findings():
     assert _found(pa.table({"a": [1, 2]}), {"a": Integer(lower=1, upper=2)}) == {}
-    assert _found(pa.table({"a": pa.array([], pa.int8())}), {"a": Integer(lower=1, upper=2)}) == {}
+    assert _found(pa.table({"a": [1], "b": [2]}), {"a": Integer(lower=1, upper=2), "b": Identifier()}) == {}
+
+
+def test_records_that_are_not_read_are_said(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("a;b\n" + "1;2;3\n" * 7)
+    columns = {"a": Integer(lower=0, upper=9), "b": Integer(lower=0, upper=9)}
+    findings = validate(open_source(path), Schema(columns=columns))
+    assert [(f.column, f.problem, f.count) for f in findings] == [("", "skipped", 7), ("", "no_records", 0)]
+    assert findings[0].examples[:2] == ["record 1: 3 cells", "record 2: 3 cells"]
+    assert len(findings[0].examples) == 5
+    path.write_text("a;b\n" + "1;2;\n" * 7 + "3;4\n5\n")
+    assert [(f.problem, f.count) for f in validate(open_source(path), Schema(columns=columns))] == [
+        ("skipped", 1), ("shortened", 7)
+    ]  # fmt: skip
+    two = validate(open_source([path, path]), Schema(columns=columns))
+    assert two[0].examples == ["people.csv, record 9: 1 cells"] * 2
+    assert [(f.problem, f.count) for f in two] == [("skipped", 2), ("shortened", 14)]
+    assert ("", "no_records") in _found(pa.table({"a": pa.array([], pa.int8())}), {"a": Integer(lower=1, upper=2)})
+
+
+def test_a_schema_that_declares_nothing_is_not_praised():
+    columns = {"a": {"kind": "integer", "discover": True}, "name": "identifier"}
+    findings = validate(open_source(pa.table({"a": [1], "name": ["x"]})), OpenSchema.from_dict({"columns": columns}))
+    assert [(f.column, f.problem) for f in findings] == [("", "nothing_declared")]
+    assert declared_columns(OpenSchema.from_dict({"columns": columns | {"b": "boolean"}})) == ["b"]
 
 
 def test_text_that_is_not_utf8():

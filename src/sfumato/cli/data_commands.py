@@ -18,7 +18,7 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.records.drafting import Draft, draft_schema
 from sfumato.records.private import PrivateData
 from sfumato.records.rule_breaks import count_breaks
-from sfumato.records.validation import Finding, validate
+from sfumato.records.validation import Finding, declared_columns, validate
 from sfumato.rules import rule_text
 from sfumato.schema.ddi import from_ddi
 from sfumato.schema.documents import write_text
@@ -257,7 +257,10 @@ def validate_command(
         print_table(
             "What a fit would change",
             ["column", "problem", "cells", "examples", "what becomes of them"],
-            ((f.column, f.problem, f.count or "", ", ".join(f.examples), f.becomes) for f in findings),
+            ((f.column or "(records)", f.problem, f.count or "", ", ".join(f.examples), f.becomes) for f in findings),
         )
+    undeclared = sorted(set(known.released) - set(declared_columns(known)))
+    if undeclared:
+        say(f"Not compared, since the schema leaves their facts to the fit: {', '.join(undeclared)}.")
     if breaks is not None:
         print_table(f"Rows that break a rule, of {breaks.n_rows}", ["rule", "rows"], breaks.counts.items())

@@ -41,7 +41,7 @@ TablesArgument = Annotated[
 ]
 InputFormatOption = Annotated[
     str | None,
-    typer.Option("--input-format", metavar="F", help="Of -: csv (default), csv.gz, jsonl, parquet, arrow, …"),
+    typer.Option("--input-format", metavar="F", help="Of -: csv (default), tsv, csv.gz, jsonl, parquet, arrow, …"),
 ]
 
 

@@ -49,8 +49,8 @@ OutOption = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="A .csv, .parquet or .npz file; without a suffix, a folder of PNG images, or with --format parquet of "
-        "Parquet files; of two tables a folder of a file each; sqlite:///file?table=NAME; - for standard output.",
+        help="A .csv, .tsv, .parquet or .npz file; without a suffix, a folder of PNG images, or with --format parquet "
+        "of Parquet files; of two tables a folder of a file each; sqlite:///file?table=NAME; - for standard output.",
     ),
 ]
 FormatOption = Annotated[

@@ -135,6 +135,10 @@ class Source(ABC):
         """Yield the names of records that a fit leaves out because they cannot be read. Not private."""
         return iter(())
 
+    def shortened(self) -> Iterator[str]:
+        """Yield the names of records that are read without their last cells, which are empty. Not private."""
+        return iter(())
+
     def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
         """Read the rows from the first to the last, in chunks of at most `chunk_rows`.
 

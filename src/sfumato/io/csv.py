@@ -1,31 +1,24 @@
-"""CSV files as text: nothing is inferred from the cells, so no cell can change a type.
-
-Tables as CSV text, by Arrow's kernels alone: no Python object is made for a cell.
-"""
-
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
+"""CSV files as text: nothing is inferred from the cells, so no cell can change a type."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
+import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, final
+from typing import IO, TYPE_CHECKING, final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from sfumato.columns.cells import is_text
-from sfumato.errors import ConfigError, DataError
-from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
-from sfumato.io.csv_form import CsvForm, CsvOutput
-from sfumato.io.stored import StoredFile
+from sfumato.errors import DataError
+from sfumato.io.chunks import Chunk, Source, attempt, check_names, guarded, table_chunks
+from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm
+from sfumato.io.csv_records import OddRecords
+from sfumato.io.stored import StoredFile, format_suffix
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -42,11 +35,12 @@ _ENCODINGS = (  # UTF-32 first: its little-endian mark begins with that of UTF-1
     (codecs.BOM_UTF16_BE, "utf-16-be"),
     (codecs.BOM_UTF8, "utf-8"),
 )
-_WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
-_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE, "utf-32": codecs.BOM_UTF32_LE}
+WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE, "utf-32": codecs.BOM_UTF32_LE}
 
 
 _SNIFFED = CsvForm()
+_PREFACE = re.compile(r'[\r\n]*"?sep=(.)"?(?:\r\n|\r|\n|$)')  # which Excel reads and writes
 
 
 @final
@@ -54,13 +48,15 @@ _SNIFFED = CsvForm()
 class CsvSource(Source):
     """A CSV file with a header line.
 
-    Records of the wrong length and empty lines are skipped in silence: to complain would tell of a
-    record. Bytes that are no UTF-8 are read as Windows-1252; what is no text in a file that begins
-    with the mark of UTF-16 or UTF-32 becomes the replacement character.
+    Empty lines are skipped, and so are records of another length than the header, but for empty cells at their end: in
+    silence, since to complain would tell of a record; `skipped` names them to the holder. Bytes that are no UTF-8 are
+    read as Windows-1252; what is no text in a file that begins with the mark of UTF-16 or UTF-32 becomes the
+    replacement character.
 
     Args:
         file: where its text is.
         delimiter: what parts the cells, one character.
+        expected_delimiter: the one of the file's suffix.
         header_bytes: length of the header in UTF-8, without its line end.
         has_body: whether anything follows the header; pyarrow refuses an empty stream.
         form: what was declared of it.
@@ -68,6 +64,7 @@ class CsvSource(Source):
 
     file: StoredFile
     delimiter: str
+    expected_delimiter: str
     header_bytes: int
     has_body: bool
     form: CsvForm = _SNIFFED
@@ -77,24 +74,46 @@ class CsvSource(Source):
         return self if form == self.form else open_csv(self.file, chunk_rows=self.chunk_rows, form=form)
 
     def found_form(self) -> CsvForm:
-        """Return the delimiter, if it is no comma, and the encoding, if it is not UTF-8. Not private: it reads all."""
+        """Return the delimiter and the encoding where they are not those of the suffix and UTF-8. Not private."""
         return CsvForm(
-            delimiter=None if self.delimiter == "," else self.delimiter,
+            delimiter=None if self.delimiter == self.expected_delimiter else self.delimiter,
             encoding=self.form.encoding or _found_encoding(self.file),
         )
 
+    def skipped(self) -> Iterator[str]:
+        """Yield the records that have another number of cells than the header. Not private."""
+        return self._odd(are_read=False)
+
+    def shortened(self) -> Iterator[str]:
+        """Yield the records that have empty cells beyond the header. Not private."""
+        return self._odd(are_read=True)
+
+    def _odd(self, *, are_read: bool) -> Iterator[str]:
+        odd = OddRecords(self.delimiter, self.names, counts=True)
+        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
+        for _ in guarded(itertools.chain(self._tables(self.names[:1], odd), [pa.table({})]), message):
+            yield from (f"record {number}: {cells} cells" for number, cells, read in odd.seen if read == are_read)
+            odd.seen.clear()
+
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        tables = self._tables(columns, OddRecords(self.delimiter, self.names))
+        yield from table_chunks(tables, columns, self.chunk_rows)
+
+    def _tables(self, columns: Sequence[str], odd: OddRecords) -> Iterator[pa.Table]:
         if not self.has_body:
             return
         with self.file.reading() as raw, open_utf8(raw, self.form.encoding) as stream:
             stream.read(self.header_bytes)
             reader = pa_csv.open_csv(
                 stream,
-                read_options=pa_csv.ReadOptions(column_names=list(self.names), block_size=_BLOCK_BYTES),
+                # of one thread alone the parser says which record it cannot read
+                read_options=pa_csv.ReadOptions(
+                    column_names=list(self.names), block_size=_BLOCK_BYTES, use_threads=False
+                ),
                 parse_options=pa_csv.ParseOptions(
                     delimiter=self.delimiter,
                     newlines_in_values=True,
-                    invalid_row_handler=lambda _: "skip",
+                    invalid_row_handler=odd.note,
                 ),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=dict.fromkeys(self.names, pa.string()),
@@ -103,7 +122,7 @@ class CsvSource(Source):
                     check_utf8=False,
                 ),
             )
-            yield from table_chunks(reader, columns, self.chunk_rows)
+            yield from odd.placed(reader, columns)
 
     @property
     def in_files(self) -> bool:
@@ -138,8 +157,10 @@ def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> 
         raise DataError(f"Expected the quotes of the header line of {file.name} to be closed. Correct that line.")
     if not text.strip():
         raise DataError(f"Expected a header line in {file.name}, got an empty file.")
-    delimiter = form.delimiter or _sniff_delimiter(text)
-    names = attempt(lambda: _split_record(text, delimiter), message)
+    said, text = _without_preface(text)
+    usual = DELIMITER_OF_SUFFIX.get(format_suffix(file.name))
+    delimiter = form.delimiter or said or usual or _sniff_delimiter(text)
+    names = named(attempt(lambda: _split_record(text, delimiter), message))
     check_names(names, file.name)
     return CsvSource(
         label=file.name,
@@ -148,6 +169,7 @@ def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> 
         chunk_rows=chunk_rows,
         file=file,
         delimiter=delimiter,
+        expected_delimiter=usual or ",",
         header_bytes=len(header),
         has_body=has_body,
         form=form,
@@ -163,7 +185,7 @@ def open_utf8(file: IO[bytes], encoding: str | None = None) -> io.BufferedReader
     """
     start = file.read(4)
     marks = ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark))
-    mark, found = next(marks, (b"", _WITHOUT_MARK.get(encoding or "utf-8", encoding or "utf-8")))
+    mark, found = next(marks, (b"", WITHOUT_MARK.get(encoding or "utf-8", encoding or "utf-8")))
     return io.BufferedReader(_Utf8Stream(file, found, start.removeprefix(mark)), _READ_BYTES)
 
 
@@ -241,6 +263,8 @@ def _read_header(file: StoredFile, encoding: str | None) -> tuple[bytes, bool]:
             block = stream.read(1 << 16)
             seen += block
             end = _record_end(seen)
+            if end is not None and _PREFACE.match(seen[:end].decode("utf-8", "replace")):
+                end = _record_end(seen, end)
             if end is not None:
                 return seen[:end], True
             if not block:
@@ -248,15 +272,31 @@ def _read_header(file: StoredFile, encoding: str | None) -> tuple[bytes, bool]:
     raise DataError(f"Expected {file.name} to begin with a header line, got no line end. Check its quotes.")
 
 
-def _record_end(text: bytes) -> int | None:
-    """Position of the first line end outside quotes that follows something, if there is one."""
+def _record_end(text: bytes, start: int = 0) -> int | None:
+    """Position of the first line end outside quotes that follows something after the start, if there is one."""
     quoted = False
-    for match in re.finditer(rb'["\r\n]', text):
+    for match in re.compile(rb'["\r\n]').finditer(text, start):
         if match.group() == b'"':
             quoted = not quoted
-        elif not quoted and text[: match.start()].strip(b"\r\n"):
+        elif not quoted and text[start : match.start()].strip(b"\r\n"):
             return match.start()
     return None
+
+
+def _without_preface(text: str) -> tuple[str | None, str]:
+    """Return the delimiter that a line `sep=;` before the header says, and the header without that line."""
+    preface = _PREFACE.match(text)
+    return (preface[1], text[preface.end() :]) if preface else (None, text)
+
+
+def named(names: Sequence[str]) -> list[str]:
+    """Return the names of a header; a column without one, such as the index that pandas writes, is named by its place.
+
+    Example:
+        >>> named(["", "age", "sex"])
+        ['column_1', 'age', 'sex']
+    """
+    return [name if name.strip() else f"column_{place}" for place, name in enumerate(names, start=1)]
 
 
 def _sniff_delimiter(header: str) -> str:
@@ -268,123 +308,3 @@ def _sniff_delimiter(header: str) -> str:
 def _split_record(text: str, delimiter: str) -> list[str]:
     record = text.strip("\r\n")
     return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter, strict=True))
-
-
-_ROWS = 65_536
-_FORMULA = r"^\s*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[\t\r\n]"  # the wide forms too
-_NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
-
-
-def spreadsheet_safe(table: pa.Table, numbers: Collection[str] = ()) -> pa.Table:
-    """Return a table whose texts and column names no spreadsheet takes for a formula: an apostrophe comes before.
-
-    A spreadsheet computes a cell that begins with =, +, -, @ or a control character. What reads as a number is none.
-
-    Args:
-        table: any.
-        numbers: columns that hold numbers, though as text (`-1.234,50`).
-    """
-    names = _harmless(pa.array(table.column_names, pa.large_string())).to_pylist()
-    cells = zip(table.column_names, table.columns, strict=True)
-    columns = [column if name in numbers else _without_formulas(column) for name, column in cells]
-    return pa.table(columns, names=names)
-
-
-def _without_formulas(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return _harmless(column.cast(pa.large_string())) if is_text(column.type) else column
-
-
-def _harmless(text: Any) -> Any:  # noqa: ANN401 - an array, whole or in chunks
-    formula = pc.and_not(pc.match_substring_regex(text, _FORMULA), pc.match_substring_regex(text, _NUMBER))
-    return pc.if_else(formula, pc.binary_join_element_wise(_large("'"), text, _large("")), text)
-
-
-def csv_header(names: Sequence[str], form: CsvForm = _SNIFFED) -> Buffer:
-    """Return the header line in UTF-8, or in a declared form after its byte order mark.
-
-    Raises:
-        ConfigError: the encoding cannot write it.
-    """
-    delimiter = form.delimiter or ","
-    line = _lines([_quoted(pa.array([name]), delimiter) for name in names], delimiter)
-    mark = _MARKS.get(form.encoding or "", b"")
-    return mark + bytes(_encoded(line, form)) if mark else _encoded(line, form)
-
-
-def csv_body(table: pa.Table, form: CsvForm = _SNIFFED) -> Iterator[Buffer]:
-    """Yield the rows of a table as lines, in UTF-8 or in a declared form; a null or NaN is an empty cell.
-
-    Raises:
-        ConfigError: a column holds lists, images or other cells that are not one value, or the encoding lacks a letter.
-    """
-    delimiter = form.delimiter or ","
-    for batch in table.to_batches(_ROWS):
-        cells = zip(batch.schema.names, batch.columns, strict=True)
-        yield _encoded(_lines([_texts(name, column, delimiter) for name, column in cells], delimiter), form)
-
-
-def as_in_file(table: pa.Table, output: CsvOutput, *, spreadsheet: bool) -> pa.Table:
-    """Return a table whose cells are as a CSV file has them: some columns as text, formulas made harmless if asked."""
-    table = output.dressed(table)
-    return spreadsheet_safe(table, output.dress) if spreadsheet else table
-
-
-def _encoded(lines: memoryview, form: CsvForm) -> Buffer:
-    encoding = form.encoding or "utf-8"
-    encoding = _WITHOUT_MARK.get(encoding, encoding)
-    if encoding == "utf-8":
-        return lines
-    try:
-        return bytes(lines).decode("utf-8").encode(encoding)
-    except UnicodeEncodeError:
-        pass
-    raise ConfigError(
-        f"Expected text that the declared encoding {encoding} can write, got letters that it lacks. Write .parquet, or "
-        "declare `encoding: utf-8` in the schema's reader and fit again."
-    )
-
-
-def _texts(name: str, column: pa.Array, delimiter: str) -> pa.Array:
-    """A column as text, quoted where needed, with nulls left."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
-        rule = f"Expected plain columns for a CSV file, got {kind} for column {name!r}"
-        raise ConfigError(f"{rule}. Write .parquet, .npz for images, or .dat for sets.")
-    if pa.types.is_floating(kind):
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
-    text = column.cast(pa.large_string())
-    return _quoted(text, delimiter) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else text
-
-
-def _quoted(text: pa.Array, delimiter: str) -> pa.Array:
-    """Quote the cells that hold a delimiter, a quote or a line end."""
-    text = text.cast(pa.large_string())
-    special = pc.match_substring_regex(text, rf'["\r\n\x{{{ord(delimiter):x}}}]')
-    if not pc.any(special).as_py():
-        return text
-    doubled = pc.replace_substring(text, '"', '""')
-    quoted = pc.binary_join_element_wise(_large('"'), doubled, _large('"'), _large(""))
-    return pc.if_else(special, quoted, text)
-
-
-def _lines(columns: list[pa.Array], delimiter: str) -> memoryview:
-    """Join cells to lines; the data buffer of the joined array is the text of all of them."""
-    if len(columns) == 1:  # an empty line is no record to most readers
-        only = pc.fill_null(columns[0], "")
-        columns = [pc.if_else(pc.equal(only, ""), '""', only)]
-    options: dict[str, Any] = {"null_handling": "replace", "null_replacement": ""}
-    lines = pc.binary_join_element_wise(*columns, _large(delimiter), **options)
-    lines = pc.binary_join_element_wise(lines, _large("\n"), _large(""))
-    if not len(lines):
-        return memoryview(b"")
-    _, offsets, text = lines.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)
-    return memoryview(text)[ends[lines.offset] : ends[lines.offset + len(lines)]]
-
-
-def _large(text: str) -> pa.Scalar:
-    return pa.scalar(text, pa.large_string())

@@ -1,4 +1,4 @@
-"""In which encoding a CSV file is, and what parts its cells: public facts that a schema may declare."""
+"""In which encoding a CSV file is, and what parts its cells: public facts that a schema or a file's suffix says."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ ENCODINGS = (
 """Encodings that can be declared, as Python names them; other names of these will do (`latin-1`, `windows-1252`)."""
 
 Dress: TypeAlias = Callable[[pa.ChunkedArray], pa.ChunkedArray]
+DELIMITER_OF_SUFFIX: Mapping[str, str | None] = {".txt": None, ".tab": "\t", ".tsv": "\t", ".csv": None}
+"""Suffixes of CSV text, with the delimiter that each says; None where the header tells."""
+
 _KNOWN = {codecs.lookup(name).name for name in ENCODINGS}
 _DELIMITERS = tuple("\t !#$%&()*,/:;<=>?@[\\]^`{|}~")  # no letter, digit, quote, point or sign
 

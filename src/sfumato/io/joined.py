@@ -61,6 +61,16 @@ class JoinedSource(Source):
         """Return the source with the storage types that its records tell. Not private."""
         return self._of([piece.measured() for piece in self.files])
 
+    def skipped(self) -> Iterator[str]:
+        """Yield the records of all files that cannot be read. Not private."""
+        for file in self.files:
+            yield from (f"{file.label}, {text}" for text in file.skipped())
+
+    def shortened(self) -> Iterator[str]:
+        """Yield the records of all files that are read without their last cells. Not private."""
+        for file in self.files:
+            yield from (f"{file.label}, {text}" for text in file.shortened())
+
     def size(self) -> int:
         """Bytes of all files."""
         return sum(piece.size() for piece in self.files)

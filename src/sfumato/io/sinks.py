@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -22,8 +23,8 @@ from sfumato.io.arrays import array_of
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.baskets import holds_sets, write_csr, write_dat
 from sfumato.io.chunks import Chunk, Column
-from sfumato.io.csv import as_in_file, csv_body, csv_header
-from sfumato.io.csv_form import CsvForm, CsvOutput
+from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm, CsvOutput
+from sfumato.io.csv_lines import as_in_file, csv_body, csv_header
 from sfumato.io.folders import MARKER, write_pictures
 from sfumato.io.formats import format_of, suffixes
 
@@ -62,8 +63,10 @@ def write_table(
             brings; without one it is a folder `path/LABEL/000001.png`.
         overwrite: whether an existing file may be replaced.
         keys: for `.npz`: column name to key (`Source.keys`); a column not in it keeps its name.
-        spreadsheet: for `.csv`: whether an apostrophe comes before text that a spreadsheet would compute as a formula.
-        csv: for `.csv`: its delimiter and encoding, and how some columns are written; by default a comma and UTF-8.
+        spreadsheet: for `.csv` and `.tsv`: whether an apostrophe comes before text that a spreadsheet would compute as
+            a formula.
+        csv: for `.csv` and `.tsv`: its encoding, for `.csv` its delimiter, and how some columns are written; by default
+            a comma and UTF-8.
 
     Raises:
         ConfigError: the suffix is unknown, there is no batch, or a column does not fit the format.
@@ -71,12 +74,16 @@ def write_table(
     """
     path = Path(path)
     write = _writer(path)
-    if spreadsheet and path.suffix.lower() != ".csv":
+    separated = DELIMITER_OF_SUFFIX.get(path.suffix.lower())
+    is_text = _WRITERS.get(path.suffix.lower()) is _write_csv
+    if spreadsheet and not is_text:
         raise ConfigError(
             f"Expected a .csv file to make safe for spreadsheets, got {path.name!r}. Leave the option out."
         )
-    if path.suffix.lower() == ".csv":
+    if is_text:
         output = csv or CsvOutput()
+        if separated is not None:
+            output = replace(output, form=replace(output.form, delimiter=separated))
         batches = (as_in_file(_as_table(batch), output, spreadsheet=spreadsheet) for batch in batches)
         write = partial(_write_csv, form=output.form)
     with atomic_path(path, overwrite=overwrite, marker=output_marker(path)) as unfinished:
@@ -301,6 +308,8 @@ class _Spool:
 
 
 _WRITERS: Mapping[str, Callable[[Iterator[Batch], Path, Mapping[str, str]], None]] = {
+    ".tab": _write_csv,
+    ".tsv": _write_csv,
     ".csv": _write_csv,
     ".parquet": _write_parquet,
     ".npz": _write_npz,

@@ -18,7 +18,7 @@ from sfumato.io.baskets import open_baskets
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.io.cluster_frames import open_cluster_frame
 from sfumato.io.csv import open_csv
-from sfumato.io.csv_form import CsvForm
+from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm
 from sfumato.io.database_urls import SCHEMES
 from sfumato.io.databases import open_database
 from sfumato.io.excel import open_excel
@@ -44,10 +44,10 @@ _STORED: Mapping[str, Callable[..., Source]] = {
     ".xlsx": open_excel,
     ".feather": open_ipc,
     ".arrow": open_ipc,
-    ".csv": open_csv,
+    **dict.fromkeys(DELIMITER_OF_SUFFIX, open_csv),
     ".parquet": open_parquet,
 }
-_PACKED = (".csv", ".jsonl", ".ndjson")  # which are read through gzip, Zstandard and zip too
+_PACKED = (*DELIMITER_OF_SUFFIX, ".jsonl", ".ndjson")  # which are read through gzip, Zstandard and zip too
 STREAMED = tuple(
     sorted(f"{s[1:]}{packed}" for s in _STORED for packed in ["", *(COMPRESSIONS if s in _PACKED else [])])
 )
@@ -59,13 +59,13 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
     """Open a file, a data frame or arrays for reading in chunks; no record is read yet.
 
     Args:
-        data: a path to a `.csv`, `.parquet`, `.feather`, `.arrow`, `.npz` or `.dat` file, to a folder of Parquet files
-            or of PNG images, or to a file of a format that an installed package brings (`sfumato.plugins.Format`); a
-            glob (`"ds/*.parquet"`), a URL or a list of paths, see docs/inputs.md; a pandas or polars DataFrame or a
-            polars LazyFrame; a pyarrow Table or Dataset; anything with `__arrow_c_stream__`; a function that returns
-            a fresh reader of record batches at every call; images as one array, as `(x, y)`, or as a dict with the
-            keys `x` and `y`, or `x_train` and `y_train`; sets of items as a dict with the keys `indptr`, `indices`
-            and `n_items`. A Source is returned as it is.
+        data: a path to a `.csv`, `.tsv`, `.txt`, `.parquet`, `.feather`, `.arrow`, `.npz` or `.dat` file, to a folder
+            of Parquet files or of PNG images, or to a file of a format that an installed package brings
+            (`sfumato.plugins.Format`); a glob (`"ds/*.parquet"`), a URL or a list of paths, see docs/inputs.md; a
+            pandas or polars DataFrame or a polars LazyFrame; a pyarrow Table or Dataset; anything with
+            `__arrow_c_stream__`; a function that returns a fresh reader of record batches at every call; images as one
+            array, as `(x, y)`, or as a dict with the keys `x` and `y`, or `x_train` and `y_train`; sets of items as a
+            dict with the keys `indptr`, `indices` and `n_items`. A Source is returned as it is.
         chunk_rows: the most rows of one chunk.
         csv: the declared form of CSV files; what it leaves open, the header tells.
 
@@ -113,7 +113,7 @@ def open_file(file: StoredFile, chunk_rows: int, csv: CsvForm | None = None) -> 
         raise DataError(f"Expected a {', '.join(f'.{known}' for known in STREAMED)} file, got {file.name}. Convert it.")
     if file.stamp[0] == 0:
         raise DataError(f"Expected data in {file.name}, got an empty file.")
-    if suffix == ".csv":
+    if suffix in DELIMITER_OF_SUFFIX:
         return open_csv(file, chunk_rows=chunk_rows, form=csv or CsvForm())
     return _STORED[suffix](file, chunk_rows=chunk_rows)
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.atomic import atomic_path, reason_of
-from sfumato.io.csv import as_in_file, csv_body, csv_header
 from sfumato.io.csv_form import CsvOutput
+from sfumato.io.csv_lines import as_in_file, csv_body, csv_header
 from sfumato.io.folders import MARKER
 
 TableFormat: TypeAlias = Literal["csv", "parquet"]

@@ -63,6 +63,14 @@ class LongSource(Source):
     missing: tuple[str, ...]
     parts: int = 1
 
+    def skipped(self) -> Iterator[str]:
+        """Yield the rows that cannot be read. Not private."""
+        return self.rows.skipped()
+
+    def shortened(self) -> Iterator[str]:
+        """Yield the rows that are read without their last cells. Not private."""
+        return self.rows.shortened()
+
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         for part in range(self.parts):
             yield from self._sets(part, columns)

@@ -107,6 +107,16 @@ class TablePair(Source):
         """Return the pair of tables of CSV text in a declared form."""
         return replace(self, units=self.units.read_as(form), rows=self.rows.read_as(form))
 
+    def skipped(self) -> Iterator[str]:
+        """Yield the records of either table that cannot be read. Not private."""
+        for name, table in zip(self.tables.names, (self.units, self.rows), strict=True):
+            yield from (f"{name}, {text}" for text in table.skipped())
+
+    def shortened(self) -> Iterator[str]:
+        """Yield the records of either table that are read without their last cells. Not private."""
+        for name, table in zip(self.tables.names, (self.units, self.rows), strict=True):
+            yield from (f"{name}, {text}" for text in table.shortened())
+
     def size(self) -> int:
         """Bytes of both tables."""
         return self.units.size() + self.rows.size()

@@ -15,6 +15,7 @@ import pyarrow as pa
 from sfumato.columns.cells import is_text, plain, read_text
 from sfumato.columns.kind import Fault, TabularKind
 from sfumato.columns.kinds import Continuous
+from sfumato.columns.open import Open
 from sfumato.io.chunks import Chunk, Column, Source
 from sfumato.records.long_tables import as_records
 from sfumato.records.table_pairs import KeyProblem, TablePair
@@ -23,7 +24,12 @@ from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 from sfumato.schema.weight import weight_kind
 
-Problem: TypeAlias = Literal["absent", "storage", "undeclared", "varies", "too_many", "negative"] | KeyProblem | Fault
+Problem: TypeAlias = (
+    Literal["absent", "storage", "undeclared", "varies", "too_many", "negative"]
+    | Literal["skipped", "shortened", "no_records", "nothing_declared"]
+    | KeyProblem
+    | Fault
+)
 
 _MOST_EXAMPLES = 5
 _LONGEST_EXAMPLE = 40
@@ -40,7 +46,7 @@ class Finding:
     """Cells of one column that a fit would change, or a column that does not fit the schema.
 
     Attributes:
-        column: the column.
+        column: the column; empty for what is true of whole records, or of the table.
         problem: `missing`: no value. `unknown`: not among the categories or items. `clamped`: outside the
             bounds, or too many items. `unparseable`: not a number, date or image. `absent`: declared, but not in the
             data.
@@ -48,9 +54,11 @@ class Finding:
             type cannot hold the declared values. Of linked rows, `varies`: units in whose rows a constant is not the
             same; `too_many`: units with more than `max_rows` rows. Of two tables, `no_key`: rows without a key;
             `repeated`: keys that units have more than once; `orphans`: rows whose key no unit has; `no_rows`: units
-            without rows. Of weights, `negative`: below 0.
+            without rows. Of weights, `negative`: below 0. Of the table, `skipped`: records that cannot be read, such
+            as lines with too many cells; `shortened`: those with empty cells beyond the header; `no_records`: none can
+            be; `nothing_declared`: no column says what its cells may be.
         becomes: what a fit makes of such cells, or what is wrong with the column.
-        count: how many cells, unknown items of sets, or units; 0 for a problem of the whole column.
+        count: how many cells, unknown items of sets, records, or units; 0 for a problem of the whole column or table.
         examples: a few of their values.
     """
 
@@ -67,7 +75,8 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     Privacy: none. The findings hold counts and values of records, for the data holder's own eyes.
 
     Returns:
-        Findings in the order of the schema's columns; empty if every cell lies in its domain.
+        Findings in the order of the schema's columns, those of the table first; empty if every record was read and
+        every cell lies in its domain.
 
     Raises:
         DataError: the source cannot be read.
@@ -79,7 +88,9 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     released = [name for name in schema.released if name not in absent]
     read = [*released, *([] if weight is None else [weight])]
     counted: dict[tuple[str, Problem], Finding] = {}
+    n_records = 0
     for chunk in _cells(source, read):
+        n_records += chunk.n_rows
         if weight is not None:
             _note_weights(counted, weight, weight_kind(schema), chunk.columns[weight], schema.missing)
         for name in (name for name in released if name in chunk.columns):
@@ -87,12 +98,17 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
             for problem, cells in kind.problems(chunk.columns[name], schema.missing):
                 _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
+    if read and not n_records:
+        findings.append(Finding(column="", problem="no_records", becomes="a fit of nothing: it spends its budget"))
+    if not schema.images and not declared_columns(schema):
+        becomes = "no cell was compared with anything: what a fit discovers is not known before"
+        findings.append(Finding(column="", problem="nothing_declared", becomes=becomes))
     if schema.unit is not None and schema.unit.linked and not absent & {schema.unit.column, *schema.unit.constant}:
         findings += _linked_findings(source, schema, schema.unit)
         findings += key_findings(source) if isinstance(source, TablePair) else []
     order = {name: place for place, name in enumerate(schema.columns)}
     findings += counted.values()
-    return sorted(findings, key=lambda finding: order.get(finding.column, len(order)))
+    return sorted(findings, key=lambda finding: order.get(finding.column, len(order) if finding.column else -1))
 
 
 def _cells(source: Source, names: list[str]) -> Iterator[Chunk]:
@@ -103,18 +119,25 @@ def _cells(source: Source, names: list[str]) -> Iterator[Chunk]:
 
 
 def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
-    """Yield a finding of the images that cannot be read, if there are any."""
-    images, skipped = schema.images, list(source.skipped())
-    if images and skipped:
-        examples = [text if len(text) <= _LONGEST_EXAMPLE else f"...{text[3 - _LONGEST_EXAMPLE :]}" for text in skipped]
-        becomes = "left out, whole records"
-        yield Finding(
-            column=images[0],
-            problem="unparseable",
-            becomes=becomes,
-            count=len(skipped),
-            examples=examples[:_MOST_EXAMPLES],
-        )
+    """Yield findings of the records that cannot be read, and of those that are not read to their end."""
+    left_out = ("left out, whole records", source.skipped())
+    cut = ("read without their last cells, which are empty and beyond the header", source.shortened())
+    images = schema.images
+    column, problem = (images[0], "unparseable") if images else ("", "skipped")
+    for place, what, (becomes, records) in ((column, problem, left_out), ("", "shortened", cut)):
+        finding = Finding(column=place, problem=what, becomes=becomes)
+        for text in records:
+            finding.count += 1
+            if len(finding.examples) < _MOST_EXAMPLES:
+                short = text if len(text) <= _LONGEST_EXAMPLE else f"...{text[3 - _LONGEST_EXAMPLE :]}"
+                finding.examples.append(short)
+        if finding.count:
+            yield finding
+
+
+def declared_columns(schema: Schema) -> list[str]:
+    """Return the columns of which the schema says what their cells may be, so that cells can be compared with it."""
+    return [name for name in schema.released if not isinstance(schema.columns[name], Open)]
 
 
 def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Finding]:

@@ -337,10 +337,10 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
     ) -> None:
         """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `batches`.
 
-        A path ends in `.csv`, `.parquet`, `.npz` or, for sets, `.dat`; without a suffix it becomes a folder of PNG
-        images, `path/LABEL/000001.png`; of two tables, one of two `.csv` files with their names. With
-        `spreadsheet_safe` an apostrophe comes before text in a `.csv` that a
-        spreadsheet would compute as a formula, such as `=1+1`.
+        A path ends in `.csv`, `.tsv`, `.parquet`, `.npz` or, for sets, `.dat`; without a suffix it becomes a folder of
+        PNG images, `path/LABEL/000001.png`; of two tables, one of two `.csv` files with their names. With
+        `spreadsheet_safe` an apostrophe comes before text in a `.csv` that a spreadsheet would compute as a
+        formula, such as `=1+1`.
 
         Raises:
             ConfigError: an argument is outside its domain, or a column does not fit the format.
