@@ -91,7 +91,7 @@ def test_boolean_levels():
         (lambda: DateTime(lower="2020-02-30", upper="2021-01-01"), "'2020-02-30'"),
         (lambda: DateTime(lower="2020-01-01", upper="2019-01-01"), "lower <= upper"),
         (lambda: DateTime(lower="2020-01-01T00:00Z", upper="2021-01-01"), "without offset"),
-        (lambda: DateTime(lower="2020-01-01", upper="2021-01-01", resolution="week"), "'week'"),
+        (lambda: DateTime(lower="2020-01-01", upper="2021-01-01", resolution="fortnight"), "'fortnight'"),
         (lambda: DateTime(lower="2020-01-01", upper="2021-01-01", format="%Y"), "format='%Y'"),
         (
             lambda: DateTime(lower="2020-01-01", upper="2020-01-02", resolution="second", format="%Y-%m-%d"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import ClassVar, Literal, TypeAlias, get_args
+from datetime import date, datetime, time, timedelta
+from typing import ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyarrow import types
 
 from sfumato.columns.bounded import WholeKind
 from sfumato.columns.cells import is_text, values_of
+from sfumato.columns.date_text import format_dates, format_fault, has_date, parse_dates, written
 from sfumato.columns.facts import (
     EPOCH,
     flag,
@@ -25,20 +27,13 @@ from sfumato.columns.facts import (
     shown,
 )
 from sfumato.columns.kind import refuse, settle
-from sfumato.columns.moments import format_dates, parse_dates, read_microseconds, store_dates
+from sfumato.columns.moments import read_microseconds, store_dates
+from sfumato.columns.resolutions import MICROSECONDS, Resolution, moment_of, moments_of, step_of, steps_of
 from sfumato.columns.storage import from_text
 
-Resolution: TypeAlias = Literal["day", "hour", "minute", "second", "millisecond", "microsecond"]
-
-MICROSECONDS: dict[str, int] = {
-    "day": 86_400_000_000,
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "millisecond": 1_000,
-    "microsecond": 1,
-}
-"""Microseconds in one step of each datetime resolution."""
+_DATES = ("month", "week", "day")
+_CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?")
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +43,11 @@ class DateTime(WholeKind):
     Attributes:
         lower: earliest value, ISO 8601; earlier ones are clamped to it.
         upper: latest value, ISO 8601; later ones are clamped to it. A bare date is a whole day.
-        resolution: times are cut down to a whole number of these since 1970-01-01.
-        format: strftime format of the column where it is stored as text; None means ISO 8601.
+        resolution: times are cut down to a whole number of these since 1970-01-01; months are of the calendar, and
+            weeks begin on Monday.
+        format: how the column is written where it is stored as text, in the directives of `date_text`; None means
+            ISO 8601. One of times alone (`%H:%M`) makes times of day of it, and so of the bounds. An offset from UTC
+            stands as it is (`%H:%M:%S+02:00`): the clock on the wall is modelled.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
 
     Example:
@@ -68,8 +66,8 @@ class DateTime(WholeKind):
 
     def __post_init__(self) -> None:
         faults: list[str] = []
-        lower = moment_text("lower", self.lower, faults)
-        upper = moment_text("upper", self.upper, faults)
+        lower = _bound_text("lower", self.lower, self.format, faults)
+        upper = _bound_text("upper", self.upper, self.format, faults)
         if self.resolution not in get_args(Resolution):
             known = ", ".join(get_args(Resolution))
             faults.append(f"Expected resolution to be one of {known}, got {shown(self.resolution)}.")
@@ -82,7 +80,7 @@ class DateTime(WholeKind):
         if first > last:
             faults.append(f"Expected lower <= upper, got lower={lower}, upper={upper}. Swap them.")
         elif self.format is not None:
-            _check_format(self.format, (first, last), MICROSECONDS[self.resolution], faults)
+            _check_format(self.format, (first, last), self.resolution, faults)
         refuse(faults)
 
     @property
@@ -93,11 +91,15 @@ class DateTime(WholeKind):
     @property
     def bounds(self) -> tuple[int, int]:
         """The first and the last step, counted in the resolution from 1970-01-01."""
-        step = MICROSECONDS[self.resolution]
-        upper = microseconds_since_epoch(datetime.fromisoformat(self.upper))
+        lower, upper = (microseconds_since_epoch(_bound(bound)) for bound in (self.lower, self.upper))
         if is_bare_date(self.upper):
             upper += MICROSECONDS["day"] - 1
-        return microseconds_since_epoch(datetime.fromisoformat(self.lower)) // step, upper // step
+        return step_of(lower, self.resolution), step_of(upper, self.resolution)
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether values are times of day: the format has no field of a date."""
+        return self.format is not None and not has_date(self.format)
 
     @property
     def zero_code(self) -> float | None:
@@ -109,22 +111,24 @@ class DateTime(WholeKind):
         """Text where it is declared how it is written, else days, or timestamps in microseconds."""
         if self.format is not None:
             return pa.string()
-        return pa.date32() if self.resolution == "day" else pa.timestamp("us")
+        return pa.date32() if self.resolution in _DATES else pa.timestamp("us")
 
     def reading_fault(self, storage: pa.DataType) -> str | None:
         """Return why no cell of a type can be a date."""
         values = values_of(storage)
-        timely = is_text(values) or types.is_null(values) or types.is_date(values) or types.is_timestamp(values)
+        if is_text(values) or types.is_null(values):
+            return None
+        timely = types.is_time(values) if self.is_clock else types.is_date(values) or types.is_timestamp(values)
         return None if timely else self._value_fault(values)
 
     def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return cells as steps since 1970-01-01, and a mask of those that are dates."""
         micros, valid = read_microseconds(cells, missing, self.format)
-        return micros // MICROSECONDS[self.resolution], valid
+        return steps_of(micros, self.resolution), valid
 
     def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return steps in a storage type."""
-        micros = values * MICROSECONDS[self.resolution]
+        micros = moments_of(values, self.resolution)
         if is_text(storage):
             return from_text(format_dates(micros, absent, self.format or self._default_format), storage)
         return store_dates(micros, absent, storage)
@@ -132,22 +136,25 @@ class DateTime(WholeKind):
     @property
     def _default_format(self) -> str:
         """The strftime format in which a column without one is written as text."""
-        if self.resolution == "day":
+        if self.resolution in _DATES:
             return "%Y-%m-%d"
-        fraction = ".%f" if self.resolution in ("millisecond", "microsecond") else ""
+        fraction = {"millisecond": ".%3f", "microsecond": ".%f"}.get(self.resolution, "")
         return f"%Y-%m-%d %H:%M:%S{fraction}"
 
     def _value_fault(self, storage: pa.DataType) -> str | None:
-        if types.is_date(storage):
+        if self.is_clock and types.is_time(storage):
             return None
-        if not types.is_timestamp(storage):
+        if types.is_time(storage):
+            return f"Expected a format of times of day for type {storage}, such as %H:%M:%S, got {shown(self.format)}."
+        if not self.is_clock and types.is_date(storage):
+            return None
+        if self.is_clock or not types.is_timestamp(storage):
             return (
-                f"Expected dates, times or text for kind datetime, got a column of type {storage}. "
-                "Declare integer or continuous, or store the column as timestamps."
+                f"Expected {'times of day' if self.is_clock else 'dates, times'} or text for kind datetime, got a "
+                f"column of type {storage}. Declare integer or continuous, or store the column as timestamps."
             )
-        step = MICROSECONDS[self.resolution]
         limit = 2**63 // 1000 - 2 * MICROSECONDS["day"]  # leaves room for the offset of any zone
-        if storage.unit == "ns" and any(abs(tick) * step > limit for tick in self.bounds):
+        if storage.unit == "ns" and any(abs(moment_of(tick, self.resolution)) > limit for tick in self.bounds):
             return (
                 f"Expected bounds within the years 1678 to 2261 for type {storage}, "
                 f"got lower={self.lower}, upper={self.upper}. Store the column in microseconds."
@@ -156,24 +163,27 @@ class DateTime(WholeKind):
 
     def whole_of(self, column: str, value: object, faults: list[str]) -> int | None:
         """Return the step of a date, a time, or text that reads as one."""
-        micros, step = _microseconds(value, self.format), MICROSECONDS[self.resolution]
+        micros = _microseconds(value, self.format)
         if micros is None:
             faults.append(f"Expected {column} to be a date or time without offset, got {column}={shown(value)}.")
             return None
         first, last = self.bounds
-        if micros % step and first <= micros // step <= last:
+        step = step_of(micros, self.resolution)
+        if moment_of(step, self.resolution) != micros and first <= step <= last:
             faults.append(f"Expected {column} to be a whole {self.resolution}, got {column}={shown(value)}.")
-        return micros // step
+        return step
 
     def parts(self, n: int) -> list[str]:
         """Return the bounds of each part."""
         first, last = self.bounds
-        step = MICROSECONDS[self.resolution]
-        moments = [EPOCH + timedelta(microseconds=(first + (last - first) * i // n) * step) for i in range(n + 1)]
-        if step >= MICROSECONDS["day"]:
+        steps = [first + (last - first) * i // n for i in range(n + 1)]
+        moments = [EPOCH + timedelta(microseconds=moment_of(step, self.resolution)) for step in steps]
+        if self.is_clock:
+            edges = [written(moment, self.format or "") for moment in moments]
+        elif self.resolution in _DATES:
             edges = [moment.isoformat(" ")[:10] for moment in moments]
         else:
-            long = (last - first) * step >= n * MICROSECONDS["second"]
+            long = moments[-1] - moments[0] >= timedelta(seconds=n)
             precision = "seconds" if long else "microseconds"  # short spans show parts of seconds
             edges = [moment.isoformat(" ", precision) for moment in moments]
         return [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
@@ -194,19 +204,42 @@ def _microseconds(value: object, format: str | None) -> int | None:
     return None
 
 
-def _check_format(text: str, ticks: tuple[int, int], step: int, faults: list[str]) -> None:
-    """Refuse a format that loses part of the resolution, or that Python cannot read back."""
+def _check_format(text: str, ticks: tuple[int, int], resolution: Resolution, faults: list[str]) -> None:
+    """Refuse a format that loses part of the resolution, or that cannot be read back."""
+    fault = format_fault(text)
+    if fault is not None:
+        faults.append(f"{fault} Got format={text!r}.")
+        return
+    if not has_date(text) and resolution in _DATES:
+        faults.append(f"Expected a resolution of hour, minute or finer beside a time of day, got {resolution}.")
+        return
     first, last = ticks
-    steps = {first, min(first + 1, last), (first + last) // 2, max(last - 1, first), last}
-    for tick in sorted(steps):
-        moment = EPOCH + timedelta(microseconds=tick * step)
-        try:
-            back = datetime.strptime(moment.strftime(text), text).replace(tzinfo=None)
-        except (ValueError, OverflowError, re.error):  # a field given twice is an error of `re`
-            back = None
-        if back is None or microseconds_since_epoch(back) // step != tick:
-            faults.append(
-                f"Expected a format that keeps every step exactly, got format={text!r}. "
-                "Add the missing fields, as in %Y-%m-%d %H:%M:%S, or make the resolution coarser."
-            )
-            return
+    steps = np.unique([first, min(first + 1, last), (first + last) // 2, max(last - 1, first), last])
+    moments = moments_of(steps, resolution)
+    back, valid = parse_dates(format_dates(moments, np.zeros(len(moments), dtype=bool), text), text)
+    if not valid.all() or (steps_of(back, resolution) != steps).any():
+        faults.append(
+            f"Expected a format that keeps every step exactly, got format={text!r}. "
+            "Add the missing fields, as in %Y-%m-%d %H:%M:%S, or make the resolution coarser."
+        )
+
+
+def _bound(text: str) -> datetime:
+    """Return the moment of a bound; of a time of day, on 1970-01-01."""
+    if _CLOCK.fullmatch(text):
+        return datetime.combine(EPOCH.date(), time.fromisoformat(text))
+    return datetime.fromisoformat(text)
+
+
+def _bound_text(name: str, value: object, format: object, faults: list[str]) -> str:
+    """Return a bound as ISO text: a month as its first day, a time of day as it is where that is what is declared."""
+    if isinstance(value, time):
+        value = value.isoformat()
+    if isinstance(value, str) and isinstance(format, str) and not has_date(format):
+        text = value.strip().rjust(5, "0")
+        with contextlib.suppress(ValueError):
+            _bound(text)
+            return text
+    if isinstance(value, str) and _MONTH.fullmatch(value.strip()):
+        value = f"{value.strip()}-01"
+    return moment_text(name, value, faults)

@@ -35,12 +35,12 @@ from sfumato.columns.cells import (
 from sfumato.columns.facts import flag, label_text, labels_text, shown
 from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
+from sfumato.columns.text_forms import without_point
 from sfumato.errors import SchemaError
 
 UNKNOWN, MISSING = -1, -2
 """Marks of `LevelKind.find` for a value that is no label, and for no value at all."""
 
-_WHOLE = r"^(0|-?[1-9][0-9]*)\.0+$"
 _MOST_LABELS_SHOWN = 12
 
 
@@ -414,8 +414,7 @@ def _find_written(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np
     """Return label codes of text as it was written, where what is no label may be a whole number written as `1.0`."""
     found = _find_text(kind, text, missing)
     if (found == UNKNOWN).any():  # pandas writes numbers so where a cell of the column is missing
-        whole = pc.replace_substring_regex(text, pattern=_WHOLE, replacement=r"\1")
-        found = np.where(found == UNKNOWN, _find_text(kind, whole, ()), found)
+        found = np.where(found == UNKNOWN, _find_text(kind, without_point(text), ()), found)
     return found
 
 

@@ -13,13 +13,10 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.text_forms import floats, integers, rounded_to_int64
 from sfumato.columns.written import Written
 
-_WHOLE = r"^-?[0-9]{1,18}$"  # 18 digits always fit int64
-_NUMBER = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^-?(?i:inf|infinity)$"
-_TRUTHS = ("false", "true", "False", "True", "FALSE", "TRUE")
 _INT64_MAX = 2**63 - 1
-_LARGEST_FLOAT_IN_INT64 = float(2**63 - 1024)
 
 
 def read_floats(cells: pa.Array, missing: Sequence[str], written: Written | None = None) -> np.ndarray:
@@ -30,14 +27,14 @@ def read_floats(cells: pa.Array, missing: Sequence[str], written: Written | None
         values = np.append(read_floats(cells.dictionary, missing, written), np.nan)
         return values[dictionary_indices(cells)]
     if is_text(storage):
-        return _parse_floats(_plain_numbers(cells, missing, written))
+        return floats(_plain_numbers(cells, missing, written))
     if types.is_decimal(storage):
-        return _parse_floats(cells.cast(pa.string()))
+        return floats(cells.cast(pa.string()))
     if types.is_boolean(storage) or types.is_integer(storage) or types.is_floating(storage):
         if types.is_boolean(storage):
             cells = cells.cast(pa.int8())
-        floats = cells.cast(pa.float64(), safe=False)
-        return floats.fill_null(np.nan).to_numpy(zero_copy_only=False)
+        numbers = cells.cast(pa.float64(), safe=False)
+        return numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
     return np.full(len(cells), np.nan)
 
 
@@ -52,9 +49,9 @@ def read_integers(
         places = dictionary_indices(cells)
         return np.append(values, 0)[places], np.append(valid, False)[places]
     if is_text(storage):
-        return _parse_integers(_plain_numbers(cells, missing, written))
+        return integers(_plain_numbers(cells, missing, written))
     if types.is_decimal(storage):
-        return _parse_integers(cells.cast(pa.string()))
+        return integers(cells.cast(pa.string()))
     if types.is_boolean(storage) or types.is_integer(storage):
         valid = valid_mask(cells)
         if types.is_uint64(storage):
@@ -88,13 +85,6 @@ def read_parsed(
     return np.array([*bounded, 0], dtype=np.int64)[places], np.array([*(v is not None for v in found), False])[places]
 
 
-def rounded_to_int64(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest int64 of each float, and a mask of those that are numbers."""
-    valid = ~np.isnan(values)
-    bounded = np.clip(values, -float(2**63), _LARGEST_FLOAT_IN_INT64)
-    return np.rint(np.where(valid, bounded, 0.0)).astype(np.int64), valid
-
-
 def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
     """Return True where a cell is null, NaN, or a missing token in text."""
     if types.is_dictionary(cells.type):
@@ -114,35 +104,3 @@ def _plain_numbers(cells: pa.Array, missing: Sequence[str], written: Written | N
     """Return text cells as plain numbers, null where one is a missing token."""
     text = without_tokens(read_text(cells), missing)
     return text if written is None else written.plain(text)
-
-
-def _parse_floats(text: pa.Array) -> np.ndarray:
-    text = _numbered(text)
-    text = pc.replace_substring_regex(text, pattern=r"^\+([0-9.iI])", replacement=r"\1")
-    is_number = pc.match_substring_regex(text, _NUMBER)
-    floats = pc.if_else(is_number, text, pa.scalar(None, text.type)).cast(pa.float64())
-    return floats.fill_null(np.nan).to_numpy(zero_copy_only=False)
-
-
-def _numbered(text: pa.Array) -> pa.Array:
-    """Return text with 1 for `true` and 0 for `false`.
-
-    Truth values are the numbers 1 and 0; pandas stores them as objects, hence as text, where one of them is missing.
-    """
-    places = pc.index_in(text, value_set=pa.array(_TRUTHS, text.type))
-    if places.null_count == len(text):
-        return text
-    return pc.coalesce(pa.array(["0", "1"] * (len(_TRUTHS) // 2), text.type).take(places), text)
-
-
-def _parse_integers(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    text = _numbered(text)
-    is_whole = pc.match_substring_regex(text, _WHOLE)
-    nothing = pa.scalar(None, text.type)
-    whole = pc.if_else(is_whole, text, nothing).cast(pa.int64())
-    valid = valid_mask(whole)
-    values = whole.fill_null(0).to_numpy(zero_copy_only=False)
-    if not valid.all():  # 19 digits and more, decimals and exponents
-        others, also = rounded_to_int64(_parse_floats(pc.if_else(is_whole, nothing, text)))
-        values, valid = np.where(valid, values, others), valid | also
-    return values, valid

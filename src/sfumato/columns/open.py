@@ -17,10 +17,11 @@ import pyarrow as pa
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.canonical import has_canonical_text
 from sfumato.columns.cells import is_scalar, values_of
-from sfumato.columns.dates import DateTime, Resolution
+from sfumato.columns.dates import DateTime
 from sfumato.columns.kind import ColumnKind, refuse, settle
 from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
+from sfumato.columns.resolutions import Resolution
 from sfumato.columns.written import Written
 from sfumato.errors import SchemaError
 

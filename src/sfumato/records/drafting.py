@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.cells import is_text
-from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.facts import EPOCH
 from sfumato.columns.kinds import (
     Boolean,
@@ -32,6 +31,8 @@ from sfumato.columns.kinds import (
     LevelKind,
 )
 from sfumato.columns.open import Open
+from sfumato.columns.resolutions import MICROSECONDS
+from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.columns.written import Written
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
@@ -50,7 +51,7 @@ from sfumato.records.survey import (
 from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text
 from sfumato.schema.reader import Reader
-from sfumato.schema.schema import MISSING_TOKENS, Schema
+from sfumato.schema.schema import Schema
 
 _NONE = "None"
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes

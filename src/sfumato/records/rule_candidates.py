@@ -15,12 +15,13 @@ import numpy as np
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
+from sfumato.columns.resolutions import Resolution
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Source
 from sfumato.records.rule_breaks import values_of
 from sfumato.records.rule_events import LEAST_BREAKS, implications
 from sfumato.rules import read_rules
-from sfumato.rules.cells import Table, in_steps, joined, size, step_of
+from sfumato.rules.cells import Column, Table, coarsest, in_steps, joined, size
 from sfumato.schema.schema import Schema
 
 _ROWS = 20_000  # in which candidates are looked for
@@ -115,8 +116,15 @@ def _dates(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarr
     for name, kind in kinds.items():
         column = table[name]
         if isinstance(column, Values) and isinstance(kind, NumericKind) and kind.name == "datetime":
-            found[name] = np.where(column.absent, np.nan, in_steps(kind, column.values, 1).astype(np.float64))
+            found[name] = _in_steps(column, kind, "microsecond")
     return found
+
+
+def _in_steps(column: Column, kind: TabularKind, step: Resolution | None) -> np.ndarray:
+    """Return dates in whole steps, NaN where missing."""
+    assert isinstance(column, Values)
+    assert isinstance(kind, NumericKind)
+    return np.where(column.absent, np.nan, in_steps(kind, column.values, step).astype(np.float64))
 
 
 def _same(x: np.ndarray, y: np.ndarray, tolerance: float) -> bool:
@@ -149,8 +157,9 @@ def _computed(table: Table, kinds: Mapping[str, TabularKind]) -> Iterator[Rule]:
         if several:
             yield {"sum": {name: several}}
         for later, earlier in itertools.permutations(dates, 2):
-            step = max(step_of(kind) for kind in (kinds[later], kinds[earlier]) if isinstance(kind, NumericKind))
-            if _same(total, dates[later] // step - dates[earlier] // step, 0.0):
+            step = coarsest(kind for kind in (kinds[later], kinds[earlier]) if isinstance(kind, NumericKind))
+            end, start = (_in_steps(table[date], kinds[date], step) for date in (later, earlier))
+            if _same(total, end - start, 0.0):
                 yield {"difference": {name: [later, earlier]}}
 
 

@@ -22,14 +22,14 @@ from pyarrow import types
 
 from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, plain, read_text, valid_mask, without_tokens
-from sfumato.columns.dates import MICROSECONDS, Resolution
 from sfumato.columns.moments import read_microseconds
 from sfumato.columns.number_cells import read_floats, read_integers
+from sfumato.columns.resolutions import MICROSECONDS, Resolution
 from sfumato.columns.sets import is_set_storage, list_parts
+from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.columns.written import Written
 from sfumato.io.chunks import Source
 from sfumato.records.number_forms import NumberForms, common_decimal
-from sfumato.schema.schema import MISSING_TOKENS
 
 MOST_DISTINCT = 10_000
 """Distinct values of a column are collected up to this many; beyond it, an even part of them."""

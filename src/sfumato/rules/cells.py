@@ -5,15 +5,16 @@ Rules are judged on what is written, not on codes: a code is a rounded position 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.columns.dates import MICROSECONDS, DateTime
+from sfumato.columns.dates import DateTime
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
+from sfumato.columns.resolutions import MICROSECONDS, Resolution, moments_of, steps_of
 
 Column: TypeAlias = np.ndarray | Values
 Table: TypeAlias = dict[str, Column]
@@ -81,19 +82,31 @@ def joined(tables: list[Table]) -> Table:
     return found
 
 
-def step_of(kind: NumericKind) -> int:
-    """Return the microseconds of a step of dates; 1 of numbers."""
-    return MICROSECONDS[kind.resolution] if isinstance(kind, DateTime) else 1
+def resolution_of(kind: NumericKind) -> Resolution | None:
+    """Return the step that values of dates count; None of numbers."""
+    return kind.resolution if isinstance(kind, DateTime) else None
 
 
-def in_steps(kind: NumericKind, values: np.ndarray, step: int) -> np.ndarray:
-    """Return numbers as they are, and dates as whole numbers of steps of so many microseconds."""
-    return values * step_of(kind) // step if isinstance(kind, DateTime) else values
+def coarsest(kinds: Iterable[NumericKind]) -> Resolution | None:
+    """Return the longest step of some columns of dates; None of numbers."""
+    found: list[Resolution] = [kind.resolution for kind in kinds if isinstance(kind, DateTime)]
+    return max(found, key=MICROSECONDS.__getitem__, default=None)
 
 
-def from_steps(kind: NumericKind, values: np.ndarray, step: int) -> np.ndarray:
-    """Return what `in_steps` gave; dates in their own steps, the first within a longer one."""
-    return -(-(values * step) // step_of(kind)) if isinstance(kind, DateTime) else values
+def in_steps(kind: NumericKind, values: np.ndarray, resolution: Resolution | None) -> np.ndarray:
+    """Return numbers as they are, and dates as whole numbers of other steps."""
+    if not isinstance(kind, DateTime) or resolution in (None, kind.resolution):
+        return values
+    return steps_of(moments_of(values, kind.resolution), resolution)
+
+
+def from_steps(kind: NumericKind, values: np.ndarray, resolution: Resolution | None) -> np.ndarray:
+    """Return what `in_steps` gave; dates in their own steps, the first that begins within a longer one."""
+    if not isinstance(kind, DateTime) or resolution in (None, kind.resolution):
+        return values
+    moments = moments_of(values, resolution)
+    own = steps_of(moments, kind.resolution)
+    return own + (moments_of(own, kind.resolution) < moments)
 
 
 def fitted(kind: NumericKind, values: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.rules.cells import Column, Kinds, Table, absent, fitted, in_steps, step_of
+from sfumato.rules.cells import Column, Kinds, Table, absent, coarsest, fitted, in_steps, resolution_of
 from sfumato.rules.rule import Frozen, Rule
 
 Operation = Literal["sum", "product", "difference"]
@@ -77,7 +77,7 @@ class Computed(Follows):
 
     def exact(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         """Return the result before it is rounded, and which rows have a missing part."""
-        step = max(step_of(self._kind(name)) for name in self.parts)
+        step = coarsest(self._kind(name) for name in self.parts)
         numbers, gone = [], np.zeros(0, dtype=bool)
         for name in self.parts:
             column = table[name]
@@ -118,7 +118,7 @@ class Computed(Follows):
             return
         for name in self.parts:
             rows = np.flatnonzero(self.broken(table))
-            if name in frozen or not rows.size or step_of(self._kind(name)) != 1:
+            if name in frozen or not rows.size or resolution_of(self._kind(name)) is not None:
                 continue
             part, result = table[name], table[self.column]
             assert isinstance(part, Values)

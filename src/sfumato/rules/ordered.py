@@ -8,7 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.rules.cells import Kinds, Table, fitted, from_steps, in_steps, step_of
+from sfumato.columns.resolutions import Resolution
+from sfumato.rules.cells import Kinds, Table, coarsest, fitted, from_steps, in_steps
 from sfumato.rules.rule import Frozen, Rule
 
 
@@ -34,9 +35,9 @@ class Order(Rule):
         return self.names
 
     @property
-    def step(self) -> int:
-        """The coarsest resolution of dates, microseconds; 1 of numbers."""
-        return max(step_of(self._kind(name)) for name in self.names)
+    def step(self) -> Resolution | None:
+        """The coarsest resolution of dates; None of numbers."""
+        return coarsest(self._kind(name) for name in self.names)
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows go down somewhere."""
@@ -97,7 +98,7 @@ def _numbers(table: Table, name: str) -> Values:
     return column
 
 
-def _at_least(kind: NumericKind, values: np.ndarray, step: int) -> np.ndarray:
+def _at_least(kind: NumericKind, values: np.ndarray, step: Resolution | None) -> np.ndarray:
     """Return the smallest values of a column that are not below others, where its bounds allow."""
     own = from_steps(kind, values, step)
     found = fitted(kind, own)
@@ -110,7 +111,7 @@ def _at_least(kind: NumericKind, values: np.ndarray, step: int) -> np.ndarray:
     return found
 
 
-def _at_most(kind: NumericKind, values: np.ndarray, step: int) -> np.ndarray:
+def _at_most(kind: NumericKind, values: np.ndarray, step: Resolution | None) -> np.ndarray:
     """Return the largest values of a column that are not above others, where its bounds allow."""
     own = from_steps(kind, values, step)
     found = fitted(kind, own)

@@ -24,7 +24,7 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.errors import SchemaError
-from sfumato.rules.cells import Column, Kinds, Table, fitted, from_codes, step_of, to_codes
+from sfumato.rules.cells import Column, Kinds, Table, coarsest, fitted, from_codes, in_steps, resolution_of, to_codes
 from sfumato.rules.computed import Computed, Follows
 from sfumato.rules.ordered import Order
 from sfumato.rules.rule import Frozen, NullIf, Rule
@@ -89,7 +89,9 @@ class RulePlan:
         for rule in self.rules:
             for earlier, later in zip(rule.names, rule.names[1:], strict=False) if isinstance(rule, Order) else ():
                 low, high = self._numeric(earlier), self._numeric(later)
-                if high.bounds[1] * step_of(high) < low.bounds[0] * step_of(low):
+                step = coarsest((low, high))
+                first, last = np.array([low.bounds[0]]), np.array([high.bounds[1]])
+                if in_steps(high, last, step)[0] < in_steps(low, first, step)[0]:
                     raise SchemaError(
                         f"Expected {rule.place} to order columns whose bounds allow it, got {earlier!r} and {later!r}: "
                         f"all values of {later!r} are below all of {earlier!r}."
@@ -129,9 +131,9 @@ class RulePlan:
     def _units(self, later: str, values: np.ndarray) -> np.ndarray:
         """Return values of the earlier column in the later one's units."""
         low, high = self._numeric(self.gaps[later]), self._numeric(later)
-        if step_of(high) == step_of(low):
+        if resolution_of(high) == resolution_of(low):
             return values
-        return values * step_of(low) // step_of(high)
+        return in_steps(low, values, resolution_of(high))
 
     def _start(self, later: str, table: Mapping[str, Column]) -> np.ndarray:
         """Return where distances start: at the earlier column; at its lower bound where that is missing."""
@@ -162,7 +164,7 @@ class RulePlan:
             return float(self.gap_codes(later, known)[0])
         low, high = self._numeric(earlier), self._numeric(later)
         for rule in self.follows.values():
-            if not isinstance(rule, Computed) or rule.column not in known or step_of(low) != step_of(high):
+            if not isinstance(rule, Computed) or rule.column not in known or resolution_of(low) != resolution_of(high):
                 continue
             value = known[rule.column]
             if rule.operation == "difference" and rule.parts == (later, earlier) and isinstance(value, Values):

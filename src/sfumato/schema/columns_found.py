@@ -13,8 +13,9 @@ from typing import Any
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
 from sfumato.columns.open import Open, OpenKind
+from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.errors import SchemaError, SchemaWarning
-from sfumato.schema.schema import MISSING_TOKENS, Schema
+from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 
 _OPEN: dict[str, OpenKind] = {

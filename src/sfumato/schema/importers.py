@@ -22,9 +22,10 @@ from sfumato.columns.kinds import (
     Identifier,
     Integer,
 )
+from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.errors import SchemaError, SchemaWarning
 from sfumato.schema.documents import read_document
-from sfumato.schema.schema import MISSING_TOKENS, Schema
+from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 
 _MOST_CODES = 10**6

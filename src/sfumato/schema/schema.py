@@ -24,6 +24,7 @@ from typing import Any, TypeAlias, TypeVar
 from sfumato.columns.facts import label_text, plain_value, shown
 from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet
 from sfumato.columns.open import Open, OpenKind
+from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.csv_form import CsvOutput
 from sfumato.rules import RulePlan
@@ -41,9 +42,6 @@ from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
 from sfumato.schema.tables import Tables, read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
 from sfumato.schema.weight import Weight, weight_of
-
-MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-"""Text that stands for no value, unless a schema says otherwise."""
 
 K = TypeVar("K", bound=ColumnKind)
 

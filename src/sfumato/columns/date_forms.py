@@ -1,0 +1,271 @@
+"""The forms in which people write dates and times: a public list, and which of them the texts of a column have.
+
+A text *has* a form if writing what was read gives it back, to the letter. One text may have several (`03/04/2021`), so
+forms are listed in families, in each of which what is particular comes last: a column has the last form of its family
+that a few of its texts ask for (`13/04/2021` has a day first, `4/13/2021` has not, and no zero either).
+
+All functions are elementwise: what a text is never depends on the texts beside it.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns.date_text import MONTHS, format_dates, parse_dates, parts_of
+from sfumato.columns.resolutions import MICROSECONDS, Resolution
+
+OFFSETS = tuple(
+    ["Z", " UTC", "-02:30", "-03:30", "-09:30"]
+    + [f"{sign}{hour:02}:00" for sign, last in (("-", 12), ("+", 14)) for hour in range(last + 1)]
+    + [
+        f"+{time}"
+        for time in ("03:30", "04:30", "05:30", "05:45", "06:30", "08:45", "09:30", "10:30", "12:45", "13:45")
+    ]
+)
+"""Offsets from UTC that clocks show somewhere."""
+
+_YEARS = (1800, 2199)  # of dates without a mark between their digits, which may be any numbers
+_LONGEST = 40
+_SHARE = 0.01  # of a family's texts that a particular form has to have
+
+
+@dataclass(frozen=True, slots=True)
+class DateForm:
+    """A way of writing dates.
+
+    Attributes:
+        family: what forms that one column may mix have in common.
+        format: the format of `date_text`.
+        resolution: the coarsest that all texts counted for this form are multiples of.
+        offset: the offset from UTC at its end; empty without.
+    """
+
+    family: str
+    format: str
+    resolution: Resolution
+    offset: str = ""
+
+
+def _days() -> Iterator[tuple[str, str]]:
+    """Yield family and format of days without a time."""
+    yield "iso", "%Y-%m-%d"
+    for mark in "/.":
+        yield from ((f"y{mark}m", f) for f in (f"%Y{mark}%m{mark}%d", f"%Y{mark}%-m{mark}%-d"))
+    for mark, year in itertools.product("/.-", "Yy"):
+        for day, month in (("%d", "%m"), ("%-d", "%-m")):
+            for first, second in ((day, month), (month, day)):
+                yield f"d{mark}{year}", f"{first}{mark}{second}{mark}%{year}"
+    for (mark, second), year in itertools.product({"-": "-", " ": " ", "": "", "/": "/", ". ": " "}.items(), "Yy"):
+        for name, day in itertools.product(("%b", "%^b", "%B"), ("%d", "%-d")):
+            if mark or day == "%d":
+                yield f"d{mark}b{year}", f"{day}{mark}{name}{second}%{year}"
+    for mark in (", ", " "):
+        for name, day in itertools.product(("%b", "%B"), ("%d", "%-d")):
+            yield f"b d{mark}", f"{name} {day}{mark}%Y"
+    yield "compact", "%Y%m%d"
+
+
+_TIMES: dict[Resolution, str] = {
+    "hour": " %H",
+    "minute": " %H:%M",
+    "second": " %H:%M:%S",
+    "millisecond": " %H:%M:%S.%3f",
+    "microsecond": " %H:%M:%S.%f",
+}
+_CLOCKS: tuple[tuple[Resolution, str], ...] = (
+    ("minute", " %I:%M %p"),
+    ("minute", " %-I:%M %p"),
+    ("second", " %I:%M:%S %p"),
+    ("second", " %-I:%M:%S %p"),
+)
+_LADDER: tuple[Resolution, ...] = ("hour", "minute", "second", "millisecond", "microsecond")
+
+
+def _ladder(family: str, format: str, finest: Resolution) -> Iterator[DateForm]:
+    """Yield a form with every resolution that its texts may show: full hours are often written to the second."""
+    for resolution in _LADDER[: _LADDER.index(finest) + 1]:
+        yield DateForm(family, format, resolution)
+
+
+def _iso() -> Iterator[DateForm]:
+    for mark in " T":
+        for finest in _LADDER[1:]:
+            format = "%Y-%m-%d" + _TIMES[finest].replace(" ", mark)
+            yield from _ladder(f"iso{mark}".strip(), format, finest)
+            for offset in OFFSETS:
+                for written in dict.fromkeys((offset, offset.replace(":", ""))):
+                    yield DateForm(f"iso{mark}z".strip(), format + written, finest, written)
+
+
+def _forms() -> Iterator[DateForm]:
+    yield DateForm("iso", "%Y-%m-%d", "day")
+    yield from _iso()
+    for family, format in _days():
+        if family == "iso":
+            continue
+        yield DateForm(family, format, "day")
+        if family == "compact":
+            continue
+        for finest, hour in itertools.product(_LADDER[1:3], ("%H", "%-H")):
+            yield from _ladder(f"{family} t", format + _TIMES[finest].replace("%H", hour), finest)
+        for finest, clock in _CLOCKS if family in ("d/Y", "d/y", "d-Y", "b d, ") else ():
+            yield from _ladder(f"{family} p", format + clock, finest)
+    yield from _ladder("compact t", "%Y%m%dT%H%M%S", "second")
+    yield from _ladder("compact s", "%Y%m%d%H%M%S", "second")
+    for format in ("%Y-%m", "%m/%Y", "%Y/%m", "%m.%Y", "%Y%m", "%b %Y", "%B %Y", "%b-%Y", "%B-%Y", "%b-%y", "%Y-%b"):
+        yield DateForm(f"month {format.replace('B', 'b')}", format, "month")
+    for format in ("%G-W%V", "%GW%V"):
+        yield DateForm(f"week {format}", format, "week")
+    yield DateForm("week day", "%G-W%V-%u", "day")
+    for finest, hour in itertools.product(_LADDER[1:3], ("%H", "%-H")):
+        yield from _ladder(
+            "time" if finest == "minute" else "time s", _TIMES[finest].strip().replace("%H", hour), finest
+        )
+    for finest, clock in _CLOCKS:
+        yield from _ladder("time p", clock.strip(), finest)
+
+
+DATE_FORMS = tuple(_forms())
+"""Every form; of a family, what is particular comes last."""
+
+_BY_FORMAT = {
+    format: [i for i, form in enumerate(DATE_FORMS) if form.format == format]
+    for format in dict.fromkeys(form.format for form in DATE_FORMS)
+}
+_NAME, _HALF = "\x01", "\x02"
+_SHAPES = {"Y": "9999", "y": "99", "m": "99", "d": "99", "H": "99", "I": "99", "M": "99", "S": "99", "G": "9999"} | {
+    "V": "99",
+    "u": "9",
+    "f": "999999",
+    "3f": "999",
+    "b": _NAME,
+    "B": _NAME,
+    "p": _HALF,
+}
+_MONTH = rf"(?i)(?:{'|'.join(MONTHS)}|{'|'.join(month[:3] for month in MONTHS if month != 'May')})"
+_ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
+
+
+def is_zero_date(text: pa.Array) -> np.ndarray:
+    """Return which texts are the date of day 0, which databases write for no date.
+
+    Example:
+        >>> is_zero_date(pa.array(["0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "2000-01-01"])).tolist()
+        [True, True, True, False]
+    """
+    mask = pc.match_substring_regex(text, _ZERO_DATE)
+    return pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+
+
+def date_forms(text: pa.Array) -> np.ndarray:
+    """Return of each text the first of `DATE_FORMS` that it has, with its own resolution; -1 for no date.
+
+    Example:
+        >>> places = date_forms(pa.array(["2021-07-16", "5-Jan-2021", "2021-07-16T08:00:00+02:00", "2022-W05", "red"]))
+        >>> [DATE_FORMS[place].format if place >= 0 else None for place in places.tolist()]
+        ['%Y-%m-%d', '%-d-%b-%Y', '%Y-%m-%dT%H:%M:%S+02:00', '%G-W%V', None]
+    """
+    places = np.full(len(text), -1, dtype=np.int64)
+    shapes = _formats_by_shape()
+    known = pc.index_in(_shapes_of(text), value_set=pa.array(list(shapes), text.type))
+    which = known.fill_null(-1).to_numpy(zero_copy_only=False)
+    formats = list(shapes.values())
+    for i in np.unique(which[which >= 0]).tolist():
+        here = np.flatnonzero(which == i)
+        _place(places, here, text.take(pa.array(here)), formats[i])
+    return places
+
+
+def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
+    """Return the form of a column by how many of its texts have each of `DATE_FORMS` first; None if none stands out.
+
+    Args:
+        counts: shape (forms,), exact or noisy.
+        least: counts up to here may be noise.
+
+    Example:
+        >>> texts = pa.array(["03/04/2021", "04/13/2021"])
+        >>> chosen_form(np.bincount(date_forms(texts), minlength=len(DATE_FORMS))).format
+        '%m/%d/%Y'
+    """
+    families: dict[str, list[int]] = {}
+    for i, form in enumerate(DATE_FORMS):
+        families.setdefault(form.family, []).append(i)
+    weight = {name: float(np.where(counts[some] > least, counts[some], 0.0).sum()) for name, some in families.items()}
+    name = max(weight, key=lambda family: weight[family])
+    if weight[name] <= 0:
+        return None
+    some = families[name]
+    offsets: dict[str, float] = {}
+    for i in some:
+        offsets[DATE_FORMS[i].offset] = offsets.get(DATE_FORMS[i].offset, 0.0) + max(float(counts[i]) - least, 0.0)
+    offset = max(offsets, key=lambda key: offsets[key])
+    seen = [i for i in some if DATE_FORMS[i].offset == offset and counts[i] > max(least, _SHARE * weight[name])]
+    if not seen:
+        return None
+    last = DATE_FORMS[seen[-1]]
+    resolutions: list[Resolution] = [DATE_FORMS[i].resolution for i in seen]
+    return DateForm(name, last.format, min(resolutions, key=MICROSECONDS.__getitem__), offset)
+
+
+def family_counts(counts: np.ndarray, form: DateForm) -> np.ndarray:
+    """Return the counts of the forms that a column of one form may hold, shape (some,)."""
+    return counts[[i for i, other in enumerate(DATE_FORMS) if other.family == form.family]]
+
+
+def _shapes_of(text: pa.Array) -> pa.Array:
+    """Return texts with 9 for each digit and a mark for a month's name and half of a day; null for what is too long."""
+    none = pa.scalar(None, text.type)
+    short = pc.less_equal(pc.binary_length(text), _LONGEST)
+    shape = pc.if_else(pc.fill_null(short, False), text, none)
+    shape = pc.if_else(pc.fill_null(pc.match_substring_regex(shape, "[0-9]"), False), shape, none)
+    shape = pc.replace_substring_regex(shape, pattern=_MONTH, replacement=_NAME)
+    shape = pc.replace_substring_regex(shape, pattern="[AP]M$", replacement=_HALF)
+    return pc.replace_substring_regex(shape, pattern="[0-9]", replacement="9")
+
+
+def _place(places: np.ndarray, here: np.ndarray, text: pa.Array, formats: list[str]) -> None:
+    """Note the first form that each text has."""
+    left = np.ones(len(here), dtype=bool)
+    for format in formats:
+        some = np.flatnonzero(left)
+        if not some.size:
+            return
+        cells = text.take(pa.array(some))
+        micros, valid = parse_dates(cells, format)
+        back = format_dates(micros, ~valid, format)
+        has = valid & pc.fill_null(pc.equal(back, cells.cast(pa.string())), False).to_numpy(zero_copy_only=False)
+        if "compact" in DATE_FORMS[_BY_FORMAT[format][0]].family or format == "%Y%m":
+            years = micros.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
+            has &= (years >= _YEARS[0]) & (years <= _YEARS[1])
+        listed = _BY_FORMAT[format]
+        rungs = np.array([MICROSECONDS[DATE_FORMS[i].resolution] for i in listed])
+        fits = micros[:, None] % rungs == 0 if len(listed) > 1 else np.ones((len(micros), 1), dtype=bool)
+        fits[:, -1] = True
+        places[here[some[has]]] = np.array(listed)[fits.argmax(axis=1)][has]
+        left[some[has]] = False
+
+
+@lru_cache(maxsize=1)
+def _formats_by_shape() -> dict[str, list[str]]:
+    """Return each shape that a date may have, with the formats whose texts may have it, in order."""
+    found: dict[str, list[str]] = {}
+    for format in _BY_FORMAT:
+        parts = []
+        for part in parts_of(format):
+            shape = _SHAPES[part.directive] if part.directive else re.sub("[0-9]", "9", part.text)
+            parts.append(("9", "99") if part.flag == "-" else (shape,))
+        for shape in map("".join, itertools.product(*parts)):
+            found.setdefault(shape, []).append(format)
+    return found

@@ -1,0 +1,413 @@
+"""Dates and times as text, by formats in the directives of strftime, in English whatever the machine's language.
+
+    %Y %y %m %d %j   %b %B %a %A   %G %V %u   %H %I %p %M %S %f   %%
+    %-d %-m %-H %-I      without a zero before one digit
+    %^b %^B              in capitals
+    %3f                  milliseconds
+
+A format names a moment: what it leaves out is the first there is (of a month its first day, of a week its Monday, of a
+time of day 1970-01-01). An offset from UTC is a part of the format, as it stands (`%H:%M:%S+02:00`): the clock on the
+wall is what is read, and the offset is written back.
+
+A format whose fields all have a fixed place is a matrix of bytes. Other texts are read by a pattern, each distinct one
+once.
+"""
+
+# pyarrow makes these kernels at import, where no type checker sees them
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns.cells import dictionary_indices
+from sfumato.columns.facts import EPOCH, microseconds_since_epoch
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SHORT = tuple(month[:3] for month in MONTHS)
+_DIRECTIVE = re.compile(r"%([-^]?)(3f|[A-Za-z%])")
+_DAY = 86_400_000_000
+_WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "f": 6, "3f": 3, "b": 3}
+_CENTURY = 69  # two digits from here on are of the twentieth century, as in POSIX
+_PATTERNS = {
+    "Y": r"(?P<Y>[0-9]{4})",
+    "y": r"(?P<y>[0-9]{2})",
+    "m": r"(?P<m>[0-9]{1,2})",
+    "d": r"(?P<d>[0-9]{1,2})",
+    "j": r"(?P<j>[0-9]{1,3})",
+    "H": r"(?P<H>[0-9]{1,2})",
+    "I": r"(?P<I>[0-9]{1,2})",
+    "M": r"(?P<M>[0-9]{1,2})",
+    "S": r"(?P<S>[0-9]{1,2})",
+    "f": r"(?P<f>[0-9]{1,6})",
+    "3f": r"(?P<f>[0-9]{3})",
+    "G": r"(?P<G>[0-9]{4})",
+    "V": r"(?P<V>[0-9]{1,2})",
+    "u": r"(?P<u>[1-7])",
+    "p": r"(?P<p>am|pm)",
+    "b": rf"(?P<b>{'|'.join(_SHORT)})",
+    "B": rf"(?P<B>{'|'.join(MONTHS)})",
+    "a": rf"(?:{'|'.join(day[:3] for day in _DAYS)})",
+    "A": rf"(?:{'|'.join(_DAYS)})",
+    "%": "%",
+}
+_WRITERS: dict[str, Callable[[datetime], str]] = {
+    "Y": lambda t: f"{t.year:04}",
+    "y": lambda t: f"{t.year % 100:02}",
+    "m": lambda t: f"{t.month:02}",
+    "d": lambda t: f"{t.day:02}",
+    "j": lambda t: f"{t.timetuple().tm_yday:03}",
+    "H": lambda t: f"{t.hour:02}",
+    "I": lambda t: f"{(t.hour - 1) % 12 + 1:02}",
+    "M": lambda t: f"{t.minute:02}",
+    "S": lambda t: f"{t.second:02}",
+    "f": lambda t: f"{t.microsecond:06}",
+    "3f": lambda t: f"{t.microsecond // 1000:03}",
+    "G": lambda t: f"{t.isocalendar()[0]:04}",
+    "V": lambda t: f"{t.isocalendar()[1]:02}",
+    "u": lambda t: str(t.isoweekday()),
+    "p": lambda t: "AM" if t.hour < 12 else "PM",
+    "b": lambda t: _SHORT[t.month - 1],
+    "B": lambda t: MONTHS[t.month - 1],
+    "a": lambda t: _DAYS[t.weekday()][:3],
+    "A": lambda t: _DAYS[t.weekday()],
+    "%": lambda _: "%",
+}
+_ISO_FORMATS = (
+    "%Y-%m-%d",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%d %H:%M:%S.%f",
+    "%Y-%m-%dT%H:%M:%S.%f",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a format: a directive, or what stands as it is.
+
+    Attributes:
+        directive: its letters; empty for text.
+        flag: `-` or `^`, or empty.
+        text: what stands as it is.
+    """
+
+    directive: str = ""
+    flag: str = ""
+    text: str = ""
+
+
+@lru_cache(maxsize=1024)
+def parts_of(format: str) -> tuple[Part, ...]:
+    """Return the parts of a format.
+
+    Example:
+        >>> [part.directive or part.text for part in parts_of("%-d.%m. %Y")]
+        ['d', '.', 'm', '. ', 'Y']
+    """
+    parts, place = [], 0
+    for found in _DIRECTIVE.finditer(format):
+        parts += [Part(text=format[place : found.start()])] if found.start() > place else []
+        parts.append(Part(directive=found[2], flag=found[1]))
+        place = found.end()
+    return (*parts, Part(text=format[place:])) if place < len(format) else tuple(parts)
+
+
+def format_fault(format: str) -> str | None:
+    """Return why a format cannot be used; None if it can.
+
+    Example:
+        >>> format_fault("%Y-%m-%dT%H:%M:%S+02:00")
+        >>> format_fault("%Y-%m-%d %H:%M%z")
+        'Expected the offset itself in place of %z, such as %H:%M+02:00 or %H:%MZ: it is written back as it stands.'
+    """
+    letters = [part.directive for part in parts_of(format) if part.directive]
+    if "z" in letters or "Z" in letters:
+        return (
+            "Expected the offset itself in place of %z, such as %H:%M+02:00 or %H:%MZ: it is written back as it stands."
+        )
+    unknown = [letter for letter in letters if letter not in _WRITERS]
+    if unknown:
+        return f"Expected the directives {' '.join('%' + key for key in _WRITERS)}, got %{unknown[0]}."
+    if not letters or len(set(letters)) < len(letters):
+        return "Expected each field of a date once, as in %Y-%m-%d."
+    return None
+
+
+def has_date(format: str) -> bool:
+    """Whether a format has any field of a date, and not of a time of day alone.
+
+    Example:
+        >>> has_date("%d.%m.%Y"), has_date("%H:%M")
+        (True, False)
+    """
+    return not {part.directive for part in parts_of(format)} <= {"", "H", "I", "p", "M", "S", "f", "3f", "%"}
+
+
+def parse_dates(text: pa.Array, format: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return text cells as wall-clock microseconds since 1970-01-01, and a mask of the cells that are dates.
+
+    Args:
+        text: of any length n.
+        format: a format; None for ISO 8601.
+
+    Example:
+        >>> micros, valid = parse_dates(pa.array(["2 Jan 1970", "35 Jan 1970"]), "%-d %b %Y")
+        >>> int(micros[0]) // 3_600_000_000, valid.tolist()
+        (24, [True, False])
+    """
+    micros = np.zeros(len(text), dtype=np.int64)
+    valid = np.zeros(len(text), dtype=bool)
+    lengths = pc.binary_length(text).fill_null(-1).to_numpy(zero_copy_only=False)
+    for layout in _layouts(format):
+        _parse_layout(text, layout, lengths, micros, valid)
+    rest = (lengths >= 0) & ~valid
+    if rest.any():
+        micros[rest], valid[rest] = _parse_each(text.filter(pa.array(rest)), format)
+    return micros, valid
+
+
+def format_dates(micros: np.ndarray, absent: np.ndarray, format: str) -> pa.Array:
+    """Return wall-clock microseconds as text, null where absent.
+
+    Example:
+        >>> format_dates(np.array([0]), np.array([False]), "%-d %^b %Y, %H:%M").to_pylist()
+        ['1 JAN 1970, 00:00']
+    """
+    layout = _layout(format)
+    if layout is not None and layout.is_plain and layout.width * len(micros) < 2**31:
+        return _format_layout(micros, absent, layout)
+    distinct, places = np.unique(micros, return_inverse=True)
+    words = [written(EPOCH + timedelta(microseconds=m), format) for m in distinct.tolist()]
+    return pa.array(words, pa.string()).take(pa.array(places, mask=absent))
+
+
+def written(moment: datetime, format: str) -> str:
+    """Return one moment as text.
+
+    Example:
+        >>> written(datetime(2024, 3, 5), "%G-W%V")
+        '2024-W10'
+    """
+    words = []
+    for part in parts_of(format):
+        word = _WRITERS[part.directive](moment) if part.directive else part.text
+        if part.flag == "-":
+            word = word.lstrip("0") or "0"
+        words.append(word.upper() if part.flag == "^" else word)
+    return "".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """A format whose fields all have a fixed place."""
+
+    width: int
+    fields: tuple[tuple[str, int], ...]  # directive, first byte
+    literals: tuple[tuple[int, int], ...]  # byte, place
+    is_plain: bool  # of digits alone, with a date
+
+
+@lru_cache(maxsize=256)
+def _layouts(format: str | None) -> tuple[_Layout, ...]:
+    layouts = (_layout(f) for f in (_ISO_FORMATS if format is None else (format,)))
+    return tuple(layout for layout in layouts if layout is not None)
+
+
+@lru_cache(maxsize=1024)
+def _layout(format: str) -> _Layout | None:
+    """Return the fixed places of a format's fields, or None if they depend on the date."""
+    fields: list[tuple[str, int]] = []
+    literals: list[tuple[int, int]] = []
+    place = 0
+    for part in parts_of(format):
+        if part.directive:
+            if part.directive not in _WIDTHS or part.flag == "-" or part.directive in dict(fields):
+                return None
+            fields.append((part.directive, place))
+            place += _WIDTHS[part.directive]
+        else:
+            literals += [(byte, place + i) for i, byte in enumerate(part.text.encode())]
+            place += len(part.text.encode())
+    letters = set(dict(fields))
+    dated = ("Y" in letters) != ("y" in letters) and ("m" in letters) != ("b" in letters)
+    if not (dated or (letters and letters <= {"H", "M", "S", "f", "3f"})):
+        return None
+    return _Layout(place, tuple(fields), tuple(literals), {"Y", "m"} <= letters and "b" not in letters)
+
+
+def _parse_layout(text: pa.Array, layout: _Layout, lengths: np.ndarray, micros: np.ndarray, valid: np.ndarray) -> None:
+    """Fill in the cells that match a layout exactly and name a moment of the calendar."""
+    chosen = (lengths == layout.width) & ~valid
+    if not chosen.any():
+        return
+    picked = text.filter(pa.array(chosen)).cast(pa.large_binary())
+    _, offsets, data = picked.buffers()
+    start = int(np.frombuffer(offsets, dtype=np.int64, count=1, offset=8 * picked.offset)[0])
+    size = len(picked) * layout.width
+    grid = np.frombuffer(data, dtype=np.uint8, count=size, offset=start).reshape(-1, layout.width)
+    fits = np.ones(len(grid), dtype=bool)
+    for byte, place in layout.literals:
+        fits &= grid[:, place] == byte
+    numbers = {letter: _field(grid, letter, place, fits) for letter, place in layout.fields}
+    found, within = _moments(numbers, len(grid))
+    fits &= within
+    here = np.flatnonzero(chosen)[fits]
+    micros[here] = found[fits]
+    valid[here] = True
+
+
+def _field(grid: np.ndarray, letter: str, place: int, fits: np.ndarray) -> np.ndarray:
+    """Return a field of each row, int64; note in `fits` where it has none."""
+    width = _WIDTHS[letter]
+    if letter == "b":
+        names = grid[:, place : place + width] | np.uint8(32)
+        known = np.array([list(month.lower().encode()) for month in _SHORT], dtype=np.uint8)
+        same = (names[:, None, :] == known[None]).all(axis=2)
+        fits &= same.any(axis=1)
+        return same.argmax(axis=1).astype(np.int64) + 1
+    number = np.zeros(len(grid), dtype=np.int64)
+    for digit in range(width):
+        value = grid[:, place + digit] - np.uint8(48)  # bytes below "0" wrap above 9
+        fits &= value <= 9
+        number = number * 10 + value
+    return number
+
+
+def _moments(numbers: dict[str, np.ndarray], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return microseconds since 1970 of fields, and whether there is such a moment."""
+    zero, one = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
+    year = numbers.get("Y", zero + 1970)
+    if "y" in numbers:
+        year = numbers["y"] + np.where(numbers["y"] >= _CENTURY, 1900, 2000)
+    days, within = _days(year, numbers.get("m", numbers.get("b", one)), numbers.get("d", one))
+    hour, minute, second = (numbers.get(letter, zero) for letter in "HMS")
+    within &= (hour <= 23) & (minute <= 59) & (second <= 59)
+    fraction = numbers["3f"] * 1000 if "3f" in numbers else numbers.get("f", zero)
+    return days * _DAY + ((hour * 60 + minute) * 60 + second) * 10**6 + fraction, within
+
+
+def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return days since 1970-01-01, and whether that day is in the calendar."""
+    in_calendar = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+    months = np.where(in_calendar, (year - 1970) * 12 + month - 1, 0)
+    first = months.view("M8[M]").astype("M8[D]").view(np.int64)
+    following = (months + 1).view("M8[M]").astype("M8[D]").view(np.int64)
+    return first + day - 1, in_calendar & (first + day <= following)
+
+
+def _format_layout(micros: np.ndarray, absent: np.ndarray, layout: _Layout) -> pa.Array:
+    grid = np.empty((len(micros), layout.width), dtype=np.uint8)
+    for byte, place in layout.literals:
+        grid[:, place] = byte
+    fields = _fields(micros)
+    for letter, place in layout.fields:
+        number = fields[letter]
+        for digit in reversed(range(_WIDTHS[letter])):
+            number, last = np.divmod(number, 10)
+            grid[:, place + digit] = last + 48
+    offsets = np.arange(len(micros) + 1, dtype=np.int32) * np.int32(layout.width)
+    present = np.packbits(~absent, bitorder="little")
+    buffers = [pa.py_buffer(present), pa.py_buffer(offsets), pa.py_buffer(grid)]
+    return pa.Array.from_buffers(pa.string(), len(micros), buffers)
+
+
+def _fields(micros: np.ndarray) -> dict[str, np.ndarray]:
+    days, within = np.divmod(micros, _DAY)
+    seconds, fraction = np.divmod(within, 10**6)
+    calendar = days.view("M8[D]").astype("M8[M]")
+    months = calendar.view(np.int64)
+    return {
+        "Y": 1970 + months // 12,
+        "m": 1 + months % 12,
+        "d": 1 + days - calendar.astype("M8[D]").view(np.int64),
+        "H": seconds // 3600,
+        "M": seconds // 60 % 60,
+        "S": seconds % 60,
+        "f": fraction,
+        "3f": fraction // 1000,
+    }
+
+
+def _parse_each(text: pa.Array, format: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Parse the cells that no fixed layout fits, each distinct one once."""
+    read: Callable[[str], datetime | None] = datetime.fromisoformat
+    if format is not None:
+        pattern = _pattern(format)
+        if pattern is None:
+            return np.zeros(len(text), dtype=np.int64), np.zeros(len(text), dtype=bool)
+        read = lambda cell: _matched(pattern, cell)  # noqa: E731
+    coded = text.dictionary_encode()
+    moments = [_moment(read, cell) for cell in coded.dictionary.to_pylist()]
+    micros = np.array([0 if moment is None else moment for moment in moments], dtype=np.int64)
+    valid = np.array([moment is not None for moment in moments], dtype=bool)
+    places = dictionary_indices(coded)
+    return micros[places], valid[places]
+
+
+def _moment(read: Callable[[str], datetime | None], cell: str) -> int | None:
+    try:
+        moment = read(cell)
+    except (ValueError, OverflowError):
+        return None
+    return None if moment is None else microseconds_since_epoch(moment.replace(tzinfo=None))
+
+
+@lru_cache(maxsize=1024)
+def _pattern(format: str) -> re.Pattern[str] | None:
+    """Return the pattern of a format's texts; None for a format that has a fault."""
+    if format_fault(format) is not None:
+        return None
+    words = []
+    for part in parts_of(format):
+        words.append(_PATTERNS[part.directive] if part.directive else re.sub(r"(\\ )+", r"\\s+", re.escape(part.text)))
+    return re.compile("".join(words), re.IGNORECASE)
+
+
+def _matched(pattern: re.Pattern[str], cell: str) -> datetime | None:
+    """Return the moment that a text names."""
+    found = pattern.fullmatch(cell)
+    if found is None:
+        return None
+    fields = {letter: word for letter, word in found.groupdict().items() if word is not None}
+    minute, second = int(fields.get("M", 0)), int(fields.get("S", 0))
+    return datetime.combine(_date(fields), time(_hour(fields), minute, second, int(fields.get("f", "0").ljust(6, "0"))))
+
+
+def _date(fields: dict[str, str]) -> date:
+    if "G" in fields:
+        return date.fromisocalendar(int(fields["G"]), int(fields.get("V", 1)), int(fields.get("u", 1)))
+    year = int(fields.get("Y", 1970))
+    if "y" in fields:
+        year = int(fields["y"]) + (1900 if int(fields["y"]) >= _CENTURY else 2000)
+    if "j" in fields:
+        day = date(year, 1, 1) + timedelta(days=int(fields["j"]) - 1)
+        if day.year != year:
+            raise ValueError("no such day")
+        return day
+    month = int(fields.get("m", 1))
+    name = (fields.get("b") or fields.get("B") or "")[:3].title()
+    return date(year, _SHORT.index(name) + 1 if name else month, int(fields.get("d", 1)))
+
+
+def _hour(fields: dict[str, str]) -> int:
+    if "I" not in fields:
+        return int(fields.get("H", 0))
+    hour = int(fields["I"])
+    if not 1 <= hour <= 12:
+        raise ValueError("no such hour")
+    return hour % 12 + (12 if fields.get("p", "am").lower() == "pm" else 0)
