@@ -1335,6 +1335,48 @@ BUGS = [
         "if True:",
         "tests/records/test_private.py -k one_more_name",
     ),
+    PlantedBug(
+        "merge keys and aliases of YAML multiply",
+        "schema/documents.py",
+        "        check_events(text)\n",
+        "",
+        "tests/schema/test_documents.py -k billion",
+    ),
+    PlantedBug(
+        "aliases of YAML count as one value",
+        "schema/yaml_events.py",
+        "self._total += self._named[event.anchor]",
+        "self._total += 1",
+        "tests/schema/test_documents.py -k billion",
+    ),
+    PlantedBug(
+        "a note beside a row of a workbook is its own column",
+        "io/sheet.py",
+        "0 <= self._column - self._first < self._width",
+        "0 <= self._column - self._first",
+        "tests/io/test_excel.py -k note",
+    ),
+    PlantedBug(
+        "a shared text that is not there stops a workbook",
+        "io/workbook.py",
+        '        if not 0 <= number < self._count:\n            return ""\n',
+        "",
+        "tests/io/test_excel.py -k odd_cell",
+    ),
+    PlantedBug(
+        "a truth value of 7 stops a workbook",
+        "io/sheet.py",
+        '_TRUTH.get(raw, "")',
+        "_TRUTH[raw]",
+        "tests/io/test_excel.py -k odd_cell",
+    ),
+    PlantedBug(
+        "a control character in one cell stops a workbook",
+        "io/markup.py",
+        "block = rest + block.translate(None, _CONTROLS)",
+        "block = rest + block",
+        "tests/io/test_excel.py -k characters",
+    ),
 ]
 
 # names that a wrong text uses

@@ -1,4 +1,4 @@
-"""Packed CSV files, JSON lines, Arrow files and workbooks: text or types as they stand, one record by itself."""
+"""Packed CSV files, JSON lines and Arrow files: text or types as they stand, one record by itself."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ import pytest
 from fixtures.cells import read_cells as read
 from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.columns.sets import ItemSet
-from sfumato.errors import ConfigError, DataError, SchemaError
+from sfumato.errors import DataError, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema
 from sfumato.records.private import PrivateData
@@ -184,85 +184,3 @@ class TestArrowFiles:
             with pytest.raises(DataError, match=r"t\.(arrow|feather)") as failure:
                 read(open_source(path))
             assert SECRET not in "".join(traceback.format_exception(failure.value))
-
-
-CONTENT_TYPES = """<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">
-<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>
-<Default Extension="xml" ContentType="application/xml"/>
-<Override PartName="/xl/workbook.xml"
- ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>
-<Override PartName="/xl/worksheets/sheet1.xml"
- ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>"""
-RELATIONS = """<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">
-<Relationship Id="rId1" Target="{target}"
- Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}"/></Relationships>"""
-BOOK = """<?xml version="1.0"?><workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"
- xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships">
-<sheets><sheet name="a" sheetId="1" r:id="rId1"/></sheets></workbook>"""
-
-
-def workbook(path, *rows):
-    """Write a minimal workbook: texts in line, numbers and truth values as Excel has them."""
-    made = []
-    for r, row in enumerate(rows, start=1):
-        cells = []
-        for c, cell in enumerate(row):
-            place = f"{chr(65 + c)}{r}"
-            if isinstance(cell, bool):
-                cells.append(f'<c r="{place}" t="b"><v>{int(cell)}</v></c>')
-            elif isinstance(cell, str):
-                cells.append(f'<c r="{place}" t="inlineStr"><is><t>{cell}</t></is></c>')
-            elif cell is not None:
-                cells.append(f'<c r="{place}"><v>{cell}</v></c>')
-        made.append(f'<row r="{r}">{"".join(cells)}</row>')
-    sheet = f'<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>{"".join(made)}</sheetData></worksheet>'
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("[Content_Types].xml", CONTENT_TYPES)
-        archive.writestr("_rels/.rels", RELATIONS.format(target="xl/workbook.xml", kind="officeDocument"))
-        archive.writestr("xl/workbook.xml", BOOK)
-        archive.writestr(
-            "xl/_rels/workbook.xml.rels", RELATIONS.format(target="worksheets/sheet1.xml", kind="worksheet")
-        )
-        archive.writestr("xl/worksheets/sheet1.xml", sheet)
-    return path
-
-
-class TestExcel:
-    @pytest.fixture(autouse=True)
-    def _library(self):
-        pytest.importorskip("python_calamine", reason="the extra excel is not installed")
-
-    def test_cells_are_text(self, tmp_path):
-        path = workbook(
-            tmp_path / "t.xlsx",
-            ["age", "town", 2024],
-            [31, "Riga", True],
-            [31.5, 7, None],
-            [],
-            [None, "Oslo", False],
-            ["x", "", 1e300],
-        )
-        source = open_source(path, chunk_rows=3)
-        assert source.storage == dict.fromkeys(["age", "town", "2024"], pa.string())
-        cells = read(source)
-        assert cells["age"][:3] == ["31", "31.5", ""]
-        assert cells["town"] == ["Riga", "7", "Oslo", ""]
-        assert cells["2024"][:3] == ["true", "", "false"]
-        assert read(source) == cells
-        assert read(source, ["town"]) == {"town": cells["town"]}
-        assert not source.counts_entries
-
-    def test_what_is_no_workbook(self, tmp_path):
-        (tmp_path / "t.xlsx").write_text(SECRET)
-        with pytest.raises(DataError, match="Excel workbook") as failure:
-            open_source(tmp_path / "t.xlsx")
-        assert SECRET not in "".join(traceback.format_exception(failure.value))
-        with pytest.raises(DataError, match="name"):
-            open_source(workbook(tmp_path / "u.xlsx", ["a", "a"], [1, 2]))
-        with pytest.raises(DataError, match="have columns"):
-            open_source(workbook(tmp_path / "v.xlsx"))
-
-    def test_without_the_library(self, tmp_path, monkeypatch):
-        monkeypatch.setitem(__import__("sys").modules, "python_calamine", None)
-        with pytest.raises(ConfigError, match=r"sfumato\[excel\]"):
-            open_source(workbook(tmp_path / "t.xlsx", ["a"], [1]))

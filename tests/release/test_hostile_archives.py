@@ -1,5 +1,6 @@
 """A stranger's arrays and archives: they load and sample, or are a ReleaseError; soon, and in little memory."""
 
+import hashlib
 import json
 import os
 import random
@@ -11,7 +12,8 @@ import pytest
 import safetensors.numpy
 
 from fixtures.hostile import archive, saved, survives, write
-from sfumato.release.files import ARRAYS, MANIFEST
+from sfumato.errors import ReleaseError
+from sfumato.release.files import ARRAYS, MANIFEST, read_files
 
 __all__ = ["saved", "survives"]
 
@@ -158,4 +160,19 @@ def test_a_manifest_larger_than_any_is_not_read(saved, survives, tmp_path):
     assert not survives(folder)
     with (folder / ARRAYS).open("r+b") as file:
         file.truncate(1 << 40)
+    assert not survives(folder)
+
+
+def test_a_header_of_many_arrays(saved, survives, tmp_path):
+    """Names and shapes of arrays without numbers: a file of 17 MB would be a hundred times as much in memory."""
+    manifest, arrays = saved
+    folder = write(tmp_path / "r", manifest, arrays)
+    header = b'{"a":{"dtype":"F64","shape":[0],"data_offsets":[0,0]}}'.ljust((1 << 24) + 1)
+    packed = struct.pack("<Q", len(header)) + header
+    (folder / ARRAYS).write_bytes(packed)
+    found = json.loads((folder / MANIFEST).read_text())
+    found["arrays"]["sha256"] = hashlib.sha256(packed).hexdigest()
+    (folder / MANIFEST).write_text(json.dumps(found))
+    with pytest.raises(ReleaseError, match="a header of at most"):
+        read_files(folder)
     assert not survives(folder)

@@ -9,6 +9,7 @@ from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
 from sfumato.schema.ddi import from_ddi
 from sfumato.schema.schema import Schema
+from sfumato.schema.standards import _OMOP_HEADERS as OMOP_HEADERS
 from sfumato.schema.standards import from_csvw, from_frictionless, from_omop, from_sdv
 
 HOSTILE = 'a "q", b\n<script>=1+1'
@@ -124,6 +125,13 @@ def test_ddi_reads_codes_and_no_statistic(tmp_path):
     assert "38.4" not in json.dumps(schema.to_dict())
 
 
+def test_ddi_bounds_of_any_size(tmp_path):
+    facts = "<valrng><range min='0' max='1e50'/></valrng><varFormat type='numeric'/>"
+    text = f"<codeBook><var name='a'>{facts}</var></codeBook>"
+    with pytest.raises(SchemaError, match="Column 'a'"):
+        from_ddi(_write(tmp_path, text, "c.xml"))
+
+
 ENTITY = '<!DOCTYPE c [<!ENTITY a "x"><!ENTITY b "&a;&a;&a;">]>'
 OUTSIDE = '<!DOCTYPE c [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 
@@ -137,6 +145,7 @@ OUTSIDE = '<!DOCTYPE c [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
         ("<codeBook>&a;</codeBook>", "a mistake at line 1"),
         ("<codeBook>", "a mistake at line 1"),
         ("<a>" * 200 + "</a>" * 200, "nesting too deep"),
+        ("<codeBook>" + "<b c='d'/>" * 2_000_001 + "</codeBook>", "more than 4,000,000 elements"),
         ("<codeBook/>", "variables"),
         ("<codeBook><var/></codeBook>", "to have a name"),
         ("<codeBook><var name='a'><valrng><range min='x' max='2'/></valrng></var></codeBook>", "bounds"),
@@ -234,6 +243,7 @@ def test_omop(tmp_path):
         (from_sdv, '{"METADATA_SPEC_VERSION": "V9", "columns": {}}', "METADATA_SPEC_VERSION"),
         (from_sdv, '{"columns": {"a": 1}}', "in place of a mapping"),
         (from_omop, "a,b\n1,2\n", "field-level CSV"),
+        (from_omop, ",".join(OMOP_HEADERS) + "\nperson,a,Yes,integer,No" * 10_001, "field-level CSV"),
     ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path, read, text, words):

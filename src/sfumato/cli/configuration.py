@@ -14,6 +14,7 @@ What is said on the call goes over the section of the command, and that over the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,6 +23,8 @@ from typing import Any
 from sfumato.errors import ConfigError
 
 FILE, PROJECT = "sfumato.toml", "pyproject.toml"
+_MOST_BYTES = 1 << 20
+_LONG_KEY = re.compile(rb"""(?:\.[ \t]*[\w"'-]+[ \t]*){100}""")  # time grows with the square of its parts
 
 SHARED = (
     "schema", "epsilon", "delta", "method", "target", "rows", "ledger", "types", "input-format", "workers", "title",
@@ -101,7 +104,8 @@ def _read(path: Path | None) -> tuple[Path, Mapping[str, Any]]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
     raise ConfigError(f"Expected to read the configuration {path}, got: {reason}.")
@@ -110,9 +114,14 @@ def _bytes(path: Path) -> bytes:
 def _parsed(path: Path) -> dict[str, Any]:
     import tomllib
 
+    content = _bytes(path)
+    if len(content) > _MOST_BYTES or _LONG_KEY.search(content):
+        raise ConfigError(f"Expected the configuration {path} to be short, got more than 1 MiB or a key of 100 parts.")
     try:
-        return tomllib.loads(_bytes(path).decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(content.decode("utf-8"))
+    except RecursionError:
+        reason = "nesting too deep"
+    except ValueError as error:  # TOML's own errors and those of decoding are such
         reason = str(error)
     raise ConfigError(f"Expected the configuration {path} in TOML, got: {reason}.")
 

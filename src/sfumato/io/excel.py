@@ -1,42 +1,57 @@
-"""Excel workbooks (`.xlsx`): the first sheet, its first row the names, every other that is not empty a record.
+"""Excel workbooks (`.xlsx`): the first sheet, its first row that is not empty the names, every later one a record.
 
-Every cell is read as text, as a CSV file would hold it: what type Excel gave a cell decides nothing about others.
+Every cell is read as text, as a CSV file would hold it: what type Excel gave a cell decides nothing about others. A
+sheet is read as a stream, within the columns of the names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import pyarrow as pa
 
-from sfumato.errors import ConfigError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
-from sfumato.io.frames import cell_text
-from sfumato.io.rows import text_tables
+from sfumato.io.sheet import sheet_rows
 from sfumato.io.stored import StoredFile
+from sfumato.io.workbook import Workbook
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+_PART_CHARACTERS = 16 << 20  # of text in rows that are not yet a table
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ExcelSource(Source):
-    """The first sheet of a workbook, which is held in memory during a pass.
+    """The first sheet of a workbook.
 
     Attributes:
         file: the workbook.
+        first: the number of the first column, from 0.
     """
 
     file: StoredFile
+    first: int
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        rows = _rows(self.file)
-        next(rows)
-        records = (row for row in rows if any(cell != "" for cell in row))
-        yield from table_chunks(text_tables(records, self.names, chunk_rows=self.chunk_rows), columns, self.chunk_rows)
+        yield from table_chunks(self._tables(), columns, self.chunk_rows)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        rows: list[list[str]] = []
+        size = 0
+        records = _rows(self.file, self.first, len(self.names))
+        next(records)
+        for row in records:
+            rows.append(row)
+            size += sum(map(len, row))
+            if len(rows) == self.chunk_rows or size > _PART_CHARACTERS:
+                yield self._table(rows)
+                rows, size = [], 0
+        if rows:
+            yield self._table(rows)
+
+    def _table(self, rows: list[list[str]]) -> pa.Table:
+        return pa.table([pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)], names=list(self.names))
 
     def size(self) -> int:
         """Bytes of the file."""
@@ -44,34 +59,25 @@ class ExcelSource(Source):
 
 
 def open_excel(file: StoredFile, *, chunk_rows: int) -> ExcelSource:
-    """Read the first row of a workbook's first sheet.
+    """Read the names of a workbook's first sheet.
 
     Raises:
-        ConfigError: python-calamine is not installed.
         DataError: it is no workbook, or a column has no name or the name of another.
     """
-    _require_calamine()
     message = f"Expected {file.name} to be an Excel workbook without a password, got another or a damaged file."
     header = attempt(lambda: next(_rows(file), []), message)
-    names = ["" if name is None else name for name in map(cell_text, header)]
+    first = next((place for place, name in enumerate(header) if name), 0)
+    last = max((place for place, name in enumerate(header) if name), default=-1)
+    names = header[first : last + 1]
     check_names(names, file.name)
     storage = dict.fromkeys(names, pa.string())
-    return ExcelSource(label=file.name, container="csv", storage=storage, chunk_rows=chunk_rows, file=file)
+    return ExcelSource(label=file.name, container="csv", storage=storage, chunk_rows=chunk_rows, file=file, first=first)
 
 
-def _rows(file: StoredFile) -> Iterator[Sequence[object]]:
-    """Yield the rows of the first sheet. An empty cell is an empty text."""
-    from python_calamine import CalamineWorkbook
-
-    with file.reading() as raw, CalamineWorkbook.from_filelike(raw) as book:
-        yield from book.get_sheet_by_index(0).iter_rows()
-
-
-def _require_calamine() -> None:
-    missing = False
-    try:
-        import python_calamine  # noqa: F401
-    except ImportError:
-        missing = True
-    if missing:
-        raise ConfigError("Excel files need python-calamine, which is not installed. Run pip install 'sfumato[excel]'.")
+def _rows(file: StoredFile, *columns: int) -> Iterator[list[str]]:
+    """Yield the rows of the first sheet within these columns, the first and how many; within all if none are named."""
+    with file.reading() as raw:
+        book = Workbook(raw)
+        within = dict(zip(("first", "width"), columns, strict=False))
+        with book.texts() as texts:
+            yield from sheet_rows(book.sheet(), texts, book.styles, **within)

@@ -63,7 +63,7 @@ class StoredFile:
             stack.enter_context(raw)
             if self.compression == "zip":
                 archive = stack.enter_context(zipfile.ZipFile(raw))
-                raw = stack.enter_context(archive.open(_only_member(archive, self.name)))
+                raw = stack.enter_context(open_member(archive, _only_member(archive, self.name)))
             elif self.compression is not None:
                 raw = stack.enter_context(pa.CompressedInputStream(raw, self.compression))
             yield raw
@@ -84,6 +84,17 @@ def stored_file(path: str | Path, *, system: fs.FileSystem | None = None, name: 
         compression=COMPRESSIONS.get(place.suffix.lower()),
         stamp=_stamp(str(path), system),
     )
+
+
+def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
+    """Open a member of an archive to be read from front to back, in little memory.
+
+    Raises:
+        DataError: it is packed in a way that may ask for gigabytes before its first byte (LZMA), or encrypted.
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 1:
+        raise DataError("Expected an archive packed by deflate and without a password, got another. Unpack it.")
+    return archive.open(member)
 
 
 def format_suffix(name: str) -> str:

@@ -6,6 +6,9 @@ import json
 import math
 from typing import Any, NoReturn
 
+MOST_VALUES = 4_000_000
+"""The most values of a document: about 500 MiB while it is read."""
+
 
 def parse_object(text: str | bytes) -> dict[str, Any]:
     """Return the object that a text of anyone holds.
@@ -19,7 +22,10 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
     found: Any = None
     try:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
+        check_values(text)
         found = json.loads(text, object_pairs_hook=unique_pairs, parse_constant=no_constant, parse_float=_finite)
+    except TooLargeError as error:
+        fault = str(error)
     except RepeatedKeyError:
         fault = "a key given twice"
     except (ValueError, RecursionError):
@@ -29,6 +35,20 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
     if fault:
         raise ValueError(fault)
     return found
+
+
+class TooLargeError(ValueError):
+    """A document has more values than are read."""
+
+
+def check_values(text: str) -> None:
+    """Refuse a text of too many values, without reading it: before each there is a bracket, a brace or a comma.
+
+    Raises:
+        TooLargeError: it may have more than `MOST_VALUES`.
+    """
+    if sum(map(text.count, "[{,")) > MOST_VALUES:
+        raise TooLargeError(f"more than {MOST_VALUES:,} values")
 
 
 class RepeatedKeyError(ValueError):

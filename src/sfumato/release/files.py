@@ -27,6 +27,7 @@ MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 FILES = (MANIFEST, ARRAYS)
 ARCHIVE_SUFFIX = ".sfm"
 _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
+_LARGEST_HEADER = 1 << 24  # names and shapes of arrays
 _DTYPES = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64))
 
 
@@ -89,6 +90,8 @@ def read_files(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         _refuse(f"{rule}. Upgrade Sfumato, or ask for another file.")
     if hashlib.sha256(packed).hexdigest() != manifest["arrays"]["sha256"]:
         _refuse("The arrays are not those the manifest describes: the file is damaged.")
+    if int.from_bytes(packed[:8], "little") > _LARGEST_HEADER:
+        _refuse(f"Expected a header of at most {_LARGEST_HEADER} bytes in {ARRAYS}.")
     arrays = safetensors.numpy.load(packed)
     for name, array in arrays.items():
         if array.dtype not in _DTYPES or not np.isfinite(array).all():

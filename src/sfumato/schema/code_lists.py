@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,7 +109,7 @@ class _Table:
         return cls(file, read_text(path))
 
     def column(self, name: str) -> list[tuple[int, str]]:
-        """Return the cells of a column, each with the line it ends in; every one holds text."""
+        """Return the cells of a column, one more than a list may have at the most, each with the line it ends in."""
         for delimiter in _DELIMITERS:
             rows = csv.reader(io.StringIO(self.text, newline=""), delimiter=delimiter, strict=True)
             fault = "a mistake"
@@ -117,7 +118,8 @@ class _Table:
                 if header.count(name) == 1:
                     place = header.index(name)
                     # a blank line is no row; a row that is too short has an empty cell
-                    return [(rows.line_num, row[place].strip() if place < len(row) else "") for row in rows if row]
+                    cells = ((rows.line_num, row[place].strip() if place < len(row) else "") for row in rows if row)
+                    return list(itertools.islice(cells, MOST_LABELS + 1))
                 fault = ""
             except csv.Error:
                 fault = f"a mistake in line {rows.line_num}"
@@ -147,7 +149,8 @@ class _Table:
         cells = self.column(name)
         if not 1 <= len(cells) <= MOST_LABELS:
             raise SchemaError(
-                f"Expected 1 to {MOST_LABELS:,} labels in column {shown(name)} of {self.file}, got {len(cells):,}. "
+                f"Expected 1 to {MOST_LABELS:,} labels in column {shown(name)} of {self.file}, "
+                f"got {'more' if cells else 'none'}. "
                 "Is it a list of codes?"
             )
         empty = next((line for line, label in cells if not label), None)

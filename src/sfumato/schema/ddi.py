@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -74,4 +75,8 @@ def _form(said: Element | None, lower: str | None, upper: str | None) -> str:
         return "text"
     if lower is None or upper is None:
         return "text" if said is None else "number"
-    return "integer" if all(number_of(bound) % 1 == 0 for bound in (lower, upper)) else "number"
+    return "integer" if all(_is_whole(number_of(bound)) for bound in (lower, upper)) else "number"
+
+
+def _is_whole(number: Decimal) -> bool:
+    return number == number.to_integral_value()

@@ -1,7 +1,8 @@
 """Reading and writing the YAML and JSON files that describe data.
 
 Plain values, no objects; a key may not appear twice; and YAML without its traps: `no` stays the
-text "no", an unquoted date stays text, and so does `010`.
+text "no", an unquoted date stays text, and so does `010`; merge keys and tags are refused. How large a document becomes
+is known before it is read: a file may come from a stranger.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import yaml
 
 from sfumato.errors import OutputError, SchemaError
 from sfumato.io.atomic import atomic_path, reason_of
-from sfumato.io.strict_json import RepeatedKeyError, no_constant, unique_pairs
+from sfumato.io.strict_json import RepeatedKeyError, TooLargeError, check_values, no_constant, unique_pairs
+from sfumato.schema.yaml_events import RefusedYamlError, check_events
 
 MAX_BYTES = 64 * 2**20
 
@@ -46,14 +48,19 @@ def parse_document(text: str, label: str, *, is_json: bool = False) -> Any:  # n
     fault = "nesting too deep"
     try:
         if is_json:
+            check_values(text)
             return json.loads(text, object_pairs_hook=unique_pairs, parse_constant=no_constant)
+        check_events(text)
         return yaml.load(text, Loader=_PlainLoader)
     except json.JSONDecodeError as error:
         fault = f"a mistake at line {error.lineno}, column {error.colno}"
+    except TooLargeError as error:
+        fault = str(error)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        fault = f"{_REPEATED if error.problem == _REPEATED else 'a mistake'}{place}"
+        known = isinstance(error, RefusedYamlError) or error.problem == _REPEATED
+        fault = f"{error.problem if known else 'a mistake'}{place}"
     except RepeatedKeyError:
         fault = _REPEATED
     except (yaml.YAMLError, ValueError, OverflowError):
@@ -142,6 +149,5 @@ for _tag, _pattern, _first in (
         "-+.0123456789",
     ),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
-    ("merge", r"^(?:<<)$", "<"),
 ):
     _PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))

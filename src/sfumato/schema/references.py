@@ -15,6 +15,8 @@ from sfumato.schema.code_lists import with_lists, with_map
 
 MOST_COLUMNS = 10_000
 """The most columns that one range stands for."""
+MOST_WRITTEN = 4_000_000
+"""The most columns and labels of all ranges and lists, each written out."""
 
 _RANGE = re.compile(r"(?s)(.*?)(0*[0-9]{1,9})\.\.(.*?)(0*[0-9]{1,9})")
 
@@ -39,6 +41,7 @@ def with_references(document: Mapping[str, Any], base: str | Path | None) -> Map
     folder = None if base is None else Path(base)
     written: dict[Any, Any] = {}
     faults: list[str] = []
+    size = 0
     for key, entry in columns.items():
         try:
             resolved = with_lists(entry, folder)
@@ -46,6 +49,12 @@ def with_references(document: Mapping[str, Any], base: str | Path | None) -> Map
         except SchemaError as error:
             faults.append(f"Column {key!r}: {error}")
             continue
+        size += len(names) * _size(resolved)
+        if size > MOST_WRITTEN:
+            raise SchemaError(
+                f"Expected at most {MOST_WRITTEN:,} columns and labels, written out, got more up to column {key!r}. "
+                "Shorten its range or its list."
+            )
         taken = [name for name in names if name in written or (name != key and name in columns)]
         if taken:
             faults.append(f"Column {taken[0]!r}: expected one entry, got also the range {key!r}. Shorten the range.")
@@ -60,6 +69,12 @@ def with_references(document: Mapping[str, Any], base: str | Path | None) -> Map
     if faults:
         raise SchemaError(faults[0] if len(faults) == 1 else "\n".join(["Expected a schema without faults:", *faults]))
     return {**document, "columns": written, **({"rules": resolved_rules} if resolved_rules else {})}
+
+
+def _size(entry: object) -> int:
+    """Return how many values an entry holds in its lists, and one for itself."""
+    facts = entry.values() if isinstance(entry, Mapping) else ()
+    return 1 + sum(len(fact) for fact in facts if isinstance(fact, list | Mapping))
 
 
 def _names(key: object) -> Iterator[object]:

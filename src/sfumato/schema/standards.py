@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ _SDV_FORMS = {
 _SDV_VERSIONS = ("SINGLE_TABLE_V1", "MULTI_TABLE_V1", "V1")
 _OMOP_HEADERS = ("cdmTableName", "cdmFieldName", "isRequired", "cdmDatatype", "isPrimaryKey")
 _MOST_CELL = 1 << 20
+_MOST_FIELDS = 10_000  # of all tables of the OMOP CDM: version 5.4 has 448
 
 
 def from_frictionless(path: str | Path, *, table: str | None = None) -> Schema:
@@ -210,10 +212,10 @@ def _csv_rows(path: str | Path) -> list[Mapping[str, str]]:
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         if set(_OMOP_HEADERS) <= set(reader.fieldnames or ()):
-            rows = list(reader)
+            rows = list(itertools.islice(reader, _MOST_FIELDS + 1))
     except csv.Error:
         rows = None
-    if rows is None or any(row[name] is None for row in rows for name in _OMOP_HEADERS):
+    if rows is None or len(rows) > _MOST_FIELDS or any(row[name] is None for row in rows for name in _OMOP_HEADERS):
         raise SchemaError(
             f"Expected {path} to be the field-level CSV file of the OMOP CDM, with the columns "
             f"{', '.join(_OMOP_HEADERS)}, got another. It is `OMOP_CDMv5.4_Field_Level.csv` in OHDSI's CommonDataModel."

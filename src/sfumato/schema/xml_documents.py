@@ -10,13 +10,15 @@ from sfumato.errors import SchemaError
 from sfumato.schema.documents import read_text
 
 _DEEPEST = 100
+_MOST_PARTS = 4_000_000  # elements and attributes: about 750 MiB while they are read
 
 
 def read_xml(path: str | Path) -> Element:
     """Return the root of an XML file; names of elements come without their namespaces.
 
     Raises:
-        SchemaError: the file cannot be read, is not well formed, nests too deep, or declares a document type.
+        SchemaError: the file cannot be read, is not well formed, nests too deep, is too large, or declares a document
+            type.
     """
     text = read_text(Path(path))
     reason = ""
@@ -38,6 +40,8 @@ class _RefusedError(Exception):
 
 
 def _parsed(text: str) -> Element:
+    if text.count("<") + text.count("=") > _MOST_PARTS:
+        raise _RefusedError(f"more than {_MOST_PARTS:,} elements and attributes")
     builder, depth = TreeBuilder(), 0
     parser = expat.ParserCreate(namespace_separator="\n")
     parser.buffer_text = True
