@@ -101,6 +101,8 @@ def test_boolean_levels():
         (lambda: Image(shape=(28, 0)), "at least 1"),
         (lambda: Image(shape=(2**14, 2**14)), "2^26 pixels"),
         (lambda: Image(shape=28), "list of sizes"),
+        (lambda: Image(shape=(3, 32, 48)), "transpose(0, 2, 3, 1)`, and declare [32, 48, 3]"),
+        (lambda: Image(shape=(1, 28, 28)), "channels come first"),
         (lambda: Image(shape=(28, 28), dtype="object"), "'object'"),
         (lambda: Image(shape=(28, 28), lower=1, upper=1), "lower < upper"),
     ],

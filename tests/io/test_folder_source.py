@@ -1,4 +1,4 @@
-"""Folders of PNG images: what is read, and that no single file changes more than its own row."""
+"""Folders of images: what is read, and that no single file changes more than its own row."""
 
 import io
 import logging
@@ -124,7 +124,9 @@ ODD = {
     "truncated": WHOLE[:-30],
     "flipped": WHOLE[:45] + bytes([WHOLE[45] ^ 255]) + WHOLE[46:],
     "another size": file_bytes(picture(shape=(4, 3)), format="PNG"),
-    "another format": file_bytes(picture(), format="GIF"),
+    "another format": file_bytes(picture(), format="ICO"),
+    "a truncated JPEG": file_bytes(Pictures.effect_noise((4, 3), 90), format="JPEG")[:-20],
+    "a TIFF of real numbers": file_bytes(Pictures.new("F", (4, 3), 0.5), format="TIFF"),
     "a bomb": png((100_000, 100_000), b"\0" * 1000),
     "a small bomb": png((10_000, 9_500)),
     "no pixels": png((4, 3)),
@@ -229,7 +231,9 @@ def test_draft_without_labels(tmp_path, image, kind):
 
 
 def test_draft_of_nothing(tmp_path):
-    with pytest.raises(DataError, match="described"):
+    (tmp_path / "a.svg").write_text("<svg/>")
+    put(tmp_path / "b.png", b"no picture")
+    with pytest.raises(DataError, match=r"Expected images in .*\.jpg"):
         draft_schema(open_source(tmp_path))
 
 
@@ -241,6 +245,86 @@ def test_validate_names_the_files_that_are_left_out(animals):
     assert (found.count, found.becomes) == (1, "left out, whole records")
     assert found.examples[0].replace("\\", "/") == "cat/odd.png"
     assert findings["y", "unknown"].examples == ["'bird'"]
+
+
+def test_what_is_not_read_is_counted_for_the_holder(animals):
+    (animals / "readme.txt").write_text("a")
+    (animals / "cat" / "a.heic").write_bytes(b"a")
+    (animals / "cat" / "deeper").mkdir()
+    put(animals / "cat" / "odd.png", picture(shape=(9, 9)))
+    put(animals / ".hidden.txt", b"")
+    (found,) = (f for f in validate(open_source(animals), SCHEMA) if f.problem == "unparseable")
+    names = [text.replace("\\", "/") for text in found.examples]
+    assert (found.count, names) == (4, ["readme.txt", "cat/a.heic", "cat/deeper", "cat/odd.png"])
+    assert "4 not read" in draft_schema(open_source(animals)).notes["x"]
+
+
+JPEG = {"quality": 100, "subsampling": 0}
+FILES = {
+    "a.jpg": ("JPEG", JPEG),
+    "b.JPG": ("JPEG", JPEG),
+    "c.jpeg": ("JPEG", JPEG),
+    "d.webp": ("WEBP", {"lossless": True}),
+    "e.tiff": ("TIFF", {}),
+    "f.TIF": ("TIFF", {"compression": "tiff_lzw"}),
+    "g.bmp": ("BMP", {}),
+    "h.ppm": ("PPM", {}),
+    "i.png": ("PNG", {}),
+}
+
+
+class TestFormats:
+    """Whatever the format of a file, its picture is the one that was put there."""
+
+    IMAGE = Image(shape=(8, 16, 3))
+
+    @pytest.fixture
+    def pixels(self):
+        ramp = np.linspace(0, 255, 16)
+        return np.stack([np.tile(ramp, (8, 1)), np.full((8, 16), 90), np.tile(ramp[::-1], (8, 1))], 2).astype(np.uint8)
+
+    def test_each_is_read(self, tmp_path, pixels):
+        image = Pictures.fromarray(pixels)
+        for name, (format, options) in FILES.items():
+            put(tmp_path / "pets" / name, file_bytes(image, format=format, **options))
+        x, y = read(tmp_path, Schema(columns={"x": self.IMAGE}, rows=9))
+        assert y == ["pets"] * len(FILES)
+        assert np.abs(x.astype(int) - pixels).max() <= 3
+        assert draft_schema(open_source(tmp_path)).schema.columns["x"] == self.IMAGE
+
+    def test_a_fit_of_jpeg_files_is_that_of_the_pixels(self, tmp_path, pixels):
+        for i, level in enumerate((0, 128, 255)):
+            image = Pictures.fromarray(np.full((8, 16), level, np.uint8))
+            put(tmp_path / f"{i}.jpeg", file_bytes(image, format="JPEG"))
+        x, _ = read(tmp_path, Schema(columns={"x": Image(shape=(8, 16))}, rows=3))
+        assert x.mean((1, 2)).tolist() == [0, 128, 255]
+
+    def test_a_gif_is_its_first_frame(self, tmp_path):
+        frames = [Pictures.new("L", (4, 3), level) for level in (200, 10)]
+        put(tmp_path / "a.gif", file_bytes(frames[0], format="GIF", save_all=True, append_images=frames[1:]))
+        x, _ = read(tmp_path)
+        assert (x == 200).all()
+
+    def test_cmyk_and_turned(self, tmp_path, pixels):
+        upright = Pictures.fromarray(pixels)
+        put(tmp_path / "a.jpg", file_bytes(upright.convert("CMYK"), format="JPEG", **JPEG))
+        turned = upright.transpose(Pictures.Transpose.ROTATE_90)
+        exif = Pictures.Exif()
+        exif[0x0112] = 6  # turn it right by 90 degrees to see it
+        for name, format in (("b.jpg", "JPEG"), ("c.tif", "TIFF"), ("d.webp", "WEBP")):
+            put(tmp_path / name, file_bytes(turned, format=format, exif=exif, **(JPEG if format == "JPEG" else {})))
+        x, _ = read(tmp_path, Schema(columns={"x": self.IMAGE}, rows=3))
+        assert len(x) == 4
+        assert np.abs(x[1:3].astype(int) - pixels).max() <= 3
+        assert np.abs(x.astype(int) - pixels).mean() < 12
+        assert draft_schema(open_source(tmp_path)).schema.columns["x"] == self.IMAGE
+
+    def test_sixteen_bits_of_tiff(self, tmp_path):
+        deep = Image(shape=(3, 4), dtype="uint16", upper=65535)
+        for name, value, dtype in (("a.tif", 0x1234, np.uint16), ("b.tif", 70_000, np.int32), ("c.tif", -5, np.int32)):
+            put(tmp_path / name, file_bytes(picture(value, dtype=dtype), format="TIFF"))
+        x, _ = read(tmp_path, Schema(columns={"x": deep}, rows=3))
+        assert x[:, 0, 0].tolist() == [0x1234, 65535, 0]
 
 
 @pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="their names of files are Unicode")

@@ -28,14 +28,14 @@ STANDARD_INPUT = "-"
 DataArgument = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="A file, a folder of Parquet or PNG files, a glob, a URL, or - (standard input)."
+        metavar="DATA", help="A file, a folder of Parquet or image files, a glob, a URL, or - (standard input)."
     ),
 ]
 TablesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA...",
-        help="A file, a folder of Parquet or PNG files, a glob, a URL, or - (standard input). Of a schema of two "
+        help="A file, a folder of Parquet or image files, a glob, a URL, or - (standard input). Of a schema of two "
         "tables: NAME=FILE for each.",
     ),
 ]

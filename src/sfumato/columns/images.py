@@ -16,13 +16,15 @@ from sfumato.errors import ConfigError
 
 IMAGE_DTYPES = ("uint8", "uint16", "int16", "int32", "float16", "float32", "float64")
 
+_CHANNELS = (1, 3, 4)  # of pictures
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image(ColumnKind):
     """A picture, or any array of one fixed shape.
 
     Attributes:
-        shape: height, width and, if any, channels; or a single length.
+        shape: height, width and, if any, channels, in this order; or a single length.
         dtype: how pixels are stored.
         lower: smallest pixel; smaller ones are clamped to it.
         upper: largest pixel; larger ones are clamped to it.
@@ -65,6 +67,12 @@ class Image(ColumnKind):
         if not faults and not (fits and math.prod(shape) <= self.MAX_PIXELS):
             faults.append(
                 f"Expected shape to be 1 to {self.MAX_DIMENSIONS} sizes of at least 1, and at most 2^26 pixels."
+            )
+        if not faults and len(shape) == 3 and shape[0] in _CHANNELS and min(shape[1:]) > max(_CHANNELS):
+            height, width = shape[1:]
+            faults.append(
+                f"Expected shape [height, width, channels], got {list(shape)}, whose channels come first. Turn the "
+                f"images, in numpy by `x.transpose(0, 2, 3, 1)`, and declare [{height}, {width}, {shape[0]}]."
             )
         return shape
 

@@ -294,7 +294,7 @@ class Synthesizer(ABC):
         Privacy: (ε, δ) as the release's certificate says. All checks come before the first charge.
 
         Args:
-            data: a path (.csv, .parquet, .npz, a folder of PNG images), a pandas or polars frame, a pyarrow table, a
+            data: a path (.csv, .parquet, .npz, a folder of images), a pandas or polars frame, a pyarrow table, a
                 data frame of Dask or Spark, or arrays (x, y); docs/inputs.md lists all.
             schema: public description of the data, or the path of one; what it leaves open (`discover: true`, or
                 `OpenSchema.of`) is bought.

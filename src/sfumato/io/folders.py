@@ -1,16 +1,16 @@
-"""Folders of PNG images: `folder/LABEL/NAME.png`, or `folder/NAME.png` without labels.
+"""Folders of images: `folder/LABEL/NAME.png`, or `folder/NAME.png` without labels.
 
 Whatever lies in the folder, the source has the columns `x` and `y`; an image that lies in no sub-folder has no label.
 Shape and dtype of the images are not looked for in the files, where one record could change them: they are what the
 schema declares (`Source.under`). Only a draft, which is private, reads them off (`Source.measured`).
 
-A PNG file that holds no image of the declared size contributes nothing, like a ragged row of a CSV file: a stand-in
+A file that holds no image of the declared size contributes nothing, like a ragged row of a CSV file: a stand-in
 would be counted in a class and drawn into its mean. Which files those are depends, file by file, on that file alone,
 so that adding or removing a record adds or removes at most one row.
 
 Names of files and sub-folders are of the records: no message holds them.
 
-Images as a folder of PNG files: `folder/LABEL/000001.png`, or `folder/000001.png` without labels.
+Images as a folder of files: `folder/LABEL/000001.png`, or `folder/000001.png` without labels.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from sfumato.columns.canonical import canonical_text
 from sfumato.columns.cells import plain
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, DataError
 from sfumato.io.arrays import array_of
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.io.pictures import (
     SUFFIX,
+    SUFFIXES,
     check_picture,
     folder_of_label,
     label_of_folder,
@@ -53,7 +54,7 @@ _KEYS = {"x": "x", "y": "y"}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FolderSource(Source):
-    """A folder of PNG images, decoded a chunk at a time; of the rest, the names of one sub-folder are in memory.
+    """A folder of images, decoded a chunk at a time; of the rest, the names of one sub-folder are in memory.
 
     Attributes:
         path: the folder.
@@ -81,12 +82,21 @@ class FolderSource(Source):
             headers = Counter(read_header(file) for file, _ in self._files())
         del headers[None]
         if not headers:
-            return self
+            raise DataError(
+                f"Expected images in {self.label} or its folders, files of {', '.join(SUFFIXES)}, got none that can be "
+                "read. Convert them."
+            )
         # of equally many, whichever: the same at every call
         return self.under({"x": max(headers, key=lambda kind: (headers[kind], repr(kind)))})  # type: ignore[dict-item]
 
     def skipped(self) -> Iterator[str]:
-        """Yield the files that contribute nothing. Not private."""
+        """Yield the files that contribute nothing, and folders of folders. Not private."""
+        for folder in (self.path, *_entries(self.path, folders=True)):
+            with os.scandir(folder) as entries:
+                others = [entry for entry in entries if not entry.name.startswith(".") and not _wanted(entry)]
+            deeper = folder != self.path
+            names = [e.name for e in others if deeper or not e.is_dir(follow_symlinks=False)]
+            yield from (str((folder / name).relative_to(self.path)) for name in sorted(names))
         if self.image is None:
             return
         for file, _ in self._files():
@@ -124,7 +134,7 @@ class FolderSource(Source):
         return Chunk(columns={name: cells[name] for name in columns}, n_rows=len(labels))
 
     def _files(self) -> Iterator[tuple[Path, str | None]]:
-        """Yield PNG files with their labels, sorted; no link is followed, and deeper folders are not entered."""
+        """Yield files of images with their labels, sorted; no link is followed, and deeper folders are not entered."""
         folders = _entries(self.path, folders=True)
         for file in _entries(self.path, folders=False):
             yield file, None
@@ -135,7 +145,7 @@ class FolderSource(Source):
 
 
 def open_folder(path: Path, *, chunk_rows: int) -> FolderSource:
-    """Open a folder of PNG images; nothing in it is looked at.
+    """Open a folder of images; nothing in it is looked at.
 
     Raises:
         ConfigError: Pillow is not installed.
@@ -152,16 +162,19 @@ def open_folder(path: Path, *, chunk_rows: int) -> FolderSource:
 
 
 def _entries(folder: Path, *, folders: bool) -> list[Path]:
-    """Return the sub-folders or the PNG files of a folder in the order of their names, without hidden ones."""
+    """Return the sub-folders or the images of a folder in the order of their names, without hidden ones."""
+
+    def listed(entry: os.DirEntry[str]) -> bool:
+        return entry.is_dir(follow_symlinks=False) if folders else _wanted(entry)
+
     with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if not entry.name.startswith(".") and _wanted(entry, folders=folders)]
+        names = [entry.name for entry in entries if not entry.name.startswith(".") and listed(entry)]
     return [folder / name for name in sorted(names)]
 
 
-def _wanted(entry: os.DirEntry[str], *, folders: bool) -> bool:
-    if folders:
-        return entry.is_dir(follow_symlinks=False)
-    return entry.name.lower().endswith(SUFFIX) and entry.is_file(follow_symlinks=False)
+def _wanted(entry: os.DirEntry[str]) -> bool:
+    """Whether a file is read as an image, by its name."""
+    return entry.name.lower().endswith(SUFFIXES) and entry.is_file(follow_symlinks=False)
 
 
 MARKER = ".sfumato"

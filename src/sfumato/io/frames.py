@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import valid_text
+from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.moments import wall_clock_of
 from sfumato.columns.numbers import Continuous, Integer
@@ -56,12 +57,20 @@ class PandasSource(Source):
         found = {name: kind.written for name, kind in columns.items() if isinstance(kind, Integer | Continuous | Open)}
         sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.id is None}
         objects = {name for name in sets if self.dtypes.get(name) == "object"}
+        images = {name for name, kind in columns.items() if isinstance(kind, Image)}
+        files = {name for name in images if self.dtypes.get(name) == "object"}
         return replace(
             self,
             written={name: how for name, how in found.items() if how is not None},
-            storage={**self.storage, **dict.fromkeys(objects, _LISTS)},
+            storage={**self.storage, **dict.fromkeys(objects, _LISTS), **dict.fromkeys(files, _FILES)},
             dtypes={**self.dtypes, **dict.fromkeys(objects, f"{_LISTS}[pyarrow]")},  # in which samples come back
         )
+
+    def measured(self) -> Source:
+        """Return the source in which columns of Python bytes, or of mappings with some, are files. Not private."""
+        objects = [name for name, dtype in self.dtypes.items() if dtype == "object"]
+        files = [name for name in objects if any(_cell_bytes(cell) is not None for cell in self.frame[name].head(100))]
+        return replace(self, storage={**self.storage, **dict.fromkeys(files, _FILES)})
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         for start in range(0, len(self.frame), self.chunk_rows):
@@ -154,6 +163,7 @@ def to_polars(table: pa.Table, dtypes: Mapping[str, str]) -> pl.DataFrame:
 
 
 _LISTS = pa.list_(pa.string())
+_FILES = pa.binary()
 _LONGEST_DECIMAL = 400  # places before or after the point that are written out
 _WIDEST = 8  # bytes of a number that Arrow can store; a long double becomes text
 
@@ -193,6 +203,8 @@ def _from_pandas(series: pd.Series, storage: pa.DataType, written: Written | Non
         series = series.astype(series.dtype.newbyteorder("="))
     if storage == _LISTS and series.dtype == object:
         return pa.chunked_array([pa.array(map(_cell_texts, series), type=storage)])
+    if storage == _FILES and series.dtype == object:
+        return pa.chunked_array([pa.array(map(_cell_bytes, series), type=storage)])
     if storage != pa.string() or isinstance(series.dtype, pd.StringDtype | pd.ArrowDtype):
         try:
             return _chunked(pa.array(series, type=storage, from_pandas=True))
@@ -222,6 +234,13 @@ def _cell_texts(cell: object) -> list[str | None] | None:
         return [cell_text(item) for item in cell] if isinstance(cell, list | tuple) else None
     except Exception:  # noqa: BLE001  # somebody's object may raise anything, with the cell in it
         return None
+
+
+def _cell_bytes(cell: object) -> bytes | None:
+    """The bytes of one Python object, or of its entry `bytes`; None if it holds none."""
+    if isinstance(cell, dict):
+        cell = cell.get("bytes")
+    return bytes(cell) if isinstance(cell, bytes | bytearray) else None
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

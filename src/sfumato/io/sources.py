@@ -60,7 +60,7 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
 
     Args:
         data: a path to a `.csv`, `.tsv`, `.txt`, `.parquet`, `.feather`, `.arrow`, `.npz` or `.dat` file, to a folder
-            of Parquet files or of PNG images, or to a file of a format that an installed package brings
+            of Parquet files or of images, or to a file of a format that an installed package brings
             (`sfumato.plugins.Format`); a glob (`"ds/*.parquet"`), a URL or a list of paths, see docs/inputs.md; a
             pandas or polars DataFrame or a polars LazyFrame; a pyarrow Table or Dataset; anything with
             `__arrow_c_stream__`; a function that returns a fresh reader of record batches at every call; images as one

@@ -37,6 +37,8 @@ from sfumato.columns.written import Written
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.headers import require_names
+from sfumato.io.picture_cells import with_likely_pictures
+from sfumato.records.image_labels import beside_images
 from sfumato.records.proposals import proposed, proposed_unit
 from sfumato.records.rule_candidates import rule_candidates
 from sfumato.records.survey import (
@@ -145,9 +147,12 @@ def draft_schema(
     """
     if not names_are_public:
         require_names(source)
-    surveys = survey_columns(source.measured())
+    measured = with_likely_pictures(source.measured())
+    surveys = survey_columns(measured)
     decimal = settle_forms(surveys)
     guesses = {name: _guess(survey) for name, survey in surveys.items()}
+    if any(isinstance(kind, Image) for kind, _ in guesses.values()):
+        guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in measured.skipped()))
     found = {name: _as_written(kind, surveys[name]) for name, (kind, _) in guesses.items()}
     rows = max((survey.n_cells for survey in surveys.values()), default=0) or None
     unit, unit_note = None, ""
@@ -207,6 +212,8 @@ def _guess(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
     try:
         kind, note = _guess_kind(survey)
     except (SchemaError, OverflowError):
+        if isinstance(survey.storage, pa.FixedShapeTensorType):
+            raise  # images whose channels come first: no record says so
         kind, note = Identifier(), "no kind fits its values: not released"
     return _as_written(kind, survey), note
 

@@ -26,6 +26,7 @@ from sfumato.columns.sets import ItemSet, list_parts, plain_list_type
 from sfumato.errors import SchemaError
 from sfumato.io.baskets import N_ITEMS
 from sfumato.io.chunks import Chunk, Column, Source
+from sfumato.io.picture_cells import with_pictures
 from sfumato.schema.schema import Schema
 
 
@@ -116,7 +117,7 @@ def as_records(source: Source, schema: Schema) -> Source:
     Raises:
         SchemaError: the source cannot hold such columns.
     """
-    source = source.under(schema.columns)
+    source = with_pictures(source.under(schema.columns), schema.columns)
     for name, kind in schema.of_kind(ItemSet).items():
         if kind.id is not None:
             return _grouped(source, name, kind.id, schema)

@@ -59,9 +59,11 @@ class ImageLayout:
         images, levels = schema.of_kind(Image), schema.of_kind(LevelKind)
         others, labels = [name for name in schema.released if name not in images], list(levels)
         if len(images) != 1 or len(others) > 1 or others != labels:
+            listed = ", ".join(f"{name!r} ({schema.columns[name].name})" for name in schema.released)
             raise ConfigError(
                 "Expected one image column and at most one label column, categorical, ordinal or boolean, got "
-                f"{', '.join(map(repr, schema.released))}. Declare the other columns as identifier to leave them out."
+                f"{listed}. Declare labels that are numbers categorical, with the list of their categories, and other "
+                "columns identifier to leave them out."
             )
         ((image, kind),) = images.items()
         if np.prod(kind.shape) > _MOST_PIXELS:
