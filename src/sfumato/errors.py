@@ -114,6 +114,13 @@ class EstimateError(SfumatoError, ValueError):
     """A release does not hold what an estimate would rest on; no number is given in its place."""
 
 
+class UnknownGroupError(ConfigError, KeyError):
+    """A group that estimates have no answer for: `get` and `in` of the mapping work as of any other."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError shows the repr
+
+
 class ReleaseError(SfumatoError, ValueError):
     """A release is damaged, hostile, or of a format this version does not know."""
 
@@ -140,7 +147,12 @@ def _one(named: dict[str, object]) -> tuple[str, object]:
 
 
 def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def require_instance(kind: type | tuple[type, ...], what: str, **named: object) -> None:
@@ -148,6 +160,21 @@ def require_instance(kind: type | tuple[type, ...], what: str, **named: object) 
     name, value = _one(named)
     if not isinstance(value, kind):
         raise ConfigError(f"Expected {name} to be {what}, got a {type(value).__name__}.")
+
+
+def require_choice(choices: tuple[str, ...], **named: object) -> None:
+    """Raise ConfigError unless the one keyword argument is one of a few words."""
+    name, value = _one(named)
+    rule = f"Expected {name} to be {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+    if not isinstance(value, str):
+        raise ConfigError(f"{rule}, got a {type(value).__name__}.")
+    if value not in choices:
+        raise ConfigError(f"{rule}, got {name}={value!r}.")
+
+
+def require_flag(**named: object) -> None:
+    """Raise ConfigError unless the one keyword argument is True or False: other values have a truth by accident."""
+    require_instance(bool, "True or False", **named)
 
 
 def require_positive(hint: str = "", **named: object) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError
 from sfumato.fitting.arguments import open_schema
 from sfumato.fitting.synthesizer import Synthesizer
@@ -27,7 +28,7 @@ from sfumato.schema.schema import Schema, SchemaLike
 
 def describe(
     data: object,
-    columns: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str | Mapping[str, Any] | ColumnKind] | None = None,
     *,
     rows: int | None = None,
     unit: Mapping[str, Any] | None = None,
@@ -42,13 +43,14 @@ def describe(
     Args:
         data: the table, as for `fit`. Its column names are taken as public.
         columns: what is public of some columns, as a schema file has it: `{"age": {"kind": "integer", "lower": 0,
-            "upper": 120}}`; or a kind alone, to be completed by the fit: `{"age": "integer"}`.
+            "upper": 120}}`; or a kind alone, to be completed by the fit: `{"age": "integer"}`. All may be declared.
         rows: the public number of rows, if there is one.
         unit: whose privacy: `{"column": "patient", "max_rows": 4}`; by default each row's.
         target: a column whose classes are modelled apart is categorical unless `columns` says otherwise.
         names_are_public: take the first line of a CSV as names even where one is a number or a date.
 
     Raises:
+        ConfigError: an argument is of another type.
         DataError: the data cannot be opened, or the first line of a CSV may be a record.
         SchemaError: `columns` or `unit` names a column that is not there, or is malformed.
 
@@ -62,15 +64,9 @@ def describe(
           town: {kind: unknown, discover: true}
         <BLANKLINE>
     """
-    said = dict(columns or {})
-    kinds = {name: entry for name, entry in said.items() if isinstance(entry, str)}
-    declared = {name: entry for name, entry in said.items() if name not in kinds}
-    source = open_source(data)
-    free = {**kinds, **{name: "identifier" for name in declared}}
-    found = OpenSchema.of(source, free, rows=rows, target=target, names_are_public=names_are_public)
-    document = found.to_dict()
-    document["columns"] |= declared
-    return OpenSchema.from_dict(document if unit is None else {**document, "unit": dict(unit)})
+    return OpenSchema.of(
+        data, columns, rows=rows, unit=unit, target=target, names_are_public=names_are_public
+    )  # fmt: skip
 
 
 def fit(

@@ -85,3 +85,36 @@ def test_a_release_writes_its_page_and_scores_itself(tmp_path) -> None:
     assert scores["rows"] == {"real": 2_000, "synthetic": 2_000}
     assert scores["utility"] is not None
     assert scores["private"] is False
+
+
+def test_describe_gives_back_what_is_all_declared() -> None:
+    said = {**AGE, "member": {"kind": "categorical", "categories": ["yes", "no"]}}
+    schema = sfumato.describe(FRAME, said, rows=2_000)
+    assert schema == sfumato.Schema.from_dict({"rows": 2_000, "columns": said})
+    objects = {name: schema.columns[name] for name in schema.columns}
+    assert sfumato.describe(FRAME, objects, rows=2_000) == schema
+    whole = sfumato.describe(FRAME, said, unit={"column": "age", "max_rows": 2}, target="member")
+    assert whole.released == ("member",)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"persons": FRAME, "visits": FRAME},
+        [FRAME, FRAME],
+        (FRAME, FRAME),
+        {"a": pl.DataFrame({"x": [1]}).lazy(), "b": pa.table({"x": [1]})},
+        {"a": "persons.csv", "b": "visits.csv"},
+        {"x": FRAME},
+    ],
+)
+def test_several_tables_are_no_images(data: object) -> None:
+    for ask in (sfumato.describe, lambda tables: sfumato.fit(tables, epsilon=1.0, delta=1e-6)):
+        with pytest.raises(ConfigError, match="Expected one table") as caught:
+            ask(data)
+        assert "images" not in str(caught.value)
+
+
+def test_columns_of_python_objects_are_pointed_to_a_frame() -> None:
+    with pytest.raises(ConfigError, match="Make a data frame"):
+        sfumato.describe({"age": [31, 46], "sex": ["f", "m"]})

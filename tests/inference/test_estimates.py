@@ -13,9 +13,9 @@ from fixtures.ruled import hospital, hospital_schema
 from sfumato import ConditionalGaussian, NonPrivate, Schema
 from sfumato.columns import Boolean, Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
+from sfumato.inference.asked import require_known
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.measured import Totals
-from sfumato.inference.questions import require_known
 from sfumato.release import load
 
 FAR = 5.0  # standard errors

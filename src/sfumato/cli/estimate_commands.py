@@ -13,8 +13,9 @@ import typer
 
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.options import ReleaseArgument
-from sfumato.cli.output import number, print_json, print_table, say
+from sfumato.cli.output import print_json, print_table, say
 from sfumato.errors import ConfigError, require_open_unit
+from sfumato.inference.moments import plain, shown
 from sfumato.release import load
 from sfumato.release.estimates import Estimating
 
@@ -87,7 +88,7 @@ def estimate_command(
     if json_output:
         print_json(_plain(found, level))
     elif csv_output:
-        sys.stdout.write(_frame(found, level).to_csv(index=False, lineterminator="\n"))
+        sys.stdout.write(_csv(_frame(found, level)))
     else:
         _show(found, level)
 
@@ -111,14 +112,21 @@ def _show_list(
     limit = {} if pairs is None else {"most_pairs": pairs}
     frame = release.answers(target=target.value, level=level, **limit)
     if csv_output:
-        sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
+        sys.stdout.write(_csv(frame))
         return
     records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")  # type: ignore[assignment]
     if json_output:
-        print_json({"target": target.value, "level": level, "answers": records})
+        plain_records = [{key: plain(cell) for key, cell in record.items()} for record in records]
+        print_json({"target": target.value, "level": level, "answers": plain_records})
         return
     rows = [
-        [a["kind"], _named(a, "first", "second"), a["answered"], number(a["value"]), number(a["std_error"])]
+        [
+            a["kind"],
+            _named(a, "first", "second"),
+            a["answered"],
+            _figure(a["value"], a["std_error"]),
+            _figure(a["std_error"]),
+        ]
         for a in records
     ]
     header = ["question", "columns", "answered", "value", "std_error"]
@@ -189,6 +197,10 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _figure(value: Any, error: Any = None) -> str:  # noqa: ANN401 - a number, or of dates a moment or a time
+    return shown(value, 4, error=error)
+
+
 def _plain(found: Any, level: float) -> Any:  # noqa: ANN401
     """Return an answer as plain values."""
     if hasattr(found, "to_dict"):
@@ -206,10 +218,19 @@ def _frame(found: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
     return pd.DataFrame([{"value": found.value, "std_error": found.std_error, "low": low, "high": high}])
 
 
+def _csv(frame: pd.DataFrame) -> str:
+    """Return a frame as CSV: moments and times in ISO 8601."""
+    return frame.map(plain).to_csv(index=False, lineterminator="\n")
+
+
 def _show(found: Any, level: float) -> None:  # noqa: ANN401
     """Print an answer as a table, and what it rests on."""
     frame = _frame(found, level)
-    rows = [[cell if isinstance(cell, str) else number(float(cell)) for cell in row] for row in frame.to_numpy()]
+    errors = frame["std_error"].tolist()
+    rows = [
+        [cell if isinstance(cell, str) else _figure(cell, error) for cell in row]
+        for row, error in zip(frame.itertuples(index=False), errors, strict=True)
+    ]
     print_table(f"With intervals of level {level:g}", map(str, frame.columns), rows, whole=True)
     for group in getattr(found, "left_out", {}):
         say(f"No answer for {group}: the release does not tell it from its noise.")

@@ -102,6 +102,11 @@ class DateTime(WholeKind):
         return self.format is not None and not has_date(self.format)
 
     @property
+    def microseconds(self) -> int:
+        """Length of a step."""
+        return MICROSECONDS[self.resolution]
+
+    @property
     def zero_code(self) -> float | None:
         """None: no date is nothing."""
         return None

@@ -13,13 +13,16 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_open_unit
 from sfumato.inference.associations import ranked_pairs, strongest
 from sfumato.inference.batches import Batch, indicators, ratios, shares
 from sfumato.inference.estimate import Estimate
+from sfumato.inference.formulas import Design
 from sfumato.inference.functions import FEWEST_ROWS
+from sfumato.inference.moments import Value, length
 from sfumato.inference.questions import Questions
-from sfumato.inference.regression import Design, Regression, Regressions, fit_design
+from sfumato.inference.regression import Regression, Regressions, fit_design
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
@@ -46,13 +49,13 @@ class Answer:
     """A line of the list: one kind of question, of one column or pair.
 
     Attributes:
-        kind: what is asked: "rows", "mean", "median", "variance", "share", "mean by", "crosstab", "correlation",
-            "ols", "logit", "ols by class", and what is refused.
+        kind: what is asked: "rows", "mean", "median", "variance", "share", "missing" (the share of missing cells),
+            "mean by", "crosstab", "correlation", "ols", "logit", "ols by class", and what is refused.
         first: the column; of a regression the left side.
         second: the other one of a pair.
         answered: "yes", "no", or "some" of its numbers; "not asked" of pairs that were left out of the list.
         numbers: how many numbers the answer has.
-        value: the number if it is one.
+        value: the number if it is one; of dates a moment, and its error a time.
         std_error: its standard error; of several the median of those that are answered.
         low: end of its interval, if it is one.
         high: the other end.
@@ -64,10 +67,10 @@ class Answer:
     second: str = ""
     answered: Answered = "yes"
     numbers: int = 1
-    value: float = np.nan
-    std_error: float = np.nan
-    low: float = np.nan
-    high: float = np.nan
+    value: Value = np.nan
+    std_error: Value = np.nan
+    low: Value = np.nan
+    high: Value = np.nan
     why: str = ""
 
 
@@ -131,7 +134,10 @@ class _Lister:
         """Return the line of a question with several numbers."""
         n, there = found.value.size, int(found.answered.sum())
         why = "" if there == n else (_UNSAID if found.seen.all() else _HIDDEN)
-        error = float(np.median(found.std_error[found.answered])) if there else np.nan
+        error: Value = float(np.median(found.std_error[found.answered])) if there else np.nan
+        column = self.questions.measured.column(first).kind
+        if there and isinstance(column, DateTime):
+            error = length(error, column.microseconds)
         answered: Answered = "yes" if there == n else "some" if there else "no"
         return Answer(kind, first, second, answered, n, std_error=error, why=why)
 
@@ -141,6 +147,8 @@ class _Lister:
         if name in ask.following:
             yield Answer("column", name, answered="no", why=_FOLLOWS)
             return
+        if ask.nullable(name):
+            yield self.one("missing", lambda: ask.share({name: None}, None, self.target), name)
         if not ask.measured.column(name).numeric:
             labels, codes = self._labels(name)
             yield self.several("share", shares(ask, name, codes, labels, target=self.target), name)

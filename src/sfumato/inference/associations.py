@@ -17,11 +17,12 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.errors import ConfigError, EstimateError
+from sfumato.errors import ConfigError, EstimateError, require_integer
+from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked, rests_on
 from sfumato.inference.batches import indicators
 from sfumato.inference.calibration import Variances
 from sfumato.inference.estimate import Estimate
-from sfumato.inference.questions import LEAST_KNOWN, LEAST_SEEN, Asked, Questions, rests_on
+from sfumato.inference.questions import Questions
 
 _MOST_LEVELS = 20
 _RANKED_ROWS = 4096
@@ -180,6 +181,4 @@ def strongest(pairs: Sequence[tuple[str, str]], most: int | None) -> Sequence[tu
     Raises:
         ConfigError: `most` is below 0.
     """
-    if most is not None and most < 0:
-        raise ConfigError(f"Expected at least 0 pairs, or None for all, got {most}.")
-    return pairs if most is None else pairs[:most]
+    return pairs if most is None else pairs[: require_integer(at_least=0, hint="None lists all.", most_pairs=most)]

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked
 from sfumato.inference.estimate import deviations
 from sfumato.inference.functions import FEWEST_ROWS
-from sfumato.inference.questions import LEAST_KNOWN, LEAST_SEEN, Asked, Questions
+from sfumato.inference.questions import Questions
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,8 @@ import pandas as pd
 
 from sfumato.cards import Html, card, fold, interval, paragraph, table
 from sfumato.cards.text import sentence, shown
+from sfumato.inference.moments import Value, figure
+from sfumato.inference.moments import shown as text_of
 
 if TYPE_CHECKING:
     from sfumato.inference.combining import Combined
@@ -25,7 +26,7 @@ _COEFFICIENTS = ["coefficient", "std_error", "p", "95 % from", "to", ""]
 def estimate_card(found: Estimate) -> str:
     """Return the card of one estimate."""
     low, high = found.interval(LEVEL)
-    rows = [(_number(found.value), _number(found.std_error), _number(low), _number(high))]
+    rows = [_texts(found.value, found.std_error, low, high)]
     return card(
         "Estimate",
         table(_NUMBERS[:4], rows, numbers=range(4)),
@@ -37,10 +38,11 @@ def estimates_card(found: Estimates) -> str:
     """Return the card of estimates by group: all intervals on one scale."""
     frame = found.to_frame(LEVEL)
     ends = _span(frame["low"], frame["high"])
-    rows = [
-        (*_keys(key), *map(_number, line), interval(line[2], line[0], line[3], ends, _said(line[2], line[3])))
-        for key, line in _lines(frame, ["value", "std_error", "low", "high"])
-    ]
+    rows = []
+    for key, (value, error, low, high) in _lines(frame, ["value", "std_error", "low", "high"]):
+        texts = _texts(value, error, low, high)
+        picture = interval(figure(low), figure(value), figure(high), ends, f"from {texts[2]} to {texts[3]}")
+        rows.append((*_keys(key), *texts, picture))
     header = [*map(shown, frame.index.names), *_NUMBERS]
     first = len(frame.index.names)
     return card(
@@ -80,7 +82,7 @@ def answers_card(found: pd.DataFrame) -> str:
             shown(entry["kind"]),
             ", ".join(shown(entry[name], 40) for name in ("first", "second") if entry[name]),
             shown(entry["answered"]),
-            *(_number(entry[name]) for name in ("value", "std_error", "low", "high")),
+            *_texts(*(entry[name] for name in ("value", "std_error", "low", "high"))),
         )
         for entry in _records(found)
     ]
@@ -122,8 +124,8 @@ def _left_out(left_out: Mapping[Any, str]) -> list[Html]:
     return [paragraph("Left out: ", ", ".join(shown(group, 40) for group in left_out))] if left_out else []
 
 
-def _lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[tuple[Any, list[float]]]:
-    return zip(frame.index, frame[list(names)].to_numpy(dtype=float).tolist(), strict=True)
+def _lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[tuple[Any, list[Any]]]:
+    return zip(frame.index, map(list, frame[list(names)].itertuples(index=False)), strict=True)
 
 
 def _keys(key: Any) -> list[str]:  # noqa: ANN401 - labels of an index
@@ -131,7 +133,7 @@ def _keys(key: Any) -> list[str]:  # noqa: ANN401 - labels of an index
 
 
 def _span(low: pd.Series, high: pd.Series) -> tuple[float, float]:
-    ends = float(low.min()), float(high.max())
+    ends = figure(low.min()), figure(high.max())
     room = 0.05 * (ends[1] - ends[0])
     return ends[0] - room, ends[1] + room
 
@@ -140,8 +142,14 @@ def _said(low: float, high: float) -> str:
     return f"from {_number(low)} to {_number(high)}"
 
 
+def _texts(value: Value, error: Value, low: Value, high: Value) -> tuple[str, ...]:
+    """Return a value, its error and the ends of its interval as they are printed."""
+    value, low, high = (text_of(number, 4, error=error) for number in (value, low, high))
+    return value, text_of(error, 4), low, high
+
+
 def _number(value: float, digits: int = 4) -> str:
-    return "–" if not math.isfinite(value) else f"{value:.{digits}g}"
+    return text_of(value, digits)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

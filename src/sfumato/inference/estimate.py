@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
 from scipy import special
 
-from sfumato.errors import EstimateError, require_open_unit
+from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice, require_open_unit
 from sfumato.inference.calibration import Target
+from sfumato.inference.moments import Value, length, moment, plain, shown
 
 T = TypeVar("T")
-Ends = Callable[[float], tuple[float, float]]
+Ends = Callable[[float], tuple[Value, Value]]
 """From a number of standard deviations to the ends of an interval."""
 
 
@@ -31,9 +32,9 @@ class Estimate:
     """A number that a release says of its records, or of the population that they were drawn from.
 
     Attributes:
-        value: in the column's unit; a share of 1; a number of records.
+        value: in the column's unit; a share of 1; a number of records. Of dates a `pandas.Timestamp`.
         std_error: standard deviation of its error, same unit: privacy noise, sampling if the target is the population,
-            and an allowance for what noise hides or nobody measured.
+            and an allowance for what noise hides or nobody measured. Of dates a `pandas.Timedelta`.
         target: "population", of which the records are independent draws, or "table", the records themselves.
         rests_on: a sentence on what was measured, and what makes up the error.
         parts: standard errors by cause, "noise", "sampling" and "unmeasured", whose squares add up.
@@ -43,25 +44,42 @@ class Estimate:
         (38.1, 39.0)
     """
 
-    value: float
-    std_error: float
+    value: Value
+    std_error: Value
     target: Target
     rests_on: str
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, Value] = field(default_factory=dict)
     ends: Ends | None = field(default=None, repr=False, compare=False)
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def as_moment(self, microseconds: int) -> Estimate:
+        """Return an estimate of steps since 1970 of so many microseconds as one of a moment."""
+
+        def ends(z: float) -> tuple[pd.Timestamp, pd.Timestamp]:
+            low, high = self._ends(z)
+            return moment(low, microseconds), moment(high, microseconds)
+
+        return replace(
+            self,
+            value=moment(self.value, microseconds),
+            std_error=length(self.std_error, microseconds),
+            parts={cause: length(size, microseconds) for cause, size in self.parts.items()},
+            ends=ends,
+        )
+
+    def interval(self, level: float = 0.95) -> tuple[Value, Value]:
         """Return the interval that covers the target so often over releases, and draws of the records.
 
         Args:
             level: in (0, 1).
         """
-        z = deviations(level)
+        return self._ends(deviations(level))
+
+    def _ends(self, z: float) -> tuple[Value, Value]:
         if self.ends is not None:
             return self.ends(z)
         return self.value - z * self.std_error, self.value + z * self.std_error
 
-    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
+    def conf_int(self, level: float = 0.95) -> tuple[Value, Value]:
         """Return `interval`, by the name that statsmodels gives it."""
         return self.interval(level)
 
@@ -70,23 +88,24 @@ class Estimate:
         return f"{self._line(level)}\n{self.rests_on}"
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return the estimate as plain values: the entries of `estimate --json`."""
+        """Return the estimate as plain values: the entries of `estimate --json`, of dates in ISO 8601."""
         low, high = self.interval(level)
         return {
-            "value": self.value,
-            "std_error": self.std_error,
-            "low": low,
-            "high": high,
+            "value": plain(self.value),
+            "std_error": plain(self.std_error),
+            "low": plain(low),
+            "high": plain(high),
             "level": level,
             "target": self.target,
-            "parts": dict(self.parts),
+            "parts": {cause: plain(size) for cause, size in self.parts.items()},
             "rests_on": self.rests_on,
         }
 
     def _line(self, level: float) -> str:
         low, high = self.interval(level)
-        error = f"std_error={self.std_error:.2g}"
-        return f"Estimate({self.value:.5g}, {error}, {100 * level:g} %: {low:.5g} to {high:.5g}, {self.target})"
+        error = f"std_error={shown(self.std_error, 2)}"
+        value, low, high = (shown(number, error=self.std_error) for number in (self.value, low, high))
+        return f"Estimate({value}, {error}, {100 * level:g} %: {low} to {high}, {self.target})"
 
     def __repr__(self) -> str:
         return self.summary()
@@ -115,7 +134,7 @@ class Estimates(Mapping[Any, Estimate]):
         self.left_out: Mapping[Any, str] = dict(left_out or {})
 
     def __getitem__(self, key: object) -> Estimate:
-        return self._found[key]
+        return group_of(self._found, key, self.left_out)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._found)
@@ -140,7 +159,14 @@ class Estimates(Mapping[Any, Estimate]):
         return pd.DataFrame(rows).set_index(list(self._names))
 
     def table(self, entry: Literal["value", "std_error", "low", "high"] = "value", level: float = 0.95) -> pd.DataFrame:
-        """Return one entry of the estimates of pairs, the first column's labels down, the second's across."""
+        """Return one entry of the estimates of pairs, the first column's labels down, the second's across.
+
+        Raises:
+            ConfigError: these are estimates by one column, or there is no such entry.
+        """
+        require_choice(("value", "std_error", "low", "high"), entry=entry)
+        if len(self._names) != 2:
+            raise ConfigError(f"Expected estimates of pairs for a table, got some by {self._names[0]!r}: see to_frame.")
         return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
 
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
@@ -168,6 +194,23 @@ class Estimates(Mapping[Any, Estimate]):
         from sfumato.inference.cards import estimates_card
 
         return estimates_card(self)
+
+
+def group_of(found: Mapping[Any, T], key: object, left_out: Mapping[Any, str]) -> T:
+    """Return what there is of a group.
+
+    Raises:
+        UnknownGroupError: there is nothing, and why.
+    """
+    try:
+        if key in found:
+            return found[key]
+        why = left_out.get(key)
+    except TypeError:  # no group has such a name
+        why = None
+    if why is not None:
+        raise UnknownGroupError(f"Expected a group with an answer, got {key!r}, which was left out: {why}")
+    raise UnknownGroupError(f"Expected one of the groups {', '.join(map(repr, found))}, got {key!r}.")
 
 
 def measured_of(sentences: str) -> str:

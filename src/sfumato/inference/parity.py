@@ -12,8 +12,9 @@ import pandas as pd
 from scipy import special
 
 from sfumato.evaluate.tables import CodedTable, table_kinds
+from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.measured import values
-from sfumato.inference.regression import Design, Regression, least_squares, logistic_fit, read_design
+from sfumato.inference.regression import Regression, least_squares, logistic_fit
 from sfumato.release.model import Release
 from sfumato.schema.schema import Schema
 from sfumato.schema.weight import require_unweighted
@@ -42,16 +43,17 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | Release, sche
     """
     require_unweighted(schema, "conclusions beside real rows")
     frame = _frame(real, schema)
-    left = formula.partition("~")[0].strip().strip("`")
-    logistic = left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype)
-    design, _ = read_design(frame, formula, logistic)
+    read = read_formula(formula, list(frame.columns))
+    left = read.names.get(read.left)
+    logistic = left is not None and isinstance(frame[left].dtype, pd.CategoricalDtype)
+    design = read.design(frame, logistic=logistic)
     own, own_error = _of_rows(design, logistic, formula)
     if isinstance(synthetic, Release):
         fitted = (synthetic.logit if logistic else synthetic.ols)(formula)
         assert isinstance(fitted, Regression)
         found, error = fitted.params, fitted.bse
     else:
-        found, error = _of_rows(read_design(_frame(synthetic, schema), formula, logistic)[0], logistic, formula)
+        found, error = _of_rows(read.design(_frame(synthetic, schema), logistic=logistic), logistic, formula)
     terms = [
         _compared(str(term), own[term], own_error[term], found.get(term, np.nan), error.get(term, np.nan))
         for term in own.index

@@ -14,20 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import special
 
-from sfumato.errors import ConfigError, EstimateError, require_instance
+from sfumato.errors import EstimateError
+from sfumato.inference.asked import Asked, require_known, rests_on
 from sfumato.inference.calibration import Target
-from sfumato.inference.estimate import answered, deviations, left_out_words
-from sfumato.inference.questions import Asked, Questions, require_known, rests_on
+from sfumato.inference.estimate import answered, deviations, group_of, left_out_words
+from sfumato.inference.formulas import Design, read_formula
+from sfumato.inference.questions import Questions
 from sfumato.inference.redrawn import stretches
-
-if TYPE_CHECKING:
-    from formulaic import Formula
 
 _ROUNDS = 50
 _CONVERGED = 1e-10
@@ -132,7 +131,7 @@ class Regressions(Mapping[str, Regression]):
         self._found, self.left_out = dict(found), dict(left_out)
 
     def __getitem__(self, key: str) -> Regression:
-        return self._found[key]
+        return group_of(self._found, key, self.left_out)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._found)
@@ -167,16 +166,6 @@ class Regressions(Mapping[str, Regression]):
         return regressions_card(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Design:
-    """Both sides of a formula on rows; rows with a missing value are 0 and not there."""
-
-    left: np.ndarray
-    right: np.ndarray
-    terms: tuple[str, ...]
-    there: np.ndarray
-
-
 def ols(questions: Questions, formula: str, by: str | None, target: str) -> Regression | Regressions:
     """Return least squares of a formula. See the module."""
     return _fitted(questions, formula, by, target, logistic=False)
@@ -190,9 +179,11 @@ def logit(questions: Questions, formula: str, by: str | None, target: str) -> Re
 def _fitted(
     questions: Questions, formula: str, by: str | None, target: str, *, logistic: bool
 ) -> Regression | Regressions:
-    require_instance(str, "a formula such as 'y ~ x + C(z)'", formula=formula)
-    design, columns = read_design(questions.measured.frame, formula, logistic)
-    return fit_design(questions, design, columns, by, target, formula, logistic=logistic)
+    frame = questions.measured.frame
+    read = read_formula(formula, list(frame.columns))
+    asked = questions.asked(read.columns if by is None else (*read.columns, by), target)
+    design = read.design(frame, asked.calibration.weights, logistic=logistic)
+    return fit_design(questions, design, read.columns, by, target, formula, logistic=logistic)
 
 
 def fit_design(
@@ -218,75 +209,6 @@ def fit_design(
         for label, rows in questions.levels(by).items()
     }
     return Regressions(*answered(groups))
-
-
-def read_design(frame: pd.DataFrame, text: str, logistic: bool) -> tuple[Design, tuple[str, ...]]:
-    """Read a formula and evaluate it on rows; return both sides, and the columns that it names.
-
-    Raises:
-        ConfigError: it is no formula with a left side of one column, or names a column that is not there.
-    """
-    formula = _formula(text)
-    columns = tuple(sorted(str(name) for name in formula.required_variables))
-    for name in columns:
-        if name not in frame.columns:
-            known = ", ".join(map(repr, frame.columns))
-            raise ConfigError(f"Expected a formula of the columns {known}, got {name!r} in {text!r}.")
-    frame = frame[list(columns)].copy()
-    left = text.partition("~")[0].strip().strip("`")
-    if left in frame.columns and isinstance(frame[left].dtype, pd.CategoricalDtype):
-        frame[left] = _second_level(frame[left], left)
-    y, X = _sides(formula, frame, text)
-    if y.shape[1] != 1:
-        raise ConfigError(f"Expected one column of numbers on the left of {text!r}, got {y.shape[1]}.")
-    there = np.zeros(len(frame))
-    there[np.asarray(X.index)] = 1.0
-    left_side, right = np.zeros(len(frame)), np.zeros((len(frame), X.shape[1]))
-    left_side[np.asarray(X.index)] = np.asarray(y, dtype=np.float64)[:, 0]
-    right[np.asarray(X.index)] = np.asarray(X, dtype=np.float64)
-    if logistic and not np.isin(left_side, (0.0, 1.0)).all():
-        raise ConfigError(f"Expected a left side of two values, 0 and 1 or two labels, got others in {text!r}.")
-    return Design(left_side, right, tuple(map(str, X.columns)), there), columns
-
-
-def _sides(formula: Formula, frame: pd.DataFrame, text: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return both sides of a formula on rows without a missing value, whose places are their index."""
-    sides: Any = None
-    problem = ""
-    try:
-        sides = formula.get_model_matrix(frame, na_action="drop", context={"np": np})
-    except Exception as error:  # noqa: BLE001 - a formula is code of the caller
-        problem = f"{type(error).__name__}: {error}"
-    if sides is None:
-        raise ConfigError(f"Expected a formula that can be evaluated, got {text!r}: {problem}")
-    return sides.lhs, sides.rhs
-
-
-def _formula(text: str) -> Formula:
-    import formulaic
-
-    problem = ""
-    formula: Any = None
-    try:
-        formula = formulaic.Formula(text)  # pyright: ignore[reportAbstractUsage] - a metaclass chooses the class
-    except Exception as error:  # noqa: BLE001 - what its parser says of the caller's text
-        problem = str(error).split("\n")[0]
-    if formula is None:
-        raise ConfigError(f"Expected a formula such as 'y ~ x + C(z)', got {text!r}: {problem}")
-    if not (hasattr(formula, "lhs") and hasattr(formula, "rhs")):
-        raise ConfigError(f"Expected a formula with both sides, such as 'y ~ x + C(z)', got {text!r}.")
-    return formula
-
-
-def _second_level(labels: pd.Series, name: str) -> pd.Series:
-    known = labels.cat.categories
-    if len(known) != 2:
-        raise ConfigError(
-            f"Expected a left side of numbers or of two labels, got {name!r} with {len(known)} labels. "
-            f"Write a condition, such as I({name} == 'label')."
-        )
-    codes = labels.cat.codes.to_numpy()
-    return pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)), index=labels.index)
 
 
 def _one(asked: Asked, design: Design, there: np.ndarray, formula: str, logistic: bool) -> Regression:
@@ -335,7 +257,8 @@ def _inverse(matrix: np.ndarray, what: str) -> np.ndarray:
     sizes = np.diagonal(matrix)
     scale = np.sqrt(np.where(sizes > 0, sizes, 1.0))
     scaled = matrix / np.outer(scale, scale)
-    if not (sizes > 0).all() or np.linalg.eigvalsh(scaled).min() < _LEAST_EIGENVALUE:
+    there = bool((sizes > 0).all() and np.isfinite(scaled).all())
+    if not there or np.linalg.eigvalsh(scaled).min() < _LEAST_EIGENVALUE:
         raise EstimateError(
             f"Expected terms that tell rows apart for {what}, got one that is a sum of others, or that noise hides. "
             "Leave a term out, or fit with a larger epsilon."

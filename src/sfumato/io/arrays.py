@@ -165,6 +165,7 @@ def _find_keys(found: Mapping[str, object], label: str) -> dict[str, str]:
             return {name: key for name, key in keys.items() if key in found}
     rule = f"Expected {label} to have images under the key 'x' or 'x_train', got neither"
     way = "Save them with `numpy.savez_compressed(path, x=images, y=labels)`; sets of items as indptr, indices, n_items"
+    way += "; columns as a table"
     raise DataError(f"{rule}. {way}.")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.arrays import open_arrays, open_npz, to_arrays
+from sfumato.io.arrays import KEYS, open_arrays, open_npz, to_arrays
 from sfumato.io.arrow import open_arrow, open_parquet
 from sfumato.io.baskets import open_baskets
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
@@ -194,9 +194,44 @@ def _open_directory(path: Path, chunk_rows: int) -> Source:
 def _as_arrays(data: object) -> Mapping[str, Any]:
     if isinstance(data, np.ndarray):
         return {"x": data}
+    if isinstance(data, Mapping | list | tuple):
+        _refuse_tables(data)
     if isinstance(data, Mapping):
         return data
-    if isinstance(data, tuple) and len(data) == 2:
+    if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, np.ndarray) for part in data):
         return {"x": data[0], "y": data[1]}
     kinds = "a path, a pandas or polars DataFrame, a pyarrow Table, or arrays (x, y)"
     raise ConfigError(f"Expected data to be {kinds}, got an object of type {type(data).__name__}.")
+
+
+def _refuse_tables(data: Mapping[Any, object] | list[object] | tuple[object, ...]) -> None:
+    """Refuse several tables where one is read, and columns of Python objects, which are no arrays.
+
+    Raises:
+        ConfigError: says how to pass them.
+    """
+    named = isinstance(data, Mapping)
+    parts = list(data.values()) if isinstance(data, Mapping) else list(data)
+    some = next((part for part in parts if not isinstance(part, np.ndarray)), None)
+    if some is None or not parts:
+        return
+    kind = type(some).__name__
+    if isinstance(some, str | os.PathLike | Source) or _is_table(some):
+        what = "a dict of tables" if named else f"a {type(data).__name__} of {kind}"
+        raise ConfigError(
+            f"Expected one table, got {what}. Pass one of them; two tables with a key are one set of records under a "
+            "schema with `tables`, which `fit` takes as {name: table}."
+        )
+    if named and not any(keys["x"] in data for keys in KEYS):
+        raise ConfigError(
+            f"Expected data to be a table, or a dict of numpy arrays, got a dict of {kind}. Make a data frame of its "
+            "columns: pandas.DataFrame(data)."
+        )
+
+
+def _is_table(part: object) -> bool:
+    """Whether an object is a table in itself."""
+    return any(
+        hasattr(part, name)
+        for name in ("__arrow_c_stream__", "__dataframe__", "toPandas", "to_record_batches", "collect_schema")
+    )

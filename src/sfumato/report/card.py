@@ -86,9 +86,9 @@ def _pictures(release: Release) -> list[Html]:
 
 
 def _first_columns(schema: Schema) -> Schema:
-    """Return the schema of the released columns that are pictured: rules and units do not matter to bars."""
+    """Return the schema of the released columns that are pictured: rules, weights and units do not matter to bars."""
     kept = {name: schema.columns[name] for name in schema.released[:MOST_COLUMNS]}
-    return replace(schema, columns=kept, unit=None, rules=(), accept=(), sources={}, table_source={})
+    return replace(schema, columns=kept, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={})
 
 
 def _ends(release: Release) -> Ends | None:

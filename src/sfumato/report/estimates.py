@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 
 from sfumato.columns.kind import TabularKind
-from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import bin_codes
 from sfumato.inference.answers import answers
 from sfumato.inference.associations import association, ranked_pairs, strongest
 from sfumato.inference.batches import bar_ends
 from sfumato.inference.estimate import Estimate
+from sfumato.inference.moments import shown
 from sfumato.inference.questions import Questions
 from sfumato.release import Release
 from sfumato.schema.set_columns import itemised
@@ -37,6 +37,7 @@ _QUESTIONS = {
     "median": "median, and other quantiles, of a number",
     "variance": "variance of a number",
     "share": "share of each label",
+    "missing": "share of missing cells",
     "mean by": "mean of a number by labels",
     "crosstab": "cross-table of two columns of labels, shares of cells",
     "correlation": "correlation of two numbers",
@@ -129,8 +130,8 @@ def estimates_of(release: Release) -> dict[str, Any]:
         "pair_lines": lines,
         "found": found,
         "n_pairs_measured": len(ranked),
-        "answer_lines": answer_lines(found, kinds),
-        "answer_rows": answer_rows(found, kinds),
+        "answer_lines": answer_lines(found),
+        "answer_rows": answer_rows(found),
         "n_answers": len(found),
         "n_without_bars": max(0, len(names) - MOST_COLUMNS),
     }
@@ -158,7 +159,7 @@ def _pair_line(names: tuple[str, str], measure: str, estimate: Estimate) -> Pair
     return PairLine(names, measure, estimate.value, low, high)
 
 
-def answer_lines(found: pd.DataFrame, kinds: Mapping[str, TabularKind]) -> list[AnswerLine]:
+def answer_lines(found: pd.DataFrame) -> list[AnswerLine]:
     """Return a line for each kind of question in the list of a release's answers."""
     lines = []
     for kind, question in _QUESTIONS.items():
@@ -167,7 +168,7 @@ def answer_lines(found: pd.DataFrame, kinds: Mapping[str, TabularKind]) -> list[
             there = [row for row in rows if row["answered"] in ("yes", "some")]
             whole = [row for row in rows if row["answered"] == "yes"]
             why = tuple(dict.fromkeys(row["why"] for row in rows if row["why"]))
-            lines.append(AnswerLine(question, _how_many(rows, len(whole), len(there)), _example(there, kinds), why))
+            lines.append(AnswerLine(question, _how_many(rows, len(whole), len(there)), _example(there), why))
     return lines
 
 
@@ -180,19 +181,19 @@ def _how_many(rows: Sequence[dict[str, Any]], whole: int, there: int) -> str:
     return f"{whole} of {len(rows)}{part}"
 
 
-def _example(rows: Sequence[dict[str, Any]], kinds: Mapping[str, TabularKind]) -> str:
+def _example(rows: Sequence[dict[str, Any]]) -> str:
     """Return the first answer with a number, as an example; of shares the median error."""
     if not rows:
         return ""
-    if rows[0]["kind"] in ("share", "crosstab"):
+    if rows[0]["kind"] in ("share", "missing", "crosstab"):
         return f"± {two_digits(100 * float(np.median([row['std_error'] for row in rows])))} percentage points"
-    return f"{named(rows[0])}: {answer_text(rows[0], kinds)}".removeprefix(": ")
+    return f"{named(rows[0])}: {answer_text(rows[0])}".removeprefix(": ")
 
 
-def answer_rows(found: pd.DataFrame, kinds: Mapping[str, TabularKind]) -> list[tuple[str, str, str, str]]:
+def answer_rows(found: pd.DataFrame) -> list[tuple[str, str, str, str]]:
     """Return question, columns, whether it is answered and the answer, of the first answers of the list."""
     return [
-        (_QUESTIONS[row["kind"]], named(row), row["answered"], answer_text(row, kinds))
+        (_QUESTIONS[row["kind"]], named(row), row["answered"], answer_text(row))
         for row in _records(found.head(MOST_ANSWERS))
         if row["first"]
     ]
@@ -203,21 +204,14 @@ def named(row: Mapping[str, Any]) -> str:
     return ", ".join(name for name in (row["first"], row["second"]) if name)
 
 
-def answer_text(row: Mapping[str, Any], kinds: Mapping[str, TabularKind]) -> str:
-    """Return a number with its standard error; of several numbers the error alone."""
-    if np.isnan(row["std_error"]):
+def answer_text(row: Mapping[str, Any]) -> str:
+    """Return a number, or a date, with its standard error; of several the error alone."""
+    value, error = row["value"], row["std_error"]
+    if pd.isna(error):
         return ""
-    error = f"± {two_digits(row['std_error'])}"
-    kind = kinds.get(row["first"])
-    if isinstance(kind, DateTime) and row["kind"] in ("mean", "median", "mean by"):
-        error = f"{error} {kind.resolution}s"
-        return error if np.isnan(row["value"]) else f"{_date(kind, row['value'])} {error}"
-    return error if np.isnan(row["value"]) else f"{plus_minus(row['value'], row['std_error'])}"
-
-
-def _date(kind: DateTime, value: float) -> str:
-    storage = kind.sample_type
-    return str(kind.store(np.array([round(value)]), np.zeros(1, dtype=bool), storage)[0].as_py())
+    if isinstance(error, pd.Timedelta):
+        return ("" if pd.isna(value) else f"{shown(value, error=error)} ") + f"± {shown(error, 2)}"
+    return f"± {two_digits(error)}" if pd.isna(value) else plus_minus(value, error)
 
 
 def plus_minus(value: float, error: float) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from sfumato.inference.moments import figure
 from sfumato.report.estimates import PairLine
 
 Word = Literal["good", "with care", "poor", "not measured"]
@@ -82,12 +83,12 @@ def _of(found: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
 def tables_of(found: pd.DataFrame, use: str = "tables of counts, shares and means") -> Verdict:
     """Return the verdict on shares, counts and means, from the answers of a release."""
     shares, part = _of(found, "share", "crosstab", "mean")
-    errors = shares.loc[shares["kind"] != "mean", "std_error"].tolist()
+    errors = shares.loc[shares["kind"] != "mean", "std_error"].astype(float).tolist()
     variance = found[(found["kind"] == "variance") & (found["answered"] == "yes")].set_index("first")["value"]
     for _, row in shares[shares["kind"] == "mean"].iterrows():
         spread = float(variance.get(row["first"], 0.0))
         if spread > 0:
-            errors.append(float(row["std_error"]) / spread**0.5)
+            errors.append(figure(row["std_error"]) / spread**0.5)
     if not errors:
         return Verdict(use, "poor", "No share and no mean stands out of the noise.")
     error = float(np.median(errors))
@@ -103,7 +104,7 @@ def regressions_of(found: pd.DataFrame) -> Verdict:
         return Verdict(use, "not measured", "There are no two columns of numbers.")
     if correlations.empty:
         return Verdict(use, "poor", "The measurements answer for no correlation.")
-    error = float(correlations["std_error"].median())
+    error = float(correlations["std_error"].astype(float).median())
     word = _word(part, error, _FINE_CORRELATION, _ROUGH_CORRELATION)
     why = f"The median standard error of a correlation is {error:.2g}; {_percent(part)} are answered"
     return Verdict(use, word, f"{why}. Three columns together were not measured, but for the target of the fit.")

@@ -22,12 +22,14 @@ from pyarrow import types
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.open import Open, OpenKind
-from sfumato.errors import SchemaError
+from sfumato.errors import ConfigError, SchemaError, require_flag, require_instance
 from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
 from sfumato.schema.references import with_references
 from sfumato.schema.schema import Schema, read_open
+
+_LEFT_OUT = {"kind": Identifier.name}
 
 
 @final
@@ -49,56 +51,50 @@ class OpenSchema:
     def of(
         cls,
         data: object,
-        kinds: Mapping[str, str] | None = None,
+        columns: Mapping[str, str | Mapping[str, Any] | ColumnKind] | None = None,
         *,
         rows: int | None = None,
+        unit: Mapping[str, Any] | None = None,
         target: str | None = None,
         names_are_public: bool = False,
     ) -> Schema:
-        """Return what a table's column names say, and nothing that its records say: all kinds are bought.
+        """Return what a table's column names and the caller say, and nothing that its records say: the rest is bought.
 
         Args:
             data: the table, as for `fit`. Its column names are taken as public. Its storage types are not, for one cell
                 may decide them; but a column of lists is left out.
-            kinds: the kind of some columns: integer, continuous, categorical, boolean, or identifier to leave it out.
+            columns: what is public of some columns: the entry of a schema file, or a kind alone, to be completed by a
+                fit: integer, continuous, categorical, boolean, datetime, or identifier to leave it out.
             rows: the public number of rows, if there is one.
-            target: a column whose classes are modelled apart is categorical unless `kinds` says otherwise.
+            unit: whose privacy, as a schema file has it.
+            target: a column whose classes are modelled apart is categorical unless `columns` says otherwise.
             names_are_public: take the first line of a CSV as names even where one is a number or a date.
 
         Raises:
+            ConfigError: an argument is of another type.
             DataError: a name of a CSV is a number or a date: the line may be a record.
-            SchemaError: `kinds` names a column that is not there, or an unknown kind; there are images.
+            SchemaError: `columns` or `unit` names a column that is not there, or is malformed; images are not declared.
 
         Example:
             >>> import pyarrow as pa
             >>> OpenSchema.of(pa.table({"age": [31, 46], "town": ["Riga", "Oslo"]}), {"town": "categorical"}).open
             {'age': 'unknown', 'town': 'categorical'}
         """
+        require_flag(names_are_public=names_are_public)
+        said = _said(columns)
+        if target is not None:
+            require_instance(str, "the name of a column", target=target)
+            said.setdefault(target, "categorical")
         source = open_source(data)
         if not names_are_public:
             require_names(source)
-        kinds = dict(kinds or {})
-        images = [name for name, storage in source.storage.items() if isinstance(storage, pa.FixedShapeTensorType)]
-        if images:
-            raise SchemaError(
-                f"Expected a table to find a schema for, got images in column {images[0]!r}. Declare their bounds in a "
-                "schema: `sfumato schema draft` writes a first one."
-            )
-        if target is not None:
-            kinds.setdefault(target, "categorical")
-        known = (*get_args(OpenKind), "identifier")
-        for name, kind in kinds.items():
-            if name not in source.storage:
-                raise SchemaError(f"Expected kinds of columns of {source.label}, got no column {name!r}.")
-            if kind not in known:
-                raise SchemaError(f"Column {name!r}: expected kind to be one of {', '.join(known)}, got {kind!r}.")
-        whole = {name: "identifier" for name, storage in source.storage.items() if types.is_nested(storage)}
-        chosen = {name: "unknown" for name in source.storage} | whole | kinds
-        columns: dict[str, ColumnKind] = {
-            name: Identifier() if kind == "identifier" else Open(kind=kind)  # type: ignore[arg-type] - as checked
-            for name, kind in chosen.items()
-        }
-        return Schema(columns=columns, rows=rows)
+        entries = {name: _entry(name, said.get(name), storage) for name, storage in source.storage.items()}
+        for name in said:
+            if name not in entries:
+                raise SchemaError(f"Expected columns of {source.label}, got no column {name!r}.")
+        document: dict[str, Any] = {"columns": entries}
+        document |= {} if rows is None else {"rows": rows}
+        return cls.from_dict(document if unit is None else {**document, "unit": unit})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, base: str | Path | None = None) -> Schema:
@@ -121,3 +117,40 @@ class OpenSchema:
             SchemaError: the file cannot be read, or holds faults; every one is named.
         """
         return cls.from_dict(read_document(path), base=Path(path).parent)
+
+
+def _said(columns: object) -> dict[str, Any]:
+    """Return what a caller says of columns, by name.
+
+    Raises:
+        ConfigError: it is no mapping from names.
+    """
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
+        raise ConfigError(
+            "Expected columns to be a mapping from names to what is public of them, such as {'age': 'integer'}, got "
+            f"{'other names' if isinstance(columns, Mapping) else f'a {type(columns).__name__}'}."
+        )
+    return {name: entry.to_dict() if isinstance(entry, ColumnKind) else entry for name, entry in columns.items()}
+
+
+def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 - as a document has it
+    """Return the entry of a column in a schema document; of one of which nothing is said, by its type family.
+
+    Raises:
+        SchemaError: no such kind can be bought, or it holds images.
+    """
+    if entry is None and isinstance(storage, pa.FixedShapeTensorType):
+        raise SchemaError(
+            f"Expected a table to find a schema for, got images in column {name!r}. Declare their bounds: `sfumato "
+            "schema draft` writes a first schema."
+        )
+    if entry is None:
+        return _LEFT_OUT if types.is_nested(storage) else Open().to_dict()
+    if not isinstance(entry, str):
+        return entry
+    known = (*get_args(OpenKind), Identifier.name)
+    if entry not in known:
+        raise SchemaError(f"Column {name!r}: expected kind to be one of {', '.join(known)}, got {entry!r}.")
+    return _LEFT_OUT if entry == Identifier.name else Open(kind=entry).to_dict()  # type: ignore[arg-type] - as checked

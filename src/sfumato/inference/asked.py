@@ -1,0 +1,119 @@
+"""A question about some columns: their calibrated rows, how its estimate and errors follow, and how it is worded.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.errors import EstimateError
+from sfumato.inference.calibration import Calibration, Target
+from sfumato.inference.estimate import Ends, Estimate
+
+LEAST_KNOWN = 0.6
+"""Part of a question that measurements have to say; below `WELL_KNOWN` its standard error is wider."""
+LEAST_SEEN = 4.0
+"""Deviations of its error that a group's size has to be above 0."""
+EndsOf = Callable[[Mapping[str, float]], Ends]
+"""From standard errors by cause to the ends of intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Calibrated rows of some columns, and how answers are worded."""
+
+    calibration: Calibration
+    columns: tuple[str, ...]
+    target: Target
+    weight: str | None = None
+
+    @property
+    def said(self) -> str:
+        """What is said of weights before all else; nothing of unweighted rows."""
+        return "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
+
+    def estimate(
+        self, value: float, influence: np.ndarray, what: str, ends: EndsOf | None = None, over: str = ""
+    ) -> Estimate:
+        """Return an estimate from its influence values, whose total has its error, shape (N,).
+
+        Args:
+            value: the number.
+            influence: of each row, shape (N,).
+            what: is asked, for messages.
+            ends: of its intervals, from its standard errors by cause; by default of the normal law.
+            over: a sentence on the rows that it is taken over.
+
+        Raises:
+            EstimateError: the measurements say too little of it.
+        """
+        found = self.calibration.variances(influence[:, None])
+        require_known(found.known, self.columns, what)
+        parts = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
+        if self.target == "table":
+            parts.pop("sampling")
+        sizes = {name: float(np.sqrt(max(part[0, 0], 0.0))) for name, part in parts.items()}
+        std_error = float(np.sqrt(sum(size**2 for size in sizes.values())))
+        return Estimate(
+            float(value),
+            std_error,
+            self.target,
+            self.said + over + rests_on(self.columns, sizes),
+            sizes,
+            ends and ends(sizes),
+        )
+
+    def ratio(
+        self, part: np.ndarray, whole: np.ndarray, what: str, ends: EndsOf | None = None, over: str = ""
+    ) -> Estimate:
+        """Return the estimate of one total ÷ another, of functions of the rows, shape (N,).
+
+        Raises:
+            EstimateError: the second is not above its noise, or the measurements say too little.
+        """
+        rows = self.positive(whole, what)
+        value = float(self.calibration.total(part[:, None])[0]) / rows
+        return self.estimate(value, (part - value * whole) / rows, what, ends, over)
+
+    def positive(self, whole: np.ndarray, what: str) -> float:
+        """Return a number of records that is well above its noise.
+
+        Raises:
+            EstimateError: it is not.
+        """
+        rows = float(self.calibration.total(whole[:, None])[0])
+        error = float(np.sqrt(self.calibration.variances(whole[:, None]).of("table")[0, 0]))
+        if not rows > LEAST_SEEN * error:
+            raise EstimateError(
+                f"Expected enough rows for {what}, got a release whose noise hides how many there are. Ask of a larger "
+                "group, or fit with a larger epsilon."
+            )
+        return rows
+
+
+def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> None:
+    """Refuse what the measurements of these columns do not say.
+
+    Raises:
+        EstimateError: they say less than 60 % of it.
+    """
+    if known.min(initial=1.0) < LEAST_KNOWN:
+        raise EstimateError(
+            f"Expected a question that the release's measurements answer, got {what}. It measured each column, and how "
+            f"two columns go together (three, if one is the target), but of {', '.join(map(repr, columns))} not enough "
+            "for this. Ask of fewer columns, name one of them as the target of the fit, or use replicates."
+        )
+
+
+def rests_on(columns: tuple[str, ...], sizes: Mapping[str, float]) -> str:
+    """Return the sentence on what an estimate rests on."""
+    whole = max(sum(size**2 for size in sizes.values()), 1e-300)
+    allowed = "an allowance for what noise hides or nobody measured"
+    causes = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": allowed}
+    said = ", ".join(f"{100 * size**2 / whole:.0f} % {causes[name]}" for name, size in sizes.items())
+    measured = "noisy counts" if len(columns) == 1 else "noisy counts and products"
+    return f"Measured: {measured} of {', '.join(columns)}. Its variance is {said}."

@@ -1,0 +1,224 @@
+"""Formulas, as formulaic reads them, and their two sides on the rows of a table.
+
+Before formulaic sees a formula its columns get names of their own, so that a column may be called as one of its
+functions is (`center`, `C`, `log`), or have blanks in its name. A name before a parenthesis is a function.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sfumato.errors import ConfigError, require_instance
+from sfumato.inference.transforms import transforms
+
+if TYPE_CHECKING:
+    from formulaic import Formula
+
+_WORDS = re.compile(
+    r"""(?P<quoted>\bQ\(\s*(?P<mark>['"])(?P<inner>.*?)(?P=mark)\s*\))   # Q("a b"), as patsy has it
+    | (?P<string>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")
+    | `(?P<ticked>[^`]*)`
+    | (?P<name>(?<![\w.])[^\W\d]\w*(?:\.\w+)*)
+      (?P<after>\s*(?:\(|=(?!=)))?                                        # a function, or an argument's name
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Both sides of a formula on rows; rows with a missing value are 0 and not there."""
+
+    left: np.ndarray
+    right: np.ndarray
+    terms: tuple[str, ...]
+    there: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFormula:
+    """A formula of a table's columns.
+
+    Attributes:
+        text: as it was asked.
+        formula: of the columns under names of their own.
+        left: its left side, likewise.
+        names: those names to the columns.
+    """
+
+    text: str
+    formula: Formula
+    left: str
+    names: Mapping[str, str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it names, sorted."""
+        return tuple(sorted(self.names.values()))
+
+    def design(self, frame: pd.DataFrame, weights: np.ndarray | None = None, *, logistic: bool) -> Design:
+        """Return both sides on rows.
+
+        Args:
+            frame: of the columns.
+            weights: of the rows, for means and deviations in `center`, `scale` and `poly`; by default all 1.
+            logistic: whether the left side has to have two values.
+
+        Raises:
+            ConfigError: it cannot be evaluated, or its left side is not one column of numbers.
+        """
+        n = len(frame)
+        shown = pd.DataFrame({name: frame[column].to_numpy() for name, column in self.names.items()})
+        for name, column in self.names.items():
+            if isinstance(frame[column].dtype, pd.CategoricalDtype):
+                shown[name] = frame[column].array
+        if self.left in shown and isinstance(shown[self.left].dtype, pd.CategoricalDtype):
+            shown[self.left] = _second_level(shown[self.left], self.names[self.left])
+        y, X = self._sides(shown, np.ones(n) if weights is None else weights)
+        if y.shape[1] != 1:
+            raise ConfigError(f"Expected one column of numbers on the left of {self.text!r}, got {y.shape[1]}.")
+        there = np.zeros(n)
+        there[np.asarray(X.index)] = 1.0
+        left, right = np.zeros(n), np.zeros((n, X.shape[1]))
+        left[np.asarray(X.index)] = self._numbers(y)[:, 0]
+        right[np.asarray(X.index)] = self._numbers(X)
+        if logistic and not np.isin(left, (0.0, 1.0)).all():
+            raise ConfigError(
+                f"Expected a left side of two values, 0 and 1 or two labels, got others in {self.text!r}."
+            )
+        return Design(left, right, tuple(self._said(str(term)) for term in X.columns), there)
+
+    def _sides(self, frame: pd.DataFrame, weights: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return both sides on rows without a missing value, whose places are their index."""
+        problem = ""
+        sides: Any = None
+        try:
+            with np.errstate(all="ignore"):
+                sides = self.formula.get_model_matrix(frame, na_action="drop", context=transforms(weights))
+        except Exception as error:  # noqa: BLE001 - a formula is code of the caller
+            problem = self._said(f"{type(error).__name__}: {error}")
+        if sides is None:
+            raise ConfigError(f"Expected a formula that can be evaluated, got {self.text!r}: {problem}")
+        if not (isinstance(sides.lhs, pd.DataFrame) and isinstance(sides.rhs, pd.DataFrame)):
+            raise ConfigError(f"Expected a formula with one left and one right side, got several in {self.text!r}.")
+        if not sides.rhs.shape[1]:
+            raise ConfigError(f"Expected at least one term on the right of {self.text!r}, got none.")
+        return sides.lhs, sides.rhs
+
+    def _numbers(self, side: pd.DataFrame) -> np.ndarray:
+        problem = ""
+        found = np.zeros(0)
+        try:
+            found = np.asarray(side, dtype=np.float64)
+        except (TypeError, ValueError):
+            problem = "no numbers"
+        if not problem and not np.isfinite(found).all():
+            problem = "infinite values, as a logarithm of 0 is"
+        if problem:
+            raise ConfigError(f"Expected terms that are finite numbers in {self.text!r}, got {problem}.")
+        return found
+
+    def _said(self, text: str) -> str:
+        """Return a term, or what was wrong with one, in the columns' own names."""
+        for name, column in self.names.items():
+            text = re.sub(rf"(?<![^:]){name}(?=$|[:\[])", lambda _, c=column: c, text)
+            text = text.replace(name, column if column.isidentifier() else f"`{column}`")
+        return text
+
+
+def read_formula(text: object, columns: Sequence[str]) -> ReadFormula:
+    """Read a formula of some columns.
+
+    Raises:
+        ConfigError: it is no formula with both sides, or names a column that is not there.
+    """
+    require_instance(str, "a formula such as 'y ~ x + C(z)'", formula=text)
+    assert isinstance(text, str)
+    reader = _Reader(text, columns)
+    renamed = reader.renamed()
+    formula = _parsed(renamed, text, reader.names)
+    if not reader.names:
+        raise ConfigError(f"Expected a formula of the columns {reader.known}, got none in {text!r}.")
+    left = renamed.partition("~")[0].strip()
+    return ReadFormula(text, formula, left, {name: column for column, name in reader.names.items()})
+
+
+class _Reader:
+    """Puts names of their own for the columns of a formula."""
+
+    def __init__(self, text: str, columns: Sequence[str]) -> None:
+        from formulaic.transforms import TRANSFORMS
+
+        self.text, self.columns, self.functions = text, columns, TRANSFORMS
+        self.names: dict[str, str] = {}
+        self.known = ", ".join(map(repr, columns))
+
+    def renamed(self) -> str:
+        """Return the formula with these names."""
+        return _WORDS.sub(self._word, self.text)
+
+    def _word(self, word: re.Match[str]) -> str:
+        if word["string"] is not None:
+            return word[0]
+        for group in ("ticked", "inner"):
+            if word[group] is not None:
+                return self._name(word[group])
+        name, after = word["name"], word["after"] or ""
+        if name is None or after or keyword.iskeyword(name):
+            return word[0] if name is None or "." not in name else self._dotted(name) + after
+        if name in self.columns:
+            return self._name(name)
+        if "." in name:
+            return self._dotted(name)
+        if name in self.functions or hasattr(builtins, name):
+            return name
+        return self._name(name)
+
+    def _dotted(self, name: str) -> str:
+        """Return `np.pi` as it is, and `x.abs` as an attribute of a column."""
+        root, _, rest = name.partition(".")
+        if root in self.columns and not (root in self.functions and hasattr(self.functions[root], rest.split(".")[0])):
+            return f"{self._name(root)}.{rest}"
+        return name if root in self.functions else self._name(name)
+
+    def _name(self, column: str) -> str:
+        if column not in self.columns:
+            raise ConfigError(f"Expected a formula of the columns {self.known}, got {column!r} in {self.text!r}.")
+        return self.names.setdefault(column, f"column_{len(self.names)}_of_the_formula")
+
+
+def _parsed(renamed: str, text: str, names: Mapping[str, str]) -> Formula:
+    import formulaic
+
+    problem = ""
+    formula: Any = None
+    try:
+        formula = formulaic.Formula(renamed)  # pyright: ignore[reportAbstractUsage] - a metaclass chooses the class
+    except Exception as error:  # noqa: BLE001 - what its parser says of the caller's text
+        problem = str(error).split("\n")[0]
+        for column, name in names.items():
+            problem = problem.replace(name, column)
+    if formula is None:
+        raise ConfigError(f"Expected a formula such as 'y ~ x + C(z)', got {text!r}: {problem}")
+    if not (hasattr(formula, "lhs") and hasattr(formula, "rhs")):
+        raise ConfigError(f"Expected a formula with both sides, such as 'y ~ x + C(z)', got {text!r}.")
+    return formula
+
+
+def _second_level(labels: pd.Series, name: str) -> pd.Series:
+    known = labels.cat.categories
+    if len(known) != 2:
+        raise ConfigError(
+            f"Expected a left side of numbers or of two labels, got {name!r} with {len(known)} labels. "
+            f"Write a condition, such as I({name} == 'label')."
+        )
+    codes = labels.cat.codes.to_numpy()
+    return pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)), index=labels.index)

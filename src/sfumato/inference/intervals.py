@@ -1,0 +1,59 @@
+"""Ends of intervals where the normal law about an estimate is not enough: bounds, variances, correlations.
+
+Reference: Zou 2007, intervals of sums from the intervals of their parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.inference.estimate import Ends, Estimate
+
+_MOST_RELATIVE = 0.5  # standard error ÷ value, up to which an interval is made on the logarithm
+_SAMPLING = "sampling"
+
+
+def size_of(parts: Mapping[str, float]) -> float:
+    """Return the standard error of parts whose squares add up."""
+    return float(np.sqrt(sum(size**2 for size in parts.values())))
+
+
+def bounded(estimate: Estimate, lowest: float, highest: float) -> Estimate:
+    """Return an estimate whose interval stays within bounds that the target has."""
+    value, error = estimate.value, estimate.std_error
+
+    def ends(z: float) -> tuple[float, float]:
+        return max(value - z * error, lowest), min(max(value + z * error, lowest), highest)
+
+    return replace(estimate, value=min(max(value, lowest), highest), ends=ends)
+
+
+def of_variance(value: float, parts: Mapping[str, float]) -> Ends:
+    """Return intervals of a variance: on the logarithm; from 0 where noise may be all of it."""
+    std_error = size_of(parts)
+    if std_error > _MOST_RELATIVE * value:  # a factor says nothing
+        return lambda z: (max(value - z * std_error, 0.0), max(value + z * std_error, 0.0))
+    relative = std_error / value
+    return lambda z: (value * np.exp(-z * relative), value * np.exp(z * relative))
+
+
+def of_correlation(value: float, parts: Mapping[str, float]) -> Ends:
+    """Return intervals of a correlation.
+
+    Sampling moves a correlation the less the nearer it is to 1: its part is made on Fisher's z. Noise does not, and its
+    part has the same length anywhere. Each end is as far off as both together, by squares (Zou 2007).
+    """
+    fixed = size_of({cause: size for cause, size in parts.items() if cause != _SAMPLING})
+    # noise may have brought the value to 1, where nothing would be left of sampling
+    spread = parts.get(_SAMPLING, 0.0) / (1 - max(abs(value) - fixed, 0.0) ** 2)
+    middle = np.arctanh(value)
+
+    def ends(z: float) -> tuple[float, float]:
+        low, high = np.tanh(middle - z * spread), np.tanh(middle + z * spread)
+        down, up = np.hypot(z * fixed, value - low), np.hypot(z * fixed, high - value)
+        return float(max(value - down, -1.0)), float(min(value + up, 1.0))
+
+    return ends

@@ -1,0 +1,155 @@
+"""Which of the model's rows a question is about: those with some labels, those without a cell, those with a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Number
+
+import numpy as np
+import pandas as pd
+
+from sfumato.columns.booleans import Boolean
+from sfumato.columns.kinds import DateTime
+from sfumato.errors import ConfigError, EstimateError, require_instance
+from sfumato.inference.measured import Measured
+from sfumato.schema.set_columns import IN
+
+_LABEL = (str, bool, np.bool_, Number)
+
+
+class Rows:
+    """Functions of a release's columns on the rows of its model."""
+
+    def __init__(self, measured: Measured) -> None:
+        self.measured = measured
+
+    @property
+    def following(self) -> frozenset[str]:
+        """Columns that follow from others by a rule: nothing was measured of them."""
+        plan = self.measured.release.schema.rule_plan
+        return frozenset() if plan is None else frozenset({**plan.follows, **plan.gaps})
+
+    def require_asked(self, name: str) -> None:
+        """Refuse what is no column that questions can be about.
+
+        Raises:
+            ConfigError: the column is not there, or is the weight.
+            EstimateError: it follows from others by a rule.
+        """
+        require_instance(str, "the name of a column", column=name)
+        known, weight = self.measured.frame.columns, self.measured.weight
+        if weight is not None and name == weight.column:
+            raise ConfigError(
+                f"Expected a column that is released, got {name!r}, the weight: it says what rows count, and no "
+                "question is asked of it."
+            )
+        if name in self.following:
+            raise EstimateError(
+                f"Expected a column that was measured itself, got {name!r}, which follows from others by a rule. "
+                "Ask of these, or compute it from replicates, which hold all columns."
+            )
+        if name not in known:
+            raise ConfigError(f"Expected one of the columns {', '.join(map(repr, known))}, got {name!r}.")
+
+    def numbers(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return a numeric column of the rows, 0 where missing, and where it is not.
+
+        Raises:
+            ConfigError: the column is not numeric.
+        """
+        if not self.measured.column(name).numeric:
+            raise ConfigError(f"Expected a column of numbers or dates, got {name!r} of labels. Ask of its shares.")
+        values = self.measured.frame[name].to_numpy(dtype=np.float64)
+        there = ~np.isnan(values)
+        return np.where(there, values, 0.0), there.astype(np.float64)
+
+    def missing(self, name: str) -> np.ndarray:
+        """Return which rows have no value in a column, shape (N,).
+
+        Raises:
+            ConfigError: its cells are never missing.
+        """
+        if not self.nullable(name):
+            raise ConfigError(
+                f"Expected a column with missing cells, got {name!r}, which the schema does not declare `nullable`: a "
+                "fit put a value into such cells."
+            )
+        return self.measured.frame[name].isna().to_numpy(dtype=np.float64)
+
+    def nullable(self, name: str) -> bool:
+        """Whether cells of a column may be missing."""
+        return bool(getattr(self.measured.column(name).kind, "nullable", False))
+
+    def having(self, condition: Mapping[str, object]) -> np.ndarray:
+        """Return which rows have these labels, shape (N,); of None, which have no value there.
+
+        Raises:
+            ConfigError: a value is no label of its column.
+        """
+        found = np.ones(self.measured.classes.size)
+        for name, value in condition.items():
+            if is_missing(value):
+                found *= self.missing(name)
+            else:
+                label = _label(name, value)
+                found *= self.levels(name, label)[label]
+        return found
+
+    def levels(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
+        """Return which rows have each label of a column.
+
+        Raises:
+            ConfigError: the column is numeric, or a wanted label is not one of its labels.
+        """
+        column = self.measured.column(name)
+        if column.numeric:
+            of = "dates" if isinstance(column.kind, DateTime) else "numbers"
+            raise ConfigError(f"Expected a column of labels, got {name!r} of {of}. Ask of its quantiles or mean.")
+        labels = self.measured.frame[name]
+        known = [str(label) for label in labels.cat.categories]
+        for label in wanted:
+            if label not in known:
+                raise ConfigError(
+                    f"Expected one of the labels of {name!r}, {', '.join(map(repr, known))}, got {label!r}."
+                )
+        codes = labels.cat.codes.to_numpy()
+        return {
+            label: (codes == place).astype(np.float64)
+            for place, label in enumerate(known)
+            if label in (wanted or known)
+        }
+
+    def condition(self, condition: object) -> dict[str, object]:
+        """Return labels by column as they are asked of: with the columns of truth values that stand for items of sets.
+
+        Raises:
+            ConfigError: it is no mapping from columns, or names an item that is none of the column's.
+        """
+        if not isinstance(condition, Mapping) or not all(isinstance(name, str) for name in condition):
+            raise ConfigError("Expected labels by column, such as {'sex': 'f'}, or {'sex': None} of missing cells.")
+        sets = self.measured.release.schema.set_columns
+        found: dict[str, object] = {}
+        for name, value in condition.items():
+            if name not in sets:
+                found[name] = value
+                continue
+            for item in value if isinstance(value, list | tuple) else [value]:
+                require_instance(_LABEL, f"an item of {name!r}", item=item)
+                found[sets[name].items[sets[name].code_of(item)]] = Boolean().labels[IN]
+        return found
+
+
+def _label(name: str, value: object) -> str:
+    """Return a label as the release names it: truth values are `true` and `false`.
+
+    Raises:
+        ConfigError: it is several, or no label at all.
+    """
+    if not isinstance(value, _LABEL):
+        raise ConfigError(f"Expected one label of {name!r}, or None for missing, got a {type(value).__name__}.")
+    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a caller means a missing cell."""
+    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value))

@@ -1,0 +1,25 @@
+"""Intervals of correlations: Fisher's where only sampling moves them, of one length where noise does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sfumato.inference.intervals import of_correlation
+
+
+@pytest.mark.parametrize("value", [-0.9, 0.0, 0.5, 0.998])
+def test_without_noise_the_interval_is_fishers(value: float) -> None:
+    error = 0.1 * (1 - value**2)
+    low, high = of_correlation(value, {"noise": 0.0, "sampling": error, "unmeasured": 0.0})(1.96)
+    assert np.allclose(np.arctanh([low, high]), np.arctanh(value) + 0.196 * np.array([-1, 1]))
+
+
+@pytest.mark.parametrize("value", [0.95, 0.998, 0.9999, -0.9999])
+def test_noise_reaches_as_far_near_one_as_anywhere(value: float) -> None:
+    low, high = of_correlation(value, {"noise": 0.02, "sampling": 0.005, "unmeasured": 0.01})(2.0)
+    assert -1.0 <= low < value < high <= 1.0
+    assert high - low < 0.12
+    near, far = (high, low) if value > 0 else (low, high)
+    assert abs(near) == 1.0 or abs(near) > 0.98
+    assert abs(far) > abs(value) - 0.06
