@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import time
 import traceback
 import zipfile
 
@@ -95,7 +96,7 @@ KINDS = {
 
 class TestJsonLines:
     @pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.jsonl.gz", "t.ndjson.zst"])
-    def test_cells_are_text_and_a_broken_line_is_missing(self, tmp_path, name):
+    def test_cells_are_text_and_a_broken_line_is_left_out(self, tmp_path, name):
         path = lines(
             tmp_path / name,
             {"n": 1.50, "w": "a", "i": 3, "other": {"x": [1]}},
@@ -111,10 +112,11 @@ class TestJsonLines:
         assert source.storage == {}
         source = source.under(KINDS)
         assert read(source) == {
-            "n": ["1.5", "1e400", None, None, None, None, None],
-            "w": ["a", "true", None, '{"a": "1"}', None, None, "?"],
-            "i": ["3", "4", None, '["1", null, "x"]', None, None, "9" * 26],
+            "n": ["1.5", "1e400", None, None],
+            "w": ["a", "true", '{"a": "1"}', "?"],
+            "i": ["3", "4", '["1", null, "x"]', "9" * 26],
         }
+        assert list(source.skipped()) == ["line 4", "line 6", "line 7"]
         (rows,) = PrivateData(open_source(path), Schema(columns=KINDS, rows=7)).coded()
         assert (rows["i"][:2] * 9).round().tolist() == [3, 4]
 
@@ -145,15 +147,41 @@ class TestJsonLines:
         path = lines(tmp_path / "t.jsonl", {"s": ["a", "b"]}, {"s": []}, {"s": "a"}, "{")
         kind = ItemSet(items=("a", "b"), max_length=2)
         source = open_source(path).under({"s": kind})
-        assert read(source) == {"s": [["a", "b"], [], None, None]}
+        assert read(source) == {"s": [["a", "b"], [], None]}
         assert PrivateData(open_source(path), Schema(columns={"s": kind}, rows=4)).coded()
 
     def test_a_line_without_end(self, tmp_path, monkeypatch):
-        from sfumato.io import json_lines
-
-        monkeypatch.setattr(json_lines, "_LINE_BYTES", 40)
+        monkeypatch.setattr("sfumato.io.text_lines.LONGEST_LINE", 40)
         path = lines(tmp_path / "t.jsonl", {"a": "1"}, {"a": "x" * 200}, {"a": "2"}, {"a": "y" * 100})
-        assert read(open_source(path).under({"a": KINDS["w"]})) == {"a": ["1", None, "2", None]}
+        source = open_source(path).under({"a": KINDS["w"]})
+        assert read(source) == {"a": ["1", "2"]}
+        assert list(source.skipped()) == ["line 2", "line 4"]
+
+    def test_depth_does_not_depend_on_where_a_line_is_read(self, tmp_path):
+        deep = [f'{{"w": "a", "x": {"[" * n}{"]" * n}}}' for n in (10, 99, 100, 400)]
+        path = lines(tmp_path / "t.jsonl", *deep, json.dumps({"w": "[" * 500}), '{"w": "' + '\\"[' * 500 + '"}')
+        source = open_source(path).under({"w": KINDS["w"]})
+        expected = ["a", "a", "[" * 500, '"[' * 500]
+
+        def further_down(calls):
+            return further_down(calls - 1) if calls else read(source)["w"]
+
+        assert further_down(0) == further_down(600) == expected
+        assert list(source.skipped()) == ["line 3", "line 4"]
+
+    def test_a_hostile_line_takes_no_time(self, tmp_path):
+        half = 1 << 20
+        hostile = [
+            "[" * half,
+            '{"a":' * half,
+            '{"w": [' + "1," * half + "1]}",
+            "[" * 101 + '"\\' * half,
+            "[" * 101 + '"' + '\\"' * half + "\\",
+        ]
+        path = lines(tmp_path / "t.jsonl", '{"w": "a"}', *hostile, '{"w": "b"}')
+        before = time.process_time()
+        assert read(open_source(path).under({"w": KINDS["w"]})) == {"w": ["a", "b"]}
+        assert time.process_time() - before < 5
 
 
 class TestArrowFiles:

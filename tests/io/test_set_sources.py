@@ -174,17 +174,16 @@ def test_lines_of_a_fimi_file(tmp_path, content, expected):
     assert read(tmp_path / "a.dat", CELLS) == expected
 
 
-def test_blocks_and_overlong_lines_of_a_fimi_file(tmp_path, monkeypatch):
+def test_overlong_lines_of_a_fimi_file(tmp_path, monkeypatch):
     path = tmp_path / "a.dat"
-    path.write_text("1 3\n" + "0 " * 500 + "4\n2\n")
-    expected = [[1, 3], [0, 4], [2]]
-    for size in (1, 3, 7, 64):
-        monkeypatch.setattr(basket_sources, "_BLOCK_BYTES", size)
-        assert read(path, CELLS) == expected
-    monkeypatch.setattr(basket_sources, "_LINE_BYTES", 100)
-    for size in (1, 64, 10_000):
-        monkeypatch.setattr(basket_sources, "_BLOCK_BYTES", size)
-        assert read(path, CELLS) == [[1, 3], [0], [2]]
+    path.write_text("1 3\n" + "0 " * 500 + "4\n2\n\n" + "1 " * 200)
+    assert read(path, CELLS) == [[1, 3], [0, 4], [2], [], [1]]
+    assert not list(open_source(path).skipped())
+    monkeypatch.setattr("sfumato.io.text_lines.LONGEST_LINE", 400)
+    assert read(path, CELLS) == [[1, 3], [2], [], [1]]
+    assert list(open_source(path).skipped()) == ["line 2"]
+    monkeypatch.setattr("sfumato.io.baskets._PART_BYTES", 1)
+    assert read(path, CELLS) == [[1, 3], [2], [], [1]]
 
 
 SECRET = 987654321

@@ -28,21 +28,21 @@ from sfumato.columns.canonical import canonical_text
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
 from sfumato.errors import ConfigError, DataError, SchemaError
-from sfumato.io.chunks import Chunk, Source
+from sfumato.io.chunks import Chunk, Source, guarded, table_chunks
 from sfumato.io.csv import open_utf8
+from sfumato.io.text_lines import bounded_lines
 
 ITEMS = "items"
 SET_KEYS: Mapping[str, str] = {ITEMS: "indices"}
 CSR_KEYS = frozenset({"indptr", "indices"})
 
-_BLOCK_BYTES = 4 << 20
-_LINE_BYTES = 16 << 20
+_PART_BYTES = 16 << 20  # of lines that are not yet a table
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BasketSource(Source):
-    """A FIMI file, read a block at a time. Of a line longer than 16 MiB the rest is not read."""
+    """A FIMI file, read a line at a time; one longer than 4 MiB is left out."""
 
     path: Path
 
@@ -53,15 +53,32 @@ class BasketSource(Source):
             check_tokens(ITEMS, kind)
         return self
 
+    def skipped(self) -> Iterator[str]:
+        """Yield the lines that are too long. Not private."""
+        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
+        numbered = guarded(enumerate(self._lines(), start=1), message)
+        return (f"line {number}" for number, line in numbered if line is None)
+
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        yield from table_chunks(self._tables(), columns, self.chunk_rows)
+
+    def _tables(self) -> Iterator[pa.Table]:
         lines: list[bytes] = []
-        for line in _lines(self.path):
+        size = 0
+        for line in self._lines():
+            if line is None:
+                continue
             lines.append(line)
-            if len(lines) == self.chunk_rows:
+            size += len(line)
+            if len(lines) == self.chunk_rows or size > _PART_BYTES:
                 yield _as_sets(lines)
-                lines = []
+                lines, size = [], 0
         if lines:
             yield _as_sets(lines)
+
+    def _lines(self) -> Iterator[bytes | None]:
+        with open_utf8(self.path.open("rb")) as stream:
+            yield from bounded_lines(stream)
 
 
 @final
@@ -149,31 +166,13 @@ def check_tokens(name: str, kind: ItemSet) -> None:
             raise SchemaError(f"Column {name!r}: expected items without white space in a .dat file, got {item!r}.")
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a text file in UTF-8, each cut at 16 MiB."""
-    pending, skipping = b"", False
-    with open_utf8(path.open("rb")) as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            *whole, rest = block.split(b"\n")
-            if whole:
-                first = pending if skipping else pending + whole[0]
-                yield first[:_LINE_BYTES]
-                yield from (line[:_LINE_BYTES] for line in whole[1:])
-                pending, skipping = rest, False
-            elif not skipping:
-                pending += rest
-                skipping = len(pending) > _LINE_BYTES
-    if pending:
-        yield pending[:_LINE_BYTES]
-
-
-def _as_sets(lines: list[bytes]) -> Chunk:
+def _as_sets(lines: list[bytes]) -> pa.Table:
     tokens = [line.decode("utf-8", "replace").split() for line in lines]
     lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))
     items = pa.array([token for words in tokens for token in words], pa.string())
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
     lists = pa.ListArray.from_arrays(offsets, items)
-    return Chunk(columns={ITEMS: pa.chunked_array([lists])}, n_rows=len(lines))
+    return pa.table({ITEMS: lists})
 
 
 class _Stream:

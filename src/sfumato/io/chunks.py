@@ -25,6 +25,7 @@ Column: TypeAlias = pa.ChunkedArray | np.ndarray
 T = TypeVar("T")
 
 DEFAULT_CHUNK_ROWS = 65_536
+_CHUNK_BYTES = 128 << 20  # of cells in a chunk, about
 
 
 @final
@@ -202,7 +203,7 @@ def guarded(chunks: Iterator[T], message: str) -> Iterator[T]:
 
 
 def table_chunks(batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[str, ...], rows: int) -> Iterator[Chunk]:
-    """Cut and join record batches into chunks of exactly `rows` rows, but for the last."""
+    """Cut and join record batches into chunks of `rows` rows, or fewer where rows are large, and at the end."""
     pending: list[pa.Table] = []
     for batch in batches:
         table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
@@ -211,6 +212,9 @@ def table_chunks(batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[st
             joined = pa.concat_tables(pending)
             yield _as_chunk(joined.slice(0, rows))
             pending = [joined.slice(rows)]
+        if sum(part.nbytes for part in pending) > _CHUNK_BYTES and any(part.num_rows for part in pending):
+            yield _as_chunk(pa.concat_tables(pending))
+            pending = []
     if any(part.num_rows for part in pending):
         yield _as_chunk(pa.concat_tables(pending))
 

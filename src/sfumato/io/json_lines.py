@@ -1,13 +1,15 @@
 """JSON lines (`.jsonl`, `.ndjson`): one object per line, read as text, so that no cell can change how another is read.
 
-One record is one line; a line that cannot be read is a record of missing cells, and an empty line none. The names of
-the columns are those of the schema: which keys the lines have is not looked at, for one record may bring a key. Only a
-draft, which is not private, takes the keys of all lines.
+One record is one line. A line that is empty is none, nor is one that cannot be read: no object, more than 4 MiB or a
+million values, or values more than 100 deep; which it is follows from that line alone. The names of the columns are
+those of the schema: which keys the lines have is not looked at, for one record may bring a key. Only a draft, which is
+not private, takes the keys of all lines.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -17,11 +19,16 @@ import pyarrow as pa
 from sfumato.columns.cells import valid_text
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage
-from sfumato.io.chunks import Chunk, Source, attempt
+from sfumato.io.chunks import Chunk, Source, attempt, guarded, table_chunks
 from sfumato.io.csv import open_utf8
 from sfumato.io.stored import StoredFile
+from sfumato.io.text_lines import bounded_lines
 
-_LINE_BYTES = 16 << 20
+_PART_BYTES = 16 << 20  # of lines that are not yet a table
+_DEEPEST = 100
+_MOST_VALUES = 1 << 20
+_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 _LISTS = pa.list_(pa.string())
 _CONSTANTS = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}
 
@@ -29,7 +36,7 @@ _CONSTANTS = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class JsonLinesSource(Source):
-    """A file of JSON lines. A line longer than 16 MiB cannot be read.
+    """A file of JSON lines.
 
     Attributes:
         file: where they are.
@@ -48,7 +55,7 @@ class JsonLinesSource(Source):
 
     def _measured(self) -> Source:
         lists: dict[str, bool] = {}
-        for record in self._records():
+        for _, record in self._objects():
             for key, value in record.items():
                 if value is not None:
                     lists[key] = lists.get(key, True) and isinstance(value, list)
@@ -66,34 +73,45 @@ class JsonLinesSource(Source):
         """Bytes of the file."""
         return self.file.size
 
+    def skipped(self) -> Iterator[str]:
+        """Yield the lines that are no object, too deep or too long. Not private."""
+        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
+        return (f"line {number}" for number, line in guarded(self._lines(), message) if _record(line) is None)
+
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        records: list[Mapping[str, Any]] = []
-        for record in self._records():
-            records.append(record)
-            if len(records) == self.chunk_rows:
-                yield self._chunk(records, columns)
-                records = []
-        if records:
-            yield self._chunk(records, columns)
+        yield from table_chunks(self._tables(columns), columns, self.chunk_rows)
 
-    def _chunk(self, records: list[Mapping[str, Any]], columns: tuple[str, ...]) -> Chunk:
-        cells = {}
-        for name in columns:
-            kind = self.storage[name]
-            read = _texts if is_set_storage(kind) else _text
-            cells[name] = pa.chunked_array([pa.array([read(record.get(name)) for record in records], kind)])
-        return Chunk(columns=cells, n_rows=len(records))
+    def _tables(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+        readers = [(name, _texts if is_set_storage(self.storage[name]) else _text) for name in columns]
+        rows: list[list[Any]] = []
+        size = 0
+        for length, record in self._objects():
+            rows.append([read(record.get(name)) for name, read in readers])
+            size += length
+            if len(rows) == self.chunk_rows or size > _PART_BYTES:
+                yield self._table(rows, columns)
+                rows, size = [], 0
+        if rows:
+            yield self._table(rows, columns)
 
-    def _records(self) -> Iterator[Mapping[str, Any]]:
+    def _table(self, rows: list[list[Any]], columns: tuple[str, ...]) -> pa.Table:
+        kinds = [self.storage[name] for name in columns]
+        cells = [pa.array(cells, kind) for cells, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+        return pa.table(cells, names=list(columns))
+
+    def _objects(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Yield the records, each after the bytes of its line."""
+        for _, line in self._lines():
+            record = _record(line)
+            if line is not None and record is not None:
+                yield len(line), record
+
+    def _lines(self) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the lines that are not empty, after their numbers from 1; None for one that is too long."""
         with self.file.reading() as raw, open_utf8(raw) as stream:
-            while line := stream.readline(_LINE_BYTES):
-                whole = line.endswith(b"\n") or len(line) < _LINE_BYTES
-                while not whole:
-                    rest = stream.readline(_LINE_BYTES)
-                    whole = rest.endswith(b"\n") or len(rest) < _LINE_BYTES
-                    line = b"{"  # which is no object
-                if line.strip():
-                    yield _record(line)
+            for number, line in enumerate(bounded_lines(stream), start=1):
+                if line is None or line.strip():
+                    yield number, line
 
 
 def open_json_lines(file: StoredFile, *, chunk_rows: int) -> JsonLinesSource:
@@ -101,13 +119,27 @@ def open_json_lines(file: StoredFile, *, chunk_rows: int) -> JsonLinesSource:
     return JsonLinesSource(label=file.name, container="csv", storage={}, chunk_rows=chunk_rows, file=file)
 
 
-def _record(line: bytes) -> Mapping[str, Any]:
-    """Return what a line holds, its numbers as they are written; nothing if it is no object."""
+def _record(line: bytes | None) -> Mapping[str, Any] | None:
+    """Return the object that a line holds, its numbers as text as they are written; None if it cannot be read."""
+    if line is None or _is_large(line):
+        return None
     try:
-        found = json.loads(line, parse_int=str, parse_float=str, parse_constant=_CONSTANTS.__getitem__)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = json.loads(line.decode(), parse_int=str, parse_float=str, parse_constant=_CONSTANTS.__getitem__)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _is_large(line: bytes) -> bool:
+    """Whether a line has too many values, or nests too deep: how deep a reader can go depends on where it is called."""
+    opened = line.count(b"[") + line.count(b"{")
+    if opened + line.count(b",") > _MOST_VALUES:
+        return True
+    depth = deepest = 0
+    for token in _TOKENS.finditer(line) if opened > _DEEPEST else ():
+        depth += _STEPS.get(token[0], 0)
+        deepest = max(deepest, depth)
+    return deepest > _DEEPEST
 
 
 def _text(value: object) -> str | None:
@@ -118,10 +150,7 @@ def _text(value: object) -> str | None:
         return valid_text(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    try:
-        return valid_text(json.dumps(value, ensure_ascii=False))
-    except RecursionError:
-        return None
+    return valid_text(json.dumps(value, ensure_ascii=False))
 
 
 def _texts(value: object) -> list[str | None] | None:
