@@ -16,17 +16,20 @@ import pyarrow.csv as pa_csv
 
 from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, guarded, table_chunks
+from sfumato.io.csv_bounds import BoundedRecords
 from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm
 from sfumato.io.csv_records import OddRecords
 from sfumato.io.stored import StoredFile, format_suffix
+from sfumato.io.text_lines import LONGEST_LINE
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
 _DELIMITERS = (",", ";", "\t", "|")
-_BLOCK_BYTES = 4 << 20  # also the longest record that pyarrow accepts
-_HEADER_BYTES = 16 << 20
+_BLOCK_BYTES = LONGEST_LINE  # the longest record that the parser reads wherever it begins
+_HEADER_BYTES = 4 << 20
+_MOST_COLUMNS = 100_000
 _READ_BYTES = 1 << 20
 _ENCODINGS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -90,10 +93,14 @@ class CsvSource(Source):
 
     def _odd(self, *, are_read: bool) -> Iterator[str]:
         odd = OddRecords(self.delimiter, self.names, counts=True)
+        long = 0
         message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
         for _ in guarded(itertools.chain(self._tables(self.names[:1], odd), [pa.table({})]), message):
             yield from (f"record {number}: {cells} cells" for number, cells, read in odd.seen if read == are_read)
             odd.seen.clear()
+            if not are_read:
+                yield from itertools.repeat(f"a record longer than {LONGEST_LINE >> 20} MiB", odd.too_long - long)
+                long = odd.too_long
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         tables = self._tables(columns, OddRecords(self.delimiter, self.names))
@@ -104,8 +111,9 @@ class CsvSource(Source):
             return
         with self.file.reading() as raw, open_utf8(raw, self.form.encoding) as stream:
             stream.read(self.header_bytes)
+            bounded = BoundedRecords(stream, self.delimiter)
             reader = pa_csv.open_csv(
-                stream,
+                io.BufferedReader(bounded, _READ_BYTES),
                 # of one thread alone the parser says which record it cannot read
                 read_options=pa_csv.ReadOptions(
                     column_names=list(self.names), block_size=_BLOCK_BYTES, use_threads=False
@@ -122,7 +130,10 @@ class CsvSource(Source):
                     check_utf8=False,
                 ),
             )
-            yield from odd.placed(reader, columns)
+            for table in odd.placed(reader, columns):
+                odd.too_long = bounded.left_out
+                yield table
+            odd.too_long = bounded.left_out
 
     @property
     def in_files(self) -> bool:
@@ -160,6 +171,8 @@ def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> 
     said, text = _without_preface(text)
     usual = DELIMITER_OF_SUFFIX.get(format_suffix(file.name))
     delimiter = form.delimiter or said or usual or _sniff_delimiter(text)
+    if text.count(delimiter) >= _MOST_COLUMNS:
+        raise DataError(f"Expected at most {_MOST_COLUMNS:,} columns in {file.name}, got more in its header line.")
     names = named(attempt(lambda: _split_record(text, delimiter), message))
     check_names(names, file.name)
     return CsvSource(

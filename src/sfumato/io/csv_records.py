@@ -28,11 +28,13 @@ class OddRecords:
         cells: of those that can be read, their cells by place.
         seen: if `counts`, the places of all, how many cells they have, and whether they can be read.
         counts: whether to keep that.
+        too_long: how many records were too long for the parser.
     """
 
     delimiter: str
     names: Sequence[str]
     counts: bool = False
+    too_long: int = 0
     numbers: list[int] = field(default_factory=list)
     cells: dict[int, list[str]] = field(default_factory=dict)
     seen: list[tuple[int, int, bool]] = field(default_factory=list)
