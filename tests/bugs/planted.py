@@ -1377,6 +1377,41 @@ BUGS = [
         "block = rest + block",
         "tests/io/test_excel.py -k characters",
     ),
+    PlantedBug(
+        "a giant cell of CSV stops a file",
+        "io/csv.py",
+        "io.BufferedReader(bounded, _READ_BYTES)",
+        "stream",
+        "tests/io/test_csv_bounds.py -k giant_cell",
+    ),
+    PlantedBug(
+        "a quote in one cell of CSV moves the ends of others",
+        "io/csv_bounds.py",
+        "        if not fits.all() or (inner.size < opening.size and self._state == _CELL):\n            return None\n",
+        "",
+        "tests/io/test_csv_bounds.py",
+    ),
+    PlantedBug(
+        "a line of JSON that is read or not by the depth of its reader",
+        "io/json_lines.py",
+        "    return deepest > _DEEPEST\n",
+        "    return False\n",
+        "tests/io/test_packed_and_plain_files.py -k depth",
+    ),
+    PlantedBug(
+        "a line that is too long is cut",
+        "io/text_lines.py",
+        "            yield None\n",
+        "            yield line\n",
+        "tests/io/test_set_sources.py -k overlong",
+    ),
+    PlantedBug(
+        "an array allocates what its header says",
+        "io/arrays.py",
+        "size > most_bytes(archive, member)",
+        "size > member.file_size",
+        "tests/io/test_sources.py -k more_than_there_is",
+    ),
 ]
 
 # names that a wrong text uses

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
-from sfumato.io import baskets as basket_sources
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source
 from sfumato.records import long_tables as long_source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,11 @@ from sfumato.columns.sets import is_set_storage
 from sfumato.errors import DataError
 from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source
 from sfumato.io.chunks import Chunk, Column, Source, attempt
+from sfumato.io.stored import most_bytes, open_member
 
+_MOST_ARRAYS = 100
+_MOST_VALUES = 1 << 31  # of one image; Arrow's tensors have no more
+_CHUNK_BYTES = 128 << 20
 KEYS = ({"x": "x", "y": "y"}, {"x": "x_train", "y": "y_train"})
 
 
@@ -32,7 +37,9 @@ class NpzSource(Source):
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         with zipfile.ZipFile(self.path) as archive:
-            readers = [_read_member(archive, f"{self.keys[name]}.npy", self.chunk_rows) for name in columns]
+            members = [archive.getinfo(f"{self.keys[name]}.npy") for name in columns]
+            rows = min(self.chunk_rows, *(_rows_at_once(_header_of(archive, member)) for member in members))
+            readers = [_read_member(archive, member, rows) for member in members]
             for parts in zip(*readers, strict=True):
                 yield _as_chunk(columns, parts)
 
@@ -141,16 +148,26 @@ class _Header:
 
 def _read_headers(path: Path) -> dict[str, _Header]:
     with zipfile.ZipFile(path) as archive:
-        members = [name for name in archive.namelist() if name.endswith(".npy")]
-        headers = {}
-        for member in members:
-            with archive.open(member) as stream:
-                headers[member.removesuffix(".npy")] = _read_header(stream)
-    return headers
+        members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+        return {info.filename.removesuffix(".npy"): _header_of(archive, info) for info in members[:_MOST_ARRAYS]}
+
+
+def _header_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Header:
+    """Return what a stored array says of itself, if its bytes can be as many."""
+    with open_member(archive, member) as stream:
+        header = _read_header(stream)
+    size = math.prod(header.shape) * header.dtype.itemsize
+    if min(header.shape, default=0) < 0 or size > most_bytes(archive, member):
+        raise EOFError
+    return header
+
+
+def _rows_at_once(header: _Header) -> int:
+    return max(1, _CHUNK_BYTES // max(1, math.prod(header.shape[1:]) * header.dtype.itemsize))
 
 
 def _read_header(stream: IO[bytes]) -> _Header:
-    version = np.lib.format.read_magic(stream)
+    version = np.lib.format.read_magic(cast("Any", stream))
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -169,11 +186,15 @@ def _find_keys(found: Mapping[str, object], label: str) -> dict[str, str]:
     raise DataError(f"{rule}. {way}.")
 
 
+def _is_image(x: _Header) -> bool:
+    return len(x.shape) > 1 and 0 < math.prod(x.shape[1:]) < _MOST_VALUES and x.dtype.kind in "buif"
+
+
 def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.DataType]:
     if any(header.dtype.hasobject for header in headers.values()):
         raise DataError(f"Expected plain arrays in {label}, got pickled Python objects. They are never opened.")
     x = headers["x"]
-    if len(x.shape) < 2 or 0 in x.shape[1:] or x.dtype.kind not in "buif":
+    if not _is_image(x):
         rule = f"Expected the images of {label} to be numbers of shape (n, height, width[, channels])"
         raise DataError(f"{rule} or (n, d). Reshape or convert them.")
     storage: dict[str, pa.DataType] = {
@@ -189,9 +210,9 @@ def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.D
     return storage
 
 
-def _read_member(archive: zipfile.ZipFile, member: str, rows: int) -> Iterator[np.ndarray]:
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, rows: int) -> Iterator[np.ndarray]:
     """Yield a stored array in slices of `rows`."""
-    with archive.open(member) as stream:
+    with open_member(archive, member) as stream:
         header = _read_header(stream)
         if header.fortran_order:  # its first axis is scattered over the whole file
             stream.seek(0)

@@ -30,6 +30,7 @@ from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded, table_chunks
 from sfumato.io.csv import open_utf8
+from sfumato.io.stored import open_member
 from sfumato.io.text_lines import bounded_lines
 
 ITEMS = "items"
@@ -106,8 +107,8 @@ class CsrSource(Source):
         assert self.path is not None
         with (
             zipfile.ZipFile(self.path) as archive,
-            archive.open("indptr.npy") as pointers,
-            archive.open("indices.npy") as indices,
+            open_member(archive, archive.getinfo("indptr.npy")) as pointers,
+            open_member(archive, archive.getinfo("indices.npy")) as indices,
         ):
             values = _Stream(indices)
             parts = _overlapping(_Stream(pointers), self.chunk_rows)

@@ -43,9 +43,11 @@ class BoundedRecords(io.RawIOBase):
         self._pending = memoryview(b"")
 
     def readable(self) -> bool:
+        """Return that it can be read."""
         return True
 
     def readinto(self, buffer: Buffer) -> int:
+        """Fill a buffer as far as there is text; return how many bytes."""
         ended = False
         while not self._pending and not ended:
             block = self._text.read(_READ_BYTES)

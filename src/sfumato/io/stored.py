@@ -7,6 +7,7 @@ refused.
 from __future__ import annotations
 
 import contextlib
+import io
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from sfumato.errors import DataError
 
 Compression: TypeAlias = Literal["gzip", "zstd", "zip"]
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
+_DEFLATED = 1032
 _PACKED = 8  # times that text becomes smaller, roughly
 _NO_MEMBERS = ("__MACOSX/", ".")  # what file managers put into archives
 
@@ -95,6 +97,16 @@ def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 1:
         raise DataError("Expected an archive packed by deflate and without a password, got another. Unpack it.")
     return archive.open(member)
+
+
+def most_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Return how many bytes a member can have at the most, whatever its archive says: deflate packs 1,032 into one."""
+    file = archive.fp
+    assert file is not None
+    place = file.tell()
+    packed = min(member.compress_size, file.seek(0, io.SEEK_END))
+    file.seek(place)
+    return min(member.file_size, packed * (1 if member.compress_type == zipfile.ZIP_STORED else _DEFLATED) + 64)
 
 
 def format_suffix(name: str) -> str:
