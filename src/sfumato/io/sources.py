@@ -14,7 +14,7 @@ import pyarrow as pa
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.arrays import KEYS, open_arrays, open_npz, to_arrays
 from sfumato.io.arrow import open_arrow, open_parquet
-from sfumato.io.baskets import open_baskets
+from sfumato.io.baskets import CSR_KEYS, open_baskets
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.io.cluster_frames import open_cluster_frame
 from sfumato.io.csv import open_csv
@@ -222,7 +222,7 @@ def _refuse_tables(data: Mapping[Any, object] | list[object] | tuple[object, ...
             f"Expected one table, got {what}. Pass one of them; two tables with a key are one set of records under a "
             "schema with `tables`, which `fit` takes as {name: table}."
         )
-    if named and not any(keys["x"] in data for keys in KEYS):
+    if named and not any(keys["x"] in data for keys in KEYS) and not data.keys() >= CSR_KEYS:
         raise ConfigError(
             f"Expected data to be a table, or a dict of numpy arrays, got a dict of {kind}. Make a data frame of its "
             "columns: pandas.DataFrame(data)."
