@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.cells import is_text
+from sfumato.columns.date_text import has_date, parse_dates
 from sfumato.columns.facts import EPOCH
 from sfumato.columns.kinds import (
     Boolean,
@@ -28,34 +29,25 @@ from sfumato.columns.kinds import (
     Image,
     Integer,
     ItemSet,
-    LevelKind,
 )
 from sfumato.columns.open import Open
-from sfumato.columns.resolutions import MICROSECONDS
-from sfumato.columns.text_forms import MISSING_TOKENS
+from sfumato.columns.resolutions import MICROSECONDS, moment_of, step_of
 from sfumato.columns.written import Written
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.headers import require_names
 from sfumato.io.picture_cells import with_likely_pictures
+from sfumato.records.draft_notes import left_out, missing_texts, said_of
 from sfumato.records.image_labels import beside_images
-from sfumato.records.proposals import proposed, proposed_unit
+from sfumato.records.proposals import Guesses, Whose, proposed, proposed_whose
 from sfumato.records.rule_candidates import rule_candidates
-from sfumato.records.survey import (
-    MISSING_MARKS,
-    MOST_DISTINCT,
-    ColumnSurvey,
-    Moments,
-    settle_forms,
-    survey_columns,
-    take_none_as_label,
-)
+from sfumato.records.sentinels import settle_marks
+from sfumato.records.survey import MOST_DISTINCT, ColumnSurvey, Moments, settle_texts, survey_columns
 from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text
 from sfumato.schema.reader import Reader
 from sfumato.schema.schema import Schema
 
-_NONE = "None"
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
 _LARGEST_WHOLE = 2**63 - 1
 _FEW_LABELS = 50  # text with at most so many values is a list of labels
@@ -97,24 +89,31 @@ class Draft:
     Attributes:
         schema: the draft, valid as it stands.
         notes: column name to one line for its reader.
-        unit_note: one line on the unit, if one is proposed.
+        whose: whom it protects, or a question, and what weighs its rows.
+        left_out: one line a problem of records that are not read, or not to their end.
         candidates: rules that the records keep, if they were asked for: comments of the file, until someone vouches.
     """
 
     schema: Schema
     notes: Mapping[str, str]
-    unit_note: str = ""
+    whose: Whose
+    left_out: tuple[str, ...] = ()
     candidates: tuple[Mapping[str, Any], ...] = ()
 
     def to_yaml(self) -> str:
         """Return the draft as an annotated schema file."""
         lines = [_HEADER, "\n", _OPEN if self.schema.open else ""]
+        lines += [f"# NOT READ: {line}\n" for line in self.left_out]
         if self.schema.rows is not None:
             lines.append(f"rows: {self.schema.rows}  # counted; a round nominal size will do\n")
         else:
             lines.append(_NO_ROWS)
+        if self.whose.question:
+            lines.append(f"# {self.whose.question}\n")
         if self.schema.unit is not None:
-            lines += [f"# {self.unit_note}\n", yaml_text({"unit": self.schema.unit.to_dict()})]
+            lines.append(yaml_text({"unit": self.schema.unit.to_dict()}))
+        if self.schema.weight is not None:
+            lines += [f"# {self.whose.weight_note}\n", yaml_text({"weight": self.schema.weight.to_entry()})]
         top = {key: value for key, value in self.schema.to_dict().items() if key in ("missing", "reader")}
         if top:
             lines += ["# How cells are written; nothing here may hide a value that means something.\n", yaml_text(top)]
@@ -147,29 +146,26 @@ def draft_schema(
     """
     if not names_are_public:
         require_names(source)
-    measured = with_likely_pictures(source.measured())
-    surveys = survey_columns(measured)
-    decimal = settle_forms(surveys)
+    source = with_likely_pictures(source.measured())
+    surveys = survey_columns(source)
+    decimal = settle_texts(source, surveys)
+    labels = settle_marks(surveys)
     guesses = {name: _guess(survey) for name, survey in surveys.items()}
     if any(isinstance(kind, Image) for kind, _ in guesses.values()):
-        guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in measured.skipped()))
-    found = {name: _as_written(kind, surveys[name]) for name, (kind, _) in guesses.items()}
-    rows = max((survey.n_cells for survey in surveys.values()), default=0) or None
-    unit, unit_note = None, ""
-    if not exact:
-        guesses = {
-            name: (_as_written(kind, surveys[name]), note) for name, (kind, note) in proposed(surveys, guesses).items()
-        }
-        unit, unit_note = proposed_unit(surveys, guesses) or (None, "")
-    columns = {name: kind for name, (kind, _) in guesses.items()}
-    is_table = not any(isinstance(kind, Image | ItemSet) for kind in columns.values())
-    if is_table and not exact:
-        rows = None  # bought, or given
+        guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in source.skipped()))
+    is_table = not any(isinstance(kind, Image | ItemSet) for kind, _ in guesses.values())
+    proposals, whose = (guesses, Whose(None, "")) if exact else _proposals(surveys, guesses, is_table)
     schema = None
     with contextlib.suppress(SchemaError):
-        reader = _reader(source, decimal)
         schema = Schema(
-            columns=columns, rows=rows, unit=unit, draft=True, missing=_missing(surveys, columns), reader=reader
+            columns={name: kind for name, (kind, _) in proposals.items()},
+            # of tables they are bought, or given
+            rows=None if is_table and not exact else max((s.n_cells for s in surveys.values()), default=0) or None,
+            unit=whose.unit,
+            weight=whose.weight,
+            draft=True,
+            missing=missing_texts(surveys, labels),
+            reader=_reader(source, decimal),
         )
     if schema is None:
         raise DataError(
@@ -178,8 +174,23 @@ def draft_schema(
         )
     candidates = ()
     if suggest_rules and is_table:
-        candidates = tuple(rule_candidates(source, dataclasses.replace(schema, columns=found, sources={}, unit=None)))
-    return Draft(schema, {name: note for name, (_, note) in guesses.items()}, unit_note, candidates)
+        closed = {name: kind for name, (kind, _) in guesses.items()}
+        candidates = tuple(
+            rule_candidates(source, dataclasses.replace(schema, columns=closed, sources={}, unit=None, weight=None))
+        )
+    notes = {name: f"{note}{said_of(name, surveys)}" for name, (_, note) in proposals.items()}
+    return Draft(schema, notes, whose, left_out(source) if is_table else (), candidates)
+
+
+def _proposals(surveys: Mapping[str, ColumnSurvey], guesses: Guesses, is_table: bool) -> tuple[Guesses, Whose]:
+    """Return what to propose in place of facts of the records, and whom to protect."""
+    found = {
+        name: (_as_written(kind, surveys[name]), note) for name, (kind, note) in proposed(surveys, guesses).items()
+    }
+    whose = proposed_whose(surveys, found) if is_table else Whose(None, "")
+    if whose.weight is not None:
+        found[whose.weight.column] = (Identifier(), "the weight: it is not released")
+    return found, whose
 
 
 def _reader(source: Source, decimal: str | None) -> Reader:
@@ -187,15 +198,6 @@ def _reader(source: Source, decimal: str | None) -> Reader:
     form = source.found_form()
     written = Written(decimal=decimal) if decimal not in (None, ".") else Written()
     return Reader(written=written, delimiter=form.delimiter, encoding=form.encoding)
-
-
-def _missing(surveys: Mapping[str, ColumnSurvey], columns: Mapping[str, ColumnKind]) -> tuple[str, ...]:
-    """Return what stands for no value: also the marks that were seen, and not a `None` that is a label."""
-    marks = {mark for survey in surveys.values() for mark in survey.marks}
-    labels = {label for kind in columns.values() if isinstance(kind, LevelKind) for label in kind.labels}
-    said = any(survey.counts is not None and _NONE in survey.counts.counts for survey in surveys.values())
-    usual = [token for token in MISSING_TOKENS if token != _NONE or not (said or _NONE in labels)]
-    return (*usual, *(mark for mark in MISSING_MARKS if mark in marks))
 
 
 def _as_written(kind: ColumnKind, survey: ColumnSurvey) -> ColumnKind:
@@ -228,12 +230,11 @@ def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
         return Identifier(), "no value seen: not released"
     if _is_logical(survey):
         words = next((pair for pair in _WRITTEN if survey.distinct == set(pair)), None)
-        return Boolean(text=words, nullable=survey.n_missing > 0), "two truth values"
+        return Boolean(text=words, nullable=survey.has_missing), "two truth values"
     if survey.is_number and survey.lowest is not None and survey.highest is not None:
         return _number(survey, survey.lowest, survey.highest)
-    format, moments = next(iter(survey.dates.items()), (None, None))
-    if moments is not None:
-        return _datetime(survey, format, moments)
+    if survey.moments is not None:
+        return _datetime(survey, survey.moments)
     if survey.distinct is None and not is_text(storage):
         return Identifier(), f"type {storage} is not modelled: not released"
     return _labels(survey)
@@ -275,7 +276,7 @@ def _is_logical(survey: ColumnSurvey) -> bool:
 
 
 def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[ColumnKind, str]:
-    nullable = survey.n_missing > 0
+    nullable = survey.has_missing
     if not survey.is_whole:
         resolution = None
         if survey.decimals is not None:
@@ -299,33 +300,49 @@ def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[Column
     return kind, "whole numbers: replace the bounds"
 
 
-def _datetime(survey: ColumnSurvey, format: str | None, moments: Moments) -> tuple[ColumnKind, str]:
-    step = MICROSECONDS[moments.resolution]
+def _datetime(survey: ColumnSurvey, moments: Moments) -> tuple[ColumnKind, str]:
+    format = None if survey.date is None else survey.date.format
+    resolution = moments.resolution if survey.date is None else survey.date.resolution
+    if survey.date is not None and not has_date(survey.date.format):
+        lower, upper = (
+            (EPOCH + timedelta(microseconds=moment)).time().isoformat() for moment in (moments.earliest, moments.latest)
+        )
+        kind = DateTime(lower=lower, upper=upper, resolution=resolution, format=format, nullable=survey.has_missing)
+        return kind, "times of day: replace the bounds"
     lower, upper = (
-        (EPOCH + timedelta(microseconds=moment // step * step)).isoformat(" ")
+        (EPOCH + timedelta(microseconds=moment_of(step_of(moment, resolution), resolution))).isoformat(" ")
         for moment in (moments.earliest, moments.latest)
     )
-    if moments.resolution == "day":
+    if MICROSECONDS[resolution] >= MICROSECONDS["day"]:
         lower, upper = lower[:10], upper[:10]
     kind = DateTime(
         lower=lower,
         upper=upper,
-        resolution=moments.resolution,
-        format=format,
-        nullable=survey.n_missing > 0,
+        resolution=resolution,
+        format=None if format == "%Y-%m-%d" else format,
+        nullable=survey.has_missing,
     )
-    others = [other for other in survey.dates if other not in (format, None)]
-    if others:
-        return kind, f"dates: replace the bounds; the format could also be {others[0]}"
-    return kind, "dates: replace the bounds"
+    return kind, f"dates: replace the bounds{_other_format(survey)}"
+
+
+def _other_format(survey: ColumnSurvey) -> str:
+    """Return the words on another format under which all dates read too: days and months the other way round."""
+    distinct, format = survey.distinct, None if survey.date is None else survey.date.format
+    if not distinct or format is None:
+        return ""
+    swapped = format.replace("%d", "%\0").replace("%-d", "%-\0")
+    swapped = swapped.replace("%m", "%d").replace("%-m", "%-d").replace("%\0", "%m").replace("%-\0", "%-m")
+    texts = [text for text in distinct if text not in survey.odd]
+    if swapped == format or not parse_dates(pa.array(texts, pa.string()), swapped)[1].all():
+        return ""
+    return f"; the format could also be {swapped}"
 
 
 def _labels(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
-    take_none_as_label(survey)
     distinct = survey.distinct
     if distinct is None:
         return Identifier(), f"more than {MOST_DISTINCT} different texts: not released"
     if len(distinct) > _FEW_LABELS and len(distinct) > survey.n_values / 2:
         return Identifier(), "most texts differ: not released"
-    kind = Categorical(categories=tuple(sorted(distinct)), nullable=survey.n_missing > 0)
+    kind = Categorical(categories=tuple(sorted(distinct)), nullable=survey.has_missing)
     return kind, "labels: replace by the full public list; `other: <label>` takes the rest"

@@ -17,15 +17,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns.number_cells import read_floats
+from sfumato.columns.text_forms import decimals, floats, integers
 from sfumato.columns.written import DECIMALS, THOUSANDS, Written
 
 _MOST_DECIMALS = 6
 _SPACE = "[ \u00a0\u202f]?"
 _MONEY = r"(?:R\$|US\$|[$€£¥₹₩₽₺]|CHF|EUR|USD|GBP|SEK|NOK|DKK|kr|zł|Kč|Ft)"
+_UNIT = (
+    r"(?:%|‰|°C|°F|kg|mg|µg|g|cm|mm|km|ml|kWh|km/h|mph|lbs?|min|bpm|mmHg|mmol/[lL]|mg/d[lL]|m²|[yY]ears|[yY]rs|Jahre|"
+    r"days|hours|Tage|Stunden)"
+)
 _AROUND = (
     rf"^(?P<sign>-?)(?P<prefix>(?:{_MONEY}{_SPACE})?)(?P<inner>-?)"
-    rf"(?P<core>[0-9](?:[0-9.,'’_ \x{{a0}}\x{{202f}}]*[0-9])?)(?P<suffix>(?:{_SPACE}(?:%|{_MONEY}))?)$"
+    rf"(?P<core>[0-9](?:[0-9.,'’_ \x{{a0}}\x{{202f}}]*[0-9])?)(?P<suffix>(?:{_SPACE}(?:{_UNIT}|{_MONEY}))?)$"
 )
+_MOST_AROUND = 8  # different texts around the digits of one column
+_AMBIGUOUS = r"^-?[1-9][0-9]{0,2}\.[0-9]{3}$"  # `1.234`
+
+Marks = tuple[str, str]
+"""The decimal mark and the mark between groups of thousands."""
 
 
 @dataclass(slots=True)
@@ -33,82 +43,130 @@ class Span:
     """The numbers of some texts, read in one way.
 
     Attributes:
+        count: how many cells.
         lowest: the smallest.
         highest: the largest.
         decimals: the most decimals.
-        has_decimals: whether one had a decimal mark.
         has_groups: whether one had groups of thousands.
     """
 
+    count: int = 0
     lowest: float = np.inf
     highest: float = -np.inf
     decimals: int = 0
-    has_decimals: bool = False
     has_groups: bool = False
+
+    def add(self, numbers: np.ndarray, counts: np.ndarray, most_decimals: int) -> None:
+        """Take in some numbers."""
+        if len(numbers):
+            self.count += int(counts.sum())
+            self.lowest = min(self.lowest, numbers.min().item())
+            self.highest = max(self.highest, numbers.max().item())
+            self.decimals = max(self.decimals, most_decimals)
+
+    def joined(self, other: Span) -> Span:
+        """Return the span of both."""
+        return Span(
+            self.count + other.count,
+            min(self.lowest, other.lowest),
+            max(self.highest, other.highest),
+            max(self.decimals, other.decimals),
+            self.has_groups or other.has_groups,
+        )
 
 
 @dataclass(slots=True)
 class NumberForms:
-    """In which ways all texts of a column so far read as numbers.
+    """How many cells of a column read as numbers, by decimal mark, mark of thousands, and what stands around them.
 
     Attributes:
-        spans: per decimal mark and mark of thousands under which every text is a number, what they span.
-        prefix: what stands before some of them.
-        suffix: what stands behind some of them.
+        whole: plain numbers without a point, which read alike by all marks.
+        pointed: plain numbers with a point that can only be decimal.
+        either: plain numbers whose point may part thousands (`1.234`), with decimals; and a thousand times as much.
+        others: of what is no plain number, by what stands around and by marks.
     """
 
-    spans: dict[tuple[str, str], Span] = field(
-        default_factory=lambda: {(d, t): Span() for d in DECIMALS for t in THOUSANDS if t != d}
-    )
-    prefix: str = ""
-    suffix: str = ""
+    whole: Span = field(default_factory=Span)
+    pointed: Span = field(default_factory=Span)
+    either: tuple[Span, Span] = field(default_factory=lambda: (Span(), Span(has_groups=True)))
+    others: dict[tuple[str, str], dict[Marks, Span]] = field(default_factory=dict)
 
-    def seed(self, lowest: float | None, highest: float | None, decimals: int | None) -> None:
-        """Take in plain numbers that were seen before: of those with decimals, the mark is a point."""
-        if lowest is None or highest is None:
-            return
-        if decimals is None or decimals > 0:
-            self.spans = {(d, t): span for (d, t), span in self.spans.items() if d == "."}
-        for span in self.spans.values():
-            span.lowest, span.highest, span.decimals = lowest, highest, decimals or 0
-            span.has_decimals = bool(decimals)
+    def add_plain(self, words: pa.Array, counts: np.ndarray) -> None:
+        """Take in distinct plain numbers, each with how many cells hold it."""
+        numbers, places = floats(words), decimals(words)
+        has_point = pc.match_substring(words, ".").to_numpy(zero_copy_only=False) | (places > 0)
+        either = pc.match_substring_regex(words, _AMBIGUOUS).to_numpy(zero_copy_only=False)
+        self.whole.add(integers(words)[0][~has_point], counts[~has_point], 0)
+        for span, some in ((self.pointed, has_point & ~either), (self.either[0], either)):
+            span.add(numbers[some], counts[some], int(places[some].max(initial=0)))
+        self.either[1].add(np.rint(1000 * numbers[either]), counts[either], 0)
 
-    def add(self, text: pa.Array) -> None:
-        """Take in texts, none missing."""
-        if not self.spans:
-            return
-        found = pc.extract_regex(text.cast(pa.string()), pattern=_AROUND)
-        around = {name: self._around(name, found.field(name)) for name in ("prefix", "suffix")}
-        if found.null_count or None in around.values():
-            self.spans = {}
-            return
-        self.prefix, self.suffix = str(around["prefix"]), str(around["suffix"])
-        negative = pc.not_equal(pc.binary_join_element_wise(found.field("sign"), found.field("inner"), ""), "")
+    def add(self, words: pa.Array, counts: np.ndarray) -> np.ndarray:
+        """Take in distinct texts that are no plain numbers; return which may be numbers in some way."""
+        parts = pc.extract_regex(words.cast(pa.string()), pattern=_AROUND)
+        fits = parts.is_valid().to_numpy(zero_copy_only=False)
+        if not fits.any():
+            return fits
+        parts = parts.filter(pa.array(fits))
+        negative = pc.not_equal(pc.binary_join_element_wise(parts.field("sign"), parts.field("inner"), ""), "")
         signs = np.where(negative.to_numpy(zero_copy_only=False), -1.0, 1.0)
-        kept = {}
-        for (decimal, thousands), span in self.spans.items():
-            if _noted(found.field("core"), signs, decimal, thousands, span):
-                kept[decimal, thousands] = span
-        self.spans = kept
+        around = list(zip(parts.field("prefix").to_pylist(), parts.field("suffix").to_pylist(), strict=True))
+        read = np.zeros(len(parts), dtype=bool)
+        for key in dict.fromkeys(around):
+            if key not in self.others and len(self.others) == _MOST_AROUND:
+                continue
+            here = np.array([pair == key for pair in around])
+            core = parts.field("core").filter(pa.array(here))
+            read[here] = self._add_core(key, core, signs[here], counts[fits][here])
+        fits[fits] = read
+        return fits
 
-    def _around(self, name: str, texts: pa.Array) -> str | None:
-        """Return the one text that stands there, if any does; None for several."""
-        seen = {text for text in pc.unique(texts).to_pylist() if text} | ({getattr(self, name)} - {""})
-        return next(iter(seen), "") if len(seen) <= 1 else None
+    def _add_core(self, key: tuple[str, str], core: pa.Array, signs: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Take in digits and marks; return which read as numbers in some way."""
+        spans = self.others.setdefault(key, {})
+        read = np.zeros(len(core), dtype=bool)
+        for marks in ((d, t) for d in DECIMALS for t in THOUSANDS if t != d):
+            fits, numbers, most, has_groups = _read(core, signs, *marks)
+            if fits.any():
+                span = spans.setdefault(marks, Span())
+                span.add(numbers[fits], counts[fits], most)
+                span.has_groups |= has_groups
+                read |= fits
+        return read
 
-    def readings(self) -> dict[tuple[str, str], Span]:
-        """Return the ways of reading in which every mark that is assumed occurs."""
-        return {
-            (decimal, thousands): span
-            for (decimal, thousands), span in self.spans.items()
-            if span.lowest <= span.highest
-            and (not thousands or span.has_groups)
-            and (decimal == "." or span.has_decimals)
-            and span.decimals <= _MOST_DECIMALS
+    @property
+    def around(self) -> tuple[str, str]:
+        """What stands before and behind the digits of most cells where something does."""
+        totals = {
+            key: max((span.count for span in spans.values()), default=0)
+            for key, spans in self.others.items()
+            if any(key)
         }
+        return max(totals, key=totals.__getitem__) if totals else ("", "")
 
-    def chosen(self, decimal: str | None) -> tuple[Written, Span] | None:
-        """Return how the column is written, and what it spans; None if its texts are no numbers.
+    def readings(self) -> dict[Marks, Span]:
+        """Return what all cells that fit span, by marks; only marks that occur."""
+        prefix, suffix = self.around
+        keys = {("", ""), (prefix, suffix), (prefix, ""), ("", suffix)}
+        found: dict[Marks, Span] = {}
+        for marks in ((d, t) for d in DECIMALS for t in THOUSANDS if t != d):
+            decimal, thousands = marks
+            parts = [self.whole, *(self.others[key].get(marks, Span()) for key in keys if key in self.others)]
+            if decimal == ".":
+                parts += [self.pointed, self.either[0]]
+            elif thousands == ".":
+                parts.append(self.either[1])
+            span = Span()
+            for part in parts:
+                if part.count:
+                    span = span.joined(part)
+            occur = (not thousands or span.has_groups) and (decimal == "." or span.decimals > 0 or thousands == ".")
+            if span.count and occur and span.decimals <= _MOST_DECIMALS:
+                found[marks] = span
+        return found
+
+    def best(self, decimal: str | None) -> tuple[Written, Span] | None:
+        """Return how most cells are written as numbers, and what they span; None if no cell is a number.
 
         Args:
             decimal: the mark of the table's other columns, for what can be read in two ways (`1,234`); by default that
@@ -117,32 +175,41 @@ class NumberForms:
         readings = self.readings()
         if not readings:
             return None
-        (mark, groups), span = min(readings.items(), key=lambda item: (item[0][0] != decimal, not item[1].has_groups))
-        around = {"prefix": self.prefix or None, "suffix": self.suffix or None}
-        return Written(decimal=mark, thousands=groups or None, **around), span
+
+        def preference(item: tuple[Marks, Span]) -> tuple[int, bool, bool, bool]:
+            marks, span = item
+            return span.count, marks[0] == decimal, marks == (".", "") and not self.others, span.has_groups
+
+        (mark, groups), span = max(readings.items(), key=preference)
+        prefix, suffix = self.around
+        return Written(decimal=mark, thousands=groups or None, prefix=prefix or None, suffix=suffix or None), span
 
 
 def common_decimal(forms: Iterable[NumberForms]) -> str | None:
     """Return the decimal mark of the columns that can be read in one way alone; None if they differ, or say nothing."""
-    sure = [list(f.readings().items()) for f in forms]
-    marks = {key[0] for found in sure if len(found) == 1 for key, span in found if span.has_decimals}
+    marks = set()
+    for form in forms:
+        readings = form.readings()
+        most = max((span.count for span in readings.values()), default=0)
+        best = [(key, span) for key, span in readings.items() if span.count == most]
+        if len({key[0] for key, _ in best}) == 1 and best[0][1].decimals > 0:
+            marks.add(best[0][0][0])
     return next(iter(marks)) if len(marks) == 1 else None
 
 
-def _noted(core: pa.Array, signs: np.ndarray, decimal: str, thousands: str, span: Span) -> bool:
-    """Note texts read in one way; return whether all can be."""
+def _read(core: pa.Array, signs: np.ndarray, decimal: str, thousands: str) -> tuple[np.ndarray, np.ndarray, int, bool]:
+    """Return which texts read so, as which numbers, the most decimals, and whether one has groups."""
     mark, group = re.escape(decimal), re.escape(thousands)
     grouped = rf"[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+|" if thousands else ""
-    whole = rf"(?:{grouped}0|[1-9][0-9]*)"
-    if not pc.all(pc.match_substring_regex(core, rf"^{whole}(?:{mark}[0-9]+)?$")).as_py():
-        return False
-    numbers = signs * read_floats(core, (), Written(decimal=decimal, thousands=thousands or None))
-    place = pc.find_substring(core, decimal).to_numpy(zero_copy_only=False)
-    length = pc.binary_length(core).to_numpy(zero_copy_only=False)
+    fits = pc.match_substring_regex(core, rf"^(?:{grouped}0|[1-9][0-9]*)(?:{mark}[0-9]+)?$")
+    fits = fits.to_numpy(zero_copy_only=False)
+    numbers = np.zeros(len(core))
+    if not fits.any():
+        return fits, numbers, 0, False
+    some = core.filter(pa.array(fits))
+    numbers[fits] = signs[fits] * read_floats(some, (), Written(decimal=decimal, thousands=thousands or None))
+    place = pc.find_substring(some, decimal).to_numpy(zero_copy_only=False)
+    length = pc.binary_length(some).to_numpy(zero_copy_only=False)
     # of texts with other letters than ASCII both count bytes
-    decimals = int(np.where(place < 0, 0, length - place - 1).max(initial=0))
-    span.lowest, span.highest = min(span.lowest, float(numbers.min())), max(span.highest, float(numbers.max()))
-    span.decimals = max(span.decimals, decimals)
-    span.has_decimals |= decimals > 0
-    span.has_groups |= bool(thousands) and bool(pc.any(pc.match_substring(core, thousands)).as_py())
-    return True
+    most = int(np.where(place < 0, 0, length - place - 1).max(initial=0))
+    return fits, numbers, most, bool(thousands) and bool(pc.any(pc.match_substring(some, thousands)).as_py())

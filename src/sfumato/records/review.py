@@ -17,7 +17,7 @@ from sfumato.columns.facts import shown
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer, ItemSet, Ordinal
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
-from sfumato.records.proposals import names_people
+from sfumato.records.roles import names_people, role_of
 from sfumato.schema.schema import Schema
 
 MOST_QUESTIONS = 10
@@ -90,6 +90,7 @@ def answered(document: Mapping[str, Any], asked: tuple[Question, ...], answers: 
 def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Question]:
     """Ask whom the guarantee protects; where nothing is an identifier yet, any column that is written may become it."""
     hidden = [name for name, kind in schema.columns.items() if isinstance(kind, Identifier)]
+    hidden.sort(key=lambda name: role_of(name) not in ("person", "household"))  # what names a person comes first
     names = hidden or list(written)
     if schema.two_tables or any(kind.id is not None for kind in schema.of_kind(ItemSet).values()):
         return

@@ -9,9 +9,8 @@ own screen: nothing a fit or a release reads comes from here.
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -20,45 +19,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical_text, has_canonical_text
-from sfumato.columns.cells import is_text, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.canonical import has_canonical_text
+from sfumato.columns.cells import is_text, joined, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.date_forms import DateForm
 from sfumato.columns.moments import read_microseconds
 from sfumato.columns.number_cells import read_floats, read_integers
 from sfumato.columns.resolutions import MICROSECONDS, Resolution
 from sfumato.columns.sets import is_set_storage, list_parts
-from sfumato.columns.text_forms import MISSING_TOKENS
+from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS
 from sfumato.columns.written import Written
 from sfumato.io.chunks import Source
-from sfumato.records.number_forms import NumberForms, common_decimal
+from sfumato.records.number_forms import common_decimal
+from sfumato.records.sentinels import note_sentinels
+from sfumato.records.text_survey import MOST_DISTINCT, TextSurvey, ValueCounts
 
-MOST_DISTINCT = 10_000
-"""Distinct values of a column are collected up to this many; beyond it, an even part of them."""
+__all__ = ["MOST_DISTINCT", "ColumnSurvey", "Moments", "settle_texts", "survey_columns"]
 
-MISSING_MARKS = ("?", "-", "--", ".", "n/a", "n.a.", "#N/A", "<NA>", "k.A.")
-"""Text that people write for no value, beside what stands for none unless a schema says otherwise."""
-
-_NONE = "None"
 _MOST_DECIMALS = 6
-_PLAIN_WHOLE = r"^-?(?:0|[1-9][0-9]{0,17})$"
-_PLAIN_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$|^-?(?:0|[1-9])(?:\.[0-9]+)?[eE][+-]?[0-9]+$"
-_DATE_FORMATS = (
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%dT%H:%M:%SZ",
-    "%Y-%m-%d %H:%M",
-    None,
-    "%Y/%m/%d",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d.%m.%Y",
-    "%d-%m-%Y",
-    "%d/%m/%Y %H:%M",
-    "%m/%d/%Y %H:%M",
-    "%d.%m.%Y %H:%M",
-    "%d/%m/%Y %H:%M:%S",
-    "%m/%d/%Y %H:%M:%S",
-    "%d %b %Y",
-    "%b %d, %Y",
-)
+_FIXED: tuple[Resolution, ...] = tuple(r for r in get_args(Resolution) if r not in ("month", "week"))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -68,7 +46,7 @@ class Moments:
     Attributes:
         earliest: first moment in microseconds since 1970-01-01.
         latest: last moment.
-        resolution: the coarsest that every moment is a multiple of.
+        resolution: the coarsest from days on that every moment is a multiple of.
     """
 
     earliest: int
@@ -79,7 +57,7 @@ class Moments:
     def of(cls, micros: np.ndarray) -> Moments:
         """Return the span of at least one moment."""
         resolution: Resolution = "microsecond"
-        for step in get_args(Resolution):
+        for step in _FIXED:
             if not (micros % MICROSECONDS[step]).any():
                 resolution = step
                 break
@@ -97,35 +75,6 @@ class Moments:
 
 
 @dataclass(slots=True, repr=False)
-class ValueCounts:
-    """How often each value occurs, as its canonical text: of all values, or of an even part of them.
-
-    Whether a value is in the part depends on a hash of it alone, so that those in it are counted in full.
-
-    Attributes:
-        counts: the counts; at most `MOST_DISTINCT` after each `add`.
-        halvings: the part is one in 2^halvings.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    halvings: int = 0
-
-    def add(self, values: pa.Array) -> None:
-        """Count some values, none missing."""
-        found = pc.value_counts(values)
-        texts = canonical_text(found.field("values")).to_pylist()
-        for text, count in zip(texts, found.field("counts").to_pylist(), strict=True):
-            if text is not None and self._takes(text):
-                self.counts[text] += count
-        while len(self.counts) > MOST_DISTINCT:
-            self.halvings += 1
-            self.counts = Counter({text: count for text, count in self.counts.items() if self._takes(text)})
-
-    def _takes(self, text: str) -> bool:
-        return not self.halvings or zlib.crc32(text.encode()) % 2**self.halvings == 0
-
-
-@dataclass(slots=True, repr=False)
 class ColumnSurvey:
     """What has been seen of one column so far.
 
@@ -135,18 +84,19 @@ class ColumnSurvey:
         n_missing: cells among them that hold no value.
         counts: how often each value occurs; None if its type has no canonical text.
         is_whole: whether every value is a whole number.
-        is_number: whether every value is a number; as text, one that printing would give back.
+        is_number: whether every value is a number, but for odd ones.
         decimals: the most decimals of a value; None if there is no such small number.
         lowest: smallest finite number.
         highest: largest finite number.
         items: of a column of lists, what has been seen of their items; else None.
         longest: of a column of lists, the length of the longest.
-        marks: texts among `MISSING_MARKS` that were seen.
-        n_none: missing cells that say `None`, which may be a label.
-        forms: in which ways texts that are no plain numbers read as numbers.
+        marks: texts for no value that were seen, but empty ones, and how often.
+        text: of a column of text, what its texts are.
         written: how its numbers are written, if that was settled.
-        dates: the moments seen, under each text format that every value has fitted; the format
-            None stands for ISO 8601.
+        date: of text, the form of its dates.
+        moments: what its dates span.
+        odd: cells of text that are not what the column is, by their text, if they are few.
+        tokens: values that seem to stand for none, such as -99, as they are written.
     """
 
     storage: pa.DataType
@@ -160,16 +110,23 @@ class ColumnSurvey:
     highest: float | None = None
     items: ColumnSurvey | None = None
     longest: int = 0
-    marks: set[str] = field(default_factory=set)
-    n_none: int = 0
-    forms: NumberForms | None = None
+    marks: Counter[str] = field(default_factory=Counter)
+    text: TextSurvey | None = None
     written: Written | None = None
-    dates: dict[str | None, Moments | None] = field(default_factory=lambda: dict.fromkeys(_DATE_FORMATS))
+    date: DateForm | None = None
+    moments: Moments | None = None
+    odd: Mapping[str, int] = field(default_factory=dict)
+    tokens: tuple[str, ...] = ()
 
     @property
     def n_values(self) -> int:
         """Cells that hold a value."""
         return self.n_cells - self.n_missing
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a cell holds no value, or none that its column can have."""
+        return self.n_missing > 0 or bool(self.odd)
 
     @property
     def distinct(self) -> set[str] | None:
@@ -183,6 +140,40 @@ class ColumnSurvey:
             return
         for chunk in column.chunks:
             self._add_cells(chunk)
+
+    def add_label(self, mark: str) -> None:
+        """Count a text that stood for no value as one."""
+        assert self.counts is not None
+        self.counts.add_counts({mark: self.marks[mark]})
+        self.n_missing -= self.marks.pop(mark)
+
+    def leave_out(self, texts: Collection[str], span: tuple[float, float]) -> None:
+        """Count some numbers as missing, whose canonical texts these are; `span` is what the others span."""
+        assert self.counts is not None
+        for text in texts:
+            self.n_missing += self.counts.counts.pop(text)
+        self.lowest, self.highest = span
+
+    def settle(self, decimal: str | None) -> None:
+        """Decide what a column of text is; `decimal` is the mark of the table's other columns."""
+        if self.text is None:
+            return
+        self.is_number = self.is_whole = False
+        reading = self.text.reading(decimal)
+        self.odd, self.date, span = reading.odd, reading.date, reading.span
+        if span is not None and self.date is None:
+            self.is_number, self.written = True, reading.written
+            self.lowest, self.highest = span.lowest, span.highest
+            self.decimals = None if self.text.n_exponents or span.decimals > _MOST_DECIMALS else span.decimals
+            self.is_whole = span.decimals == 0
+
+    def add_dates(self, column: pa.ChunkedArray | np.ndarray) -> None:
+        """Note the moments of one chunk of text, by the form that was settled."""
+        assert self.date is not None
+        text = without_tokens(read_text(joined(column)), (*MISSING_TOKENS, *self.tokens))
+        micros, valid = read_microseconds(text, (), self.date.format, strict=True)
+        if valid.any():
+            self.moments = Moments.of(micros[valid]).joined(self.moments)
 
     def _add_pixels(self, images: np.ndarray) -> None:
         self.n_cells += len(images)
@@ -208,19 +199,20 @@ class ColumnSurvey:
         self._add_distinct(values)
         if types.is_temporal(values.type):
             self.is_number = False
-            self.dates = {None: self.dates[None]} if None in self.dates else {}
-            self._add_moments(values)
+            micros, valid = read_microseconds(values, (), None)
+            if valid.any():
+                self.moments = Moments.of(micros[valid]).joined(self.moments)
         elif is_text(values.type):
-            self._add_text(values)
+            self.text = self.text or TextSurvey()
+            self.text.add(values)
         else:
-            self.dates = {}
             self._add_numbers(values)
 
     def _without_marks(self, text: pa.Array) -> pa.Array:
         """Return text with null for what stands for no value, and note what stood there."""
-        self.n_none += pc.sum(pc.equal(text, _NONE)).as_py() or 0
-        marked = pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type))
-        self.marks |= set(pc.unique(text.filter(marked)).to_pylist())
+        usual = [token for token in (*MISSING_TOKENS, *MISSING_MARKS) if token]
+        marked = text.filter(pc.is_in(text, value_set=pa.array(usual, text.type)))
+        self.marks.update(Counter(marked.to_pylist()))
         return without_tokens(text, (*MISSING_TOKENS, *MISSING_MARKS))
 
     def _add_sets(self, cells: pa.Array) -> None:
@@ -237,23 +229,6 @@ class ColumnSurvey:
             return
         self.counts.add(values)
 
-    def _add_text(self, text: pa.Array) -> None:
-        seen = (self.lowest, self.highest, self.decimals)
-        if self.is_number:
-            self.is_number = bool(pc.all(pc.match_substring_regex(text, _PLAIN_NUMBER)).as_py())
-        if self.is_number:
-            self.dates = {}
-            self.is_whole &= bool(pc.all(pc.match_substring_regex(text, _PLAIN_WHOLE)).as_py())
-            self._note_decimals(_decimals_written(text))
-            self._widen(read_integers(text, ())[0] if self.is_whole else read_floats(text, ()))
-        else:
-            if self.forms is None:
-                self.forms = NumberForms()
-                self.forms.seed(*seen)
-            self.forms.add(text)
-            if self.dates:
-                self._add_moments(text)
-
     def _add_numbers(self, values: pa.Array) -> None:
         floats = read_floats(values, ())
         finite = floats[np.isfinite(floats)]
@@ -263,14 +238,6 @@ class ColumnSurvey:
         is_float32 = types.is_float32(values.type) or types.is_float16(values.type)
         self._note_decimals(0 if is_exact else _decimals_needed(finite, is_float32))
         self._widen(read_integers(values, ())[0] if is_exact else finite)
-
-    def _add_moments(self, values: pa.Array) -> None:
-        fitting: dict[str | None, Moments | None] = {}
-        for format, seen in self.dates.items():
-            micros, valid = read_microseconds(values, (), format, strict=True)
-            if valid.all():
-                fitting[format] = Moments.of(micros).joined(seen)
-        self.dates = fitting
 
     def _widen(self, numbers: np.ndarray) -> None:
         if len(numbers):
@@ -292,38 +259,25 @@ def survey_columns(source: Source) -> dict[str, ColumnSurvey]:
     return surveys
 
 
-def settle_forms(surveys: Mapping[str, ColumnSurvey]) -> str | None:
-    """Make numbers of the text columns that read as such however they are written; return their common decimal mark."""
-    found = {name: survey for name, survey in surveys.items() if survey.forms is not None and not survey.is_number}
-    decimal = common_decimal(survey.forms for survey in found.values() if survey.forms is not None)
-    for survey in found.values():
-        chosen = None if survey.forms is None else survey.forms.chosen(decimal)
-        if chosen is None:
-            continue
-        written, span = chosen
-        survey.written, survey.is_number, survey.dates = written, True, {}
-        survey.lowest, survey.highest, survey.decimals = span.lowest, span.highest, span.decimals
-        survey.is_whole = not span.decimals
-    plain = [s for s in surveys.values() if is_text(s.storage) and s.is_number and s.written is None]
+def settle_texts(source: Source, surveys: Mapping[str, ColumnSurvey]) -> str | None:
+    """Decide what the columns of text are; return the decimal mark that those written in another way have in common.
+
+    Dates take a second pass over the source.
+    """
+    texts = [survey.text for survey in surveys.values() if survey.text is not None]
+    decimal = common_decimal(text.numbers for text in texts if not text.n_codes)
+    for survey in surveys.values():
+        survey.settle(decimal)
+        if survey.items is not None:
+            survey.items.settle(None)
+        note_sentinels(survey)
+    dates = [name for name, survey in surveys.items() if survey.date is not None]
+    if dates:
+        for chunk in source.chunks(dates):
+            for name, column in chunk.columns.items():
+                surveys[name].add_dates(column)
+    plain = [s for s in surveys.values() if s.text is not None and s.is_number and s.written is None]
     return None if any(survey.decimals != 0 for survey in plain) else decimal
-
-
-def take_none_as_label(survey: ColumnSurvey) -> None:
-    """Count the cells that say `None` as a label."""
-    if survey.counts is not None and survey.n_none:
-        survey.counts.counts[_NONE] += survey.n_none
-        survey.n_missing -= survey.n_none
-        survey.n_none = 0
-
-
-def _decimals_written(text: pa.Array) -> int | None:
-    """Return the most decimals of numbers in text; None if one has an exponent, or too many."""
-    if pc.any(pc.match_substring_regex(text, "[eE]")).as_py():
-        return None
-    point = pc.find_substring(text, ".").to_numpy(zero_copy_only=False)
-    length = pc.binary_length(text).to_numpy(zero_copy_only=False)
-    most = int(np.where(point < 0, 0, length - point - 1).max())
-    return most if most <= _MOST_DECIMALS else None
 
 
 def _decimals_needed(values: np.ndarray, is_float32: bool) -> int | None:

@@ -123,8 +123,11 @@ def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
     left_out = ("left out, whole records", source.skipped())
     cut = ("read without their last cells, which are empty and beyond the header", source.shortened())
     images = schema.images
-    column, problem = (images[0], "unparseable") if images else ("", "skipped")
-    for place, what, (becomes, records) in ((column, problem, left_out), ("", "shortened", cut)):
+    column = images[0] if images else ""
+    problem: Problem = "unparseable" if images else "skipped"
+    kinds: tuple[tuple[str, Problem, tuple[str, Iterator[str]]], ...]
+    kinds = ((column, problem, left_out), ("", "shortened", cut))
+    for place, what, (becomes, records) in kinds:
         finding = Finding(column=place, problem=what, becomes=becomes)
         for text in records:
             finding.count += 1

@@ -1,0 +1,126 @@
+"""What a draft says beside its columns: odd cells, values that stand for none, records that are not read.
+
+It counts cells and shows their values: for the data holder's own screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from sfumato.columns.cells import is_text
+from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS, odd_numbers
+from sfumato.io.chunks import Source
+from sfumato.records.sentinels import usable_tokens
+from sfumato.records.survey import ColumnSurvey
+
+_MOST_SHOWN = 5
+_LONGEST = 30
+_MOST_WORDS = 20  # of odd cells that a draft takes for missing
+
+
+def missing_texts(surveys: Mapping[str, ColumnSurvey], labels: set[str]) -> tuple[str, ...]:
+    """Return what stands for no value: the usual texts, marks that were seen, odd words and values such as -99.
+
+    Args:
+        surveys: of all columns.
+        labels: usual texts that are answers somewhere.
+    """
+    marks = {mark for survey in surveys.values() for mark in survey.marks}
+    usual = [token for token in MISSING_TOKENS if token not in labels]
+    seen = [mark for mark in MISSING_MARKS if mark in marks - labels]
+    return tuple(dict.fromkeys([*usual, *seen, *_odd_words(surveys), *usable_tokens(surveys)[0]]))
+
+
+def _odd_words(surveys: Mapping[str, ColumnSurvey]) -> list[str]:
+    """Return the odd cells that stand for no number or date, and for nothing in other columns: words and errors."""
+    answers = {
+        text
+        for survey in surveys.values()
+        if survey.text is not None and not survey.is_number and survey.date is None and survey.counts is not None
+        for text in survey.counts.counts
+    }
+    words = [word for survey in surveys.values() for word in survey.odd if _is_word(word) and word not in answers]
+    return list(dict.fromkeys(words))[:_MOST_WORDS]
+
+
+def _is_word(text: str) -> bool:
+    """Whether an odd cell says nothing of a number: neither a limit (`<5`) nor an infinity."""
+    return odd_numbers(pa.array([text], pa.string()))[0].as_py() not in ("limit", "infinite")
+
+
+def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
+    """Return what a column's note says of its odd cells and of values that stand for none; empty without any."""
+    survey = surveys[name]
+    said = ""
+    limits = {text: count for text, count in survey.odd.items() if not _is_word(text)}
+    words = {text: count for text, count in survey.odd.items() if text not in limits}
+    if limits:
+        said += (
+            f". Beside them {_shown(limits)}: no numbers, so read as missing, but infinities as the nearest bound. To "
+            "keep a limit, write its number in a copy of the data (it is clamped to the bounds), or declare kind: "
+            "categorical with `other`"
+        )
+    if words:
+        said += f". Beside them {_shown(words)}: read as missing"
+    if survey.tokens:
+        said += _said_of_tokens(survey, usable_tokens(surveys)[1])
+    answers = [mark for mark in (*MISSING_TOKENS, *MISSING_MARKS) if mark and _is_answer(mark, survey)]
+    if answers:
+        listed = ", ".join(map(repr, answers))
+        said += f". {listed} is taken for an answer: if it stands for no value, put it into `missing`"
+    return said
+
+
+def _is_answer(mark: str, survey: ColumnSurvey) -> bool:
+    return survey.text is not None and survey.counts is not None and mark in survey.counts.counts
+
+
+def _said_of_tokens(survey: ColumnSurvey, clashes: Mapping[str, str]) -> str:
+    listed = ", ".join(survey.tokens[:_MOST_SHOWN])
+    if not is_text(survey.storage):
+        return f". {listed} seems to stand for no value: make such cells missing in the data, where no text says so"
+    clash = next((clashes[token] for token in survey.tokens if token in clashes), None)
+    if clash is not None:
+        return f". {listed} seems to stand for no value, but is one in {clash}: make such cells empty in a copy"
+    return f". {listed} seems to stand for no value: it is under `missing`; take it out there if it is one"
+
+
+def _shown(texts: Mapping[str, int]) -> str:
+    """Return some texts with how many cells hold each."""
+    some = list(texts.items())[:_MOST_SHOWN]
+    words = [f"{_short(text)!r} ({count:,} cells)" for text, count in some]
+    more = len(texts) - len(some)
+    return ", ".join(words) + (f" and {more:,} more" if more else "")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def left_out(source: Source) -> tuple[str, ...]:
+    """Return what is not read of a source, a line each: for a draft's head."""
+    skipped, shortened = _count(source.skipped()), _count(source.shortened())
+    lines = []
+    if skipped[0]:
+        lines.append(
+            f"{skipped[0]:,} records cannot be read ({skipped[1]}, ...): they are left out. If most are, lines above "
+            "the header (a title, a date) have to be taken out, or the delimiter is another"
+        )
+    if shortened[0]:
+        lines.append(f"empty cells beyond the header at the end of {shortened[0]:,} records")
+    unnamed = [name for place, name in enumerate(source.names, 1) if name == f"column_{place}"]
+    if source.container == "csv" and unnamed:
+        lines.append(
+            f"the header names no column {', '.join(unnamed)}: perhaps an index that was written beside the data. "
+            "Declare it `identifier`, or name it in the file"
+        )
+    return tuple(lines)
+
+
+def _count(names: Iterable[str]) -> tuple[int, str]:
+    count, first = 0, ""
+    for name in names:
+        count, first = count + 1, first or name
+    return count, first
