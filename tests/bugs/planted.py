@@ -1321,12 +1321,29 @@ BUGS = [
     ),
     PlantedBug(
         "discovery: a number counts in every coarser number of decimals",
-        "fitting/discovery.py",
-        "total[i] += np.bincount(_parsed(rows[name], self.written.get(name)), minlength=_KIND_CELLS)\n",
-        "counts = np.bincount(_parsed(rows[name], self.written.get(name)), minlength=_KIND_CELLS)\n"
-        "            counts[_DECIMALS:_CODE] = np.cumsum(counts[_DECIMALS:_CODE][::-1])[::-1]\n"
+        "fitting/kind_counts.py",
+        "total[i] += np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n",
+        "counts = np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n"
+        "            counts[_DECIMALS:_LARGE] = np.cumsum(counts[_DECIMALS:_LARGE][::-1])[::-1]\n"
         "            total[i] += counts\n",
-        "tests/fitting/test_discovery.py -k cells_that_parse",
+        "tests/fitting/test_kind_counts.py -k one_cell",
+    ),
+    PlantedBug(
+        "discovery: a date counts as a date and as a text",
+        "fitting/kind_counts.py",
+        "total[i] += np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n",
+        "counts = np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n"
+        "            counts[_TEXT] += counts[_DATES:].sum()\n"
+        "            total[i] += counts\n",
+        "tests/fitting/test_kind_counts.py -k one_cell",
+    ),
+    PlantedBug(
+        "discovery: how a cell is read follows from the other cells",
+        "fitting/kind_counts.py",
+        "    number = np.where(has_leading_zeros(plain) | is_calling(plain), _PADDED, number)\n",
+        "    padded = has_leading_zeros(plain) | is_calling(plain)\n"
+        "    number = np.where(padded | padded.any(), _PADDED, number)\n",
+        "tests/fitting/test_kind_counts.py -k alone",
     ),
     PlantedBug(
         "one more name of a unit stops a fit",

@@ -31,9 +31,9 @@ COLUMNS = {
         ],
         ("minute", TIMES),
     ),
-    "%Y-%m-%dT%H:%M:%S+02:00": ("second", TIMES),
-    "%Y-%m-%dT%H:%M:%SZ": ("second", TIMES),
-    "%Y-%m-%d %H:%M:%S UTC": ("second", TIMES),
+    "%Y-%m-%dT%H:%M:%S+02:00": ("minute", TIMES),
+    "%Y-%m-%dT%H:%M:%SZ": ("minute", TIMES),
+    "%Y-%m-%d %H:%M:%S UTC": ("minute", TIMES),
     "%Y-%m-%dT%H:%M-0530": None,
 }  # fmt: skip
 

@@ -9,22 +9,12 @@ from fixtures import tables
 from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
-from harness.privacy import FakeRecords, join
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit, evaluate
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
-from sfumato.fitting.discovery import (
-    N_CELLS,
-    KindCounts,
-    _span,
-    cell_span,
-    cells_of,
-    kinds_of,
-    resolutions_of,
-    year_cells,
-)
+from sfumato.fitting.discovery import _span
+from sfumato.fitting.domain_counts import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.io.sources import open_source
-from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.dpvae import DPVAE
 from sfumato.records.private import PrivateData
 from sfumato.schema.open_schema import OpenSchema
@@ -129,7 +119,7 @@ def test_without_noise_the_facts_are_found():
     assert columns["c"] == Categorical(categories=("u", "v"), nullable=True)
 
 
-def test_truth_values_keep_their_spelling_and_dates_are_bought_as_labels():
+def test_truth_values_keep_their_spelling_and_dates_are_dates():
     days = pd.to_datetime(["2024-01-01", "2024-02-01"] * 1_000)
     frame = pd.DataFrame(
         {"a": [True, False] * 1_000, "b": ["True", "False"] * 1_000, "c": ["TRUE", "NO"] * 1_000, "d": days}
@@ -138,7 +128,7 @@ def test_truth_values_keep_their_spelling_and_dates_are_bought_as_labels():
     columns = release.schema.columns
     assert (columns["a"], columns["b"]) == (Boolean(), Boolean(text=("False", "True")))
     assert set(columns["c"].categories) == {"TRUE", "NO"}
-    assert set(columns["d"].categories) == {"2024-01-01", "2024-02-01"}
+    assert columns["d"] == DateTime(lower="2024-01-01", upper="2024-12-31")
     rows = release.sample(50)
     assert rows["a"].dtype == bool
     assert set(rows["b"]) == {"False", "True"}
@@ -186,9 +176,9 @@ def test_a_format_that_does_not_fit_is_refused(kind):
         Schema.from_dict({"columns": {"day": {**kind, "discover": True}}})
 
 
-def test_years_beyond_the_grid_are_in_its_last_cells():
+def test_years_beyond_the_grid_have_a_cell_of_their_own():
     cells = year_cells(np.array([1.0, 1708.0, 2000.0, 2292.0, 9999.0, np.nan]))
-    assert cells.tolist() == [0, 0, (N_CELLS - 1) // 2, N_CELLS - 1, N_CELLS - 1, N_CELLS]
+    assert cells.tolist() == [BEYOND, 0, (N_CELLS - 1) // 2, N_CELLS - 1, BEYOND, MISSING]
 
 
 def test_the_grid_does_not_depend_on_data_and_holds_every_number():
@@ -200,36 +190,12 @@ def test_the_grid_does_not_depend_on_data_and_holds_every_number():
         low, high = cell_span(int(cell))
         assert low <= value <= high
         assert (value < high) if value > 0 else (value > low or value == 0)
-    assert cells_of(np.array([np.nan, np.inf, -np.inf])).tolist() == [N_CELLS] * 3
+    assert cells_of(np.array([np.nan, np.inf, -np.inf])).tolist() == [MISSING] * 3
     assert cells_of(np.array([0.0, -0.0]))[0] == cells_of(np.array([-0.0]))[0]
-    ends = cells_of(np.array([1e308, -1e308, 5e-324, -5e-324]))
-    assert ends.min() == 0
-    assert ends.max() == N_CELLS - 1
-
-
-def test_kinds_by_cells_that_parse():
-    texts = {
-        "whole": ["1", "20", None],
-        "real": ["1.5", "2", "1e3"],
-        "word": ["1", "a", "b"],
-        "cents": ["1.25", "0.5", "3"],
-    }
-    statistic = KindCounts(tuple(texts))
-    rows = join([{n: np.array(t * 500, dtype=object) for n, t in texts.items()}])
-    total = statistic.zero()
-    statistic.add(total, rows)
-    assert (total.sum(axis=1) == 1500).all()  # each record in one cell
-    assert total[:, [0, 1, 2, 8, 9, 10]].tolist() == [
-        [500, 1000, 0, 0, 0, 0], [0, 1000, 500, 0, 0, 0], [0, 500, 0, 0, 0, 1000], [0, 500, 500, 0, 0, 0],
-    ]  # fmt: skip
-    assert kinds_of(Noisy(total, 5.0), tuple(texts)) == {
-        "whole": "integer",
-        "real": "continuous",
-        "word": "categorical",
-        "cents": "continuous",
-    }
-    assert kinds_of(Noisy(0 * total, 5.0), tuple(texts))["whole"] == "categorical"
-    assert isinstance(FakeRecords([rows]).coded(), object)
+    assert cells_of(np.array([1e308, -1e308, 2.0**53, -(2.0**53)])).tolist() == [BEYOND] * 4
+    ends = cells_of(np.array([2.0**53 - 1, 1 - 2.0**53, 5e-324, -5e-324]))
+    assert (ends[0], ends[1]) == (N_CELLS - 1, 0)
+    assert (ends[2] + ends[3]) // 2 == (N_CELLS - 1) // 2
 
 
 @pytest.mark.parametrize(
@@ -379,12 +345,3 @@ def test_the_target_is_kept_whatever_its_labels():
     schema = OpenSchema.of(frame, {"id": "categorical"}, rows=3_000)
     found = ConditionalGaussian(epsilon=4.0, delta=1e-5).fit(frame, schema=schema, seed=0).schema
     assert found.columns["id"].name == "categorical"  # declared
-
-
-def test_resolutions_by_noisy_counts():
-    counts = np.zeros((3, 11))
-    counts[0, [1, 2, 3]] = 900, 500, 4_000  # cents
-    counts[1, [1, 8]] = 100, 5_000  # very many decimals
-    counts[2, [1, 3, 7]] = 5_000, 4_000, 20  # six decimals below the noise
-    assert resolutions_of(Noisy(counts, 5.0), ("a", "b", "c")) == {"a": 0.01, "c": 0.01}
-    assert resolutions_of(Noisy(counts, 0.1), ("a", "b", "c")) == {"a": 0.01, "c": 0.01}  # one of a hundred may

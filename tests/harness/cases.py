@@ -11,7 +11,8 @@ from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.auroc import ScoreCounts, Task
-from sfumato.fitting.discovery import DomainCounts, KindCounts
+from sfumato.fitting.domain_counts import DomainCounts
+from sfumato.fitting.kind_counts import KindCounts
 from sfumato.fitting.marginal_counts import MarginalCounts, MarginalLayout
 from sfumato.fitting.pair_counts import PairCounts, PairLayout
 from sfumato.mechanisms.contributions import clip_rows
@@ -465,7 +466,8 @@ def open_rows(n: int, seed: int = 0):
     rng = np.random.default_rng(seed)
     ages = [0.0, -0.0, 1e-300, 1e300, -1e300, 2.0**53, np.nan, np.inf, -np.inf, *rng.standard_cauchy(n) * 100]
     words = ["a", " a", "b", "", "  ", None]
-    codes = ["1", "2.5", "-3", "1e400", "nan", "x", None, "+7", "0x1"]
+    codes = ["1", "2.5", "-3", "1e400", "nan", "x", None, "+7", "0x1", "007", "20210716", "1e16", "<5", "V57"]
+    dates = ["2021-07-16", "5-Jan-2021", "2021-07-16T08:00:00+02:00", "2022-W05", "08:15", "0000-00-00", "03/04/2021"]
     years = [1.0, 1707.0, 1708.0, 2000.0, 2292.0, 9999.0, np.nan]
     return [
         {
@@ -474,6 +476,7 @@ def open_rows(n: int, seed: int = 0):
             "code": np.array([codes[i % len(codes)]], dtype=object),
             "member": np.array([["yes", None][i % 2]], dtype=object),
             "born": np.array([years[i % len(years)]]),
+            "seen": np.array([dates[i % len(dates)]], dtype=object),
         }
         for i, age in enumerate(ages)
     ]
@@ -491,7 +494,7 @@ OPEN_KINDS: dict[str, OpenKind] = {
 def _discovery_cases() -> list[StatisticCase]:
     counts = DomainCounts(OPEN_KINDS)
     return [
-        StatisticCase("cells that parse", KindCounts(("city", "code")), open_rows(20)),
+        StatisticCase("cells that parse", KindCounts(("city", "code", "seen")), open_rows(20)),
         StatisticCase("open columns", DenseTally(counts, {"city": ("a", "b")}), open_rows(20)),
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from harness.cases import MECHANISMS, OPEN_KINDS, open_rows
 from harness.privacy import FakeRecords, join
 from sfumato.errors import LedgerError
-from sfumato.fitting.discovery import DomainCounts
+from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.mechanisms.mixing import (
     FixedDegreeMixing,
     MixableRecords,

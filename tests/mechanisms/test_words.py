@@ -9,7 +9,7 @@ from scipy import stats
 from harness.cases import OPEN_KINDS, open_rows
 from harness.privacy import FakeRecords, accept_only_unit_scale, join
 from sfumato.errors import ConfigError, LedgerError
-from sfumato.fitting.discovery import DomainCounts
+from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.mechanisms.queries import grid_step
 from sfumato.mechanisms.words import noisy_words, threshold_of

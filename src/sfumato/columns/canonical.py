@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.cells import is_text, read_text
@@ -29,6 +30,7 @@ def has_canonical_text(storage: pa.DataType) -> bool:
         or types.is_decimal(storage)
         or types.is_date(storage)
         or types.is_timestamp(storage)
+        or types.is_time(storage)
     )
 
 
@@ -46,6 +48,8 @@ def canonical_text(values: pa.Array) -> pa.Array:
         return _each(values, lambda number: format(number.normalize() + 0, "f"))
     if types.is_date64(storage) or types.is_timestamp(storage):
         return wall_clock_text(values)
+    if types.is_time(storage):
+        return pc.replace_substring_regex(values.cast(pa.string()), pattern=r"\.0+$", replacement="")
     return values.cast(pa.string())
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.date_text import MONTHS, format_dates, parse_dates, parts_of
+from sfumato.columns.date_text import MONTHS, default_format, format_dates, has_digits_alone, parse_dates, parts_of
 from sfumato.columns.resolutions import MICROSECONDS, Resolution
 
 OFFSETS = tuple(
@@ -55,6 +55,11 @@ class DateForm:
     format: str
     resolution: Resolution
     offset: str = ""
+
+    @property
+    def own_format(self) -> str | None:
+        """The format, or None for that in which dates without a format are written as text."""
+        return None if self.format == default_format(self.resolution) else self.format
 
 
 def _days() -> Iterator[tuple[str, str]]:
@@ -92,10 +97,10 @@ _CLOCKS: tuple[tuple[Resolution, str], ...] = (
 _LADDER: tuple[Resolution, ...] = ("hour", "minute", "second", "millisecond", "microsecond")
 
 
-def _ladder(family: str, format: str, finest: Resolution) -> Iterator[DateForm]:
+def _ladder(family: str, format: str, finest: Resolution, offset: str = "") -> Iterator[DateForm]:
     """Yield a form with every resolution that its texts may show: full hours are often written to the second."""
     for resolution in _LADDER[: _LADDER.index(finest) + 1]:
-        yield DateForm(family, format, resolution)
+        yield DateForm(family, format, resolution, offset)
 
 
 def _iso() -> Iterator[DateForm]:
@@ -105,7 +110,7 @@ def _iso() -> Iterator[DateForm]:
             yield from _ladder(f"iso{mark}".strip(), format, finest)
             for offset in OFFSETS:
                 for written in dict.fromkeys((offset, offset.replace(":", ""))):
-                    yield DateForm(f"iso{mark}z".strip(), format + written, finest, written)
+                    yield from _ladder(f"iso{mark}z".strip(), format + written, finest, written)
 
 
 def _forms() -> Iterator[DateForm]:
@@ -155,6 +160,16 @@ _SHAPES = {"Y": "9999", "y": "99", "m": "99", "d": "99", "H": "99", "I": "99", "
 }
 _MONTH = rf"(?i)(?:{'|'.join(MONTHS)}|{'|'.join(month[:3] for month in MONTHS if month != 'May')})"
 _ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
+
+
+def is_number_form(form: DateForm) -> bool:
+    """Whether texts of a form are digits alone, and so numbers too: `20210716`.
+
+    Example:
+        >>> [is_number_form(DateForm("", format, "day")) for format in ("%Y%m%d", "%Y-%m-%d")]
+        [True, False]
+    """
+    return has_digits_alone(form.format)
 
 
 def is_zero_date(text: pa.Array) -> np.ndarray:

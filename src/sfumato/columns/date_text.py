@@ -40,6 +40,7 @@ _SHORT = tuple(month[:3] for month in MONTHS)
 _DIRECTIVE = re.compile(r"%([-^]?)(3f|[A-Za-z%])")
 _DAY = 86_400_000_000
 _WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "f": 6, "3f": 3, "b": 3}
+_DIGITS = frozenset({"Y", "m", "d", "j", "H", "M", "S", "f", "3f"})
 _CENTURY = 69  # two digits from here on are of the twentieth century, as in POSIX
 _PATTERNS = {
     "Y": r"(?P<Y>[0-9]{4})",
@@ -156,6 +157,29 @@ def has_date(format: str) -> bool:
         (True, False)
     """
     return not {part.directive for part in parts_of(format)} <= {"", "H", "I", "p", "M", "S", "f", "3f", "%"}
+
+
+def has_digits_alone(format: str) -> bool:
+    """Whether all texts of a format are digits, as many each: whole numbers, as which they may be stored.
+
+    Example:
+        >>> [has_digits_alone(format) for format in ("%Y%m%d", "%Y", "%Y-%m", "%b", "%d%m%Y")]
+        [True, True, False, False, False]
+    """
+    parts = parts_of(format)
+    return format.startswith("%Y") and all(not part.flag and part.directive in _DIGITS for part in parts)
+
+
+def default_format(resolution: str) -> str:
+    """Return the format in which dates without one are written as text: ISO 8601, with a space before the time.
+
+    Example:
+        >>> default_format("day"), default_format("hour")
+        ('%Y-%m-%d', '%Y-%m-%d %H:%M:%S')
+    """
+    if resolution in ("month", "week", "day"):
+        return "%Y-%m-%d"
+    return f"%Y-%m-%d %H:%M:%S{'.%f' if resolution in ('millisecond', 'microsecond') else ''}"
 
 
 def parse_dates(text: pa.Array, format: str | None) -> tuple[np.ndarray, np.ndarray]:

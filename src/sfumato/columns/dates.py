@@ -15,8 +15,17 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.bounded import WholeKind
-from sfumato.columns.cells import is_text, values_of
-from sfumato.columns.date_text import format_dates, format_fault, has_date, parse_dates, written
+from sfumato.columns.cells import is_scalar, is_text, plain, read_text, values_of
+from sfumato.columns.date_forms import is_zero_date
+from sfumato.columns.date_text import (
+    default_format,
+    format_dates,
+    format_fault,
+    has_date,
+    has_digits_alone,
+    parse_dates,
+    written,
+)
 from sfumato.columns.facts import (
     EPOCH,
     flag,
@@ -26,10 +35,11 @@ from sfumato.columns.facts import (
     moment_text,
     shown,
 )
-from sfumato.columns.kind import refuse, settle
+from sfumato.columns.kind import Fault, refuse, settle
 from sfumato.columns.moments import read_microseconds, store_dates
+from sfumato.columns.number_cells import read_integers
 from sfumato.columns.resolutions import MICROSECONDS, Resolution, moment_of, moments_of, step_of, steps_of
-from sfumato.columns.storage import from_text
+from sfumato.columns.storage import from_text, number_fault, store_integer
 
 _DATES = ("month", "week", "day")
 _CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?")
@@ -107,15 +117,20 @@ class DateTime(WholeKind):
         return MICROSECONDS[self.resolution]
 
     @property
+    def is_digits(self) -> bool:
+        """Whether values are written in digits alone, as `20210716`: then numbers hold them too."""
+        return self.format is not None and has_digits_alone(self.format)
+
+    @property
     def zero_code(self) -> float | None:
         """None: no date is nothing."""
         return None
 
     @property
     def sample_type(self) -> pa.DataType:
-        """Text where it is declared how it is written, else days, or timestamps in microseconds."""
+        """Text where it is declared how it is written (numbers, if that is digits), else days, or microseconds."""
         if self.format is not None:
-            return pa.string()
+            return pa.int64() if self.is_digits else pa.string()
         return pa.date32() if self.resolution in _DATES else pa.timestamp("us")
 
     def reading_fault(self, storage: pa.DataType) -> str | None:
@@ -123,32 +138,49 @@ class DateTime(WholeKind):
         values = values_of(storage)
         if is_text(values) or types.is_null(values):
             return None
+        if self.is_digits and is_scalar(values) and not types.is_boolean(values):
+            return None
         timely = types.is_time(values) if self.is_clock else types.is_date(values) or types.is_timestamp(values)
         return None if timely else self._value_fault(values)
 
     def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return cells as steps since 1970-01-01, and a mask of those that are dates."""
+        values = values_of(plain(cells).type)
+        if self.is_digits and is_scalar(values) and not is_text(values):
+            numbers, valid = read_integers(cells, missing)
+            cells = pa.array(numbers, mask=~valid).cast(pa.string())
         micros, valid = read_microseconds(cells, missing, self.format)
         return steps_of(micros, self.resolution), valid
+
+    def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
+        """Return which cells have no value, `0000-00-00` among them, which one outside the bounds, and no date."""
+        found = super(DateTime, self).faults(cells, missing)
+        cells = plain(cells)
+        if is_text(cells.type):
+            zero = is_zero_date(read_text(cells))
+            found["missing"] |= zero
+            found["unparseable"] &= ~zero
+        return found
 
     def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return steps in a storage type."""
         micros = moments_of(values, self.resolution)
-        if is_text(storage):
-            return from_text(format_dates(micros, absent, self.format or self._default_format), storage)
+        text = None
+        if is_text(storage) or (self.is_digits and is_scalar(storage)):
+            text = format_dates(micros, absent, self.format or default_format(self.resolution))
+        if text is not None and is_text(storage):
+            return from_text(text, storage)
+        if text is not None:
+            return store_integer(text.cast(pa.int64()).fill_null(0).to_numpy(), absent, storage)
         return store_dates(micros, absent, storage)
-
-    @property
-    def _default_format(self) -> str:
-        """The strftime format in which a column without one is written as text."""
-        if self.resolution in _DATES:
-            return "%Y-%m-%d"
-        fraction = {"millisecond": ".%3f", "microsecond": ".%f"}.get(self.resolution, "")
-        return f"%Y-%m-%d %H:%M:%S{fraction}"
 
     def _value_fault(self, storage: pa.DataType) -> str | None:
         if self.is_clock and types.is_time(storage):
             return None
+        if self.is_digits and is_scalar(storage):
+            ends = moments_of(np.array(self.bounds), self.resolution)
+            first, last = format_dates(ends, np.zeros(2, dtype=bool), self.format or "").to_pylist()
+            return number_fault(self.name, int(first), int(last), storage)
         if types.is_time(storage):
             return f"Expected a format of times of day for type {storage}, such as %H:%M:%S, got {shown(self.format)}."
         if not self.is_clock and types.is_date(storage):

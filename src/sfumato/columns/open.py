@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,11 +16,14 @@ import pyarrow as pa
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.canonical import has_canonical_text
 from sfumato.columns.cells import is_scalar, values_of
+from sfumato.columns.date_text import format_dates, has_date, parse_dates
 from sfumato.columns.dates import DateTime
+from sfumato.columns.facts import microseconds_since_epoch
 from sfumato.columns.kind import ColumnKind, refuse, settle
 from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
-from sfumato.columns.resolutions import Resolution
+from sfumato.columns.resolutions import MICROSECONDS, Resolution
+from sfumato.columns.storage import unmodelled
 from sfumato.columns.written import Written
 from sfumato.errors import SchemaError
 
@@ -102,8 +104,9 @@ class Open(ColumnKind):
 
     def reading_fault(self, storage: pa.DataType) -> str | None:
         """Return why no cell of a type can be what is found: labels are found in cells of any type that has text."""
-        if self.kind in ("categorical", "unknown") and (is_scalar(storage) or has_canonical_text(values_of(storage))):
-            return None
+        if self.kind in ("categorical", "unknown"):
+            known = is_scalar(storage) or has_canonical_text(values_of(storage))
+            return None if known else unmodelled(values_of(storage))
         return self.narrowest.reading_fault(storage)
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,11 +117,19 @@ class Open(ColumnKind):
         return {"kind": self.kind, "discover": True, **written, **dates}
 
     def between(self, first: int, last: int, *, nullable: bool = False) -> DateTime:
-        """Return dates from the start of one year to the end of another; of years that the format holds.
+        """Return dates from the start of one year to the end of another, of years that the format holds; or of a day.
 
         Raises:
             SchemaError: the format loses part of the resolution.
         """
+        if self.format is not None and not has_date(self.format):
+            return DateTime(
+                lower="00:00",
+                upper="23:59:59.999999",
+                resolution=self.resolution,
+                format=self.format,
+                nullable=nullable,
+            )
         if self.format is not None and (first, last) != (2000, 2000):
             first, last = (self._nearest(year) for year in (first, last))
         return DateTime(
@@ -139,6 +150,6 @@ class Open(ColumnKind):
 
 
 def _reads_back(year: int, form: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return datetime.strptime(datetime(year, 1, 1).strftime(form), form).year == year
-    return False
+    first = np.array([microseconds_since_epoch(datetime(year, 1, 1))])
+    back, valid = parse_dates(format_dates(first, np.array([False]), form), form)
+    return bool(valid[0]) and abs(int(back[0] - first[0])) < MICROSECONDS["month"]

@@ -65,6 +65,8 @@ def number_fault(name: str, lower: float, upper: float, storage: pa.DataType) ->
     elif types.is_decimal(storage) and storage.scale >= 0:
         highest = 10 ** (storage.precision - storage.scale) - 1
         lowest = -highest
+    elif types.is_duration(storage):
+        return unmodelled(storage)
     else:
         return (
             f"Expected numbers or text for kind {name}, got type {storage}. "
@@ -75,6 +77,19 @@ def number_fault(name: str, lower: float, upper: float, storage: pa.DataType) ->
     return (
         f"Expected bounds that type {storage} can hold, got lower={lower!r}, "
         f"upper={upper!r}. Narrow the bounds, or store the column in a wider type."
+    )
+
+
+def unmodelled(storage: pa.DataType) -> str:
+    """Return that cells of a type are no values that a column of a table has, and what to do."""
+    if types.is_duration(storage):
+        return (
+            f"Expected numbers, dates, truth values or text, got durations, of type {storage}. Turn them into numbers, "
+            "as `frame[name].dt.total_seconds() / 3600` does in pandas, and name the unit in the column's name."
+        )
+    return (
+        f"Expected numbers, dates, truth values or text, got type {storage}. Store the column as one of these, or "
+        "leave it out."
     )
 
 

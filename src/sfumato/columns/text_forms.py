@@ -117,6 +117,17 @@ def has_leading_zeros(text: pa.Array) -> np.ndarray:
     return _matches(text, _ZEROS) & _matches(text, _NUMBER)
 
 
+def is_calling(text: pa.Array) -> np.ndarray:
+    """Return which texts are a number to call, with the sign of an international one.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> is_calling(pa.array(["+49301234567", "+5", "49301234567"])).tolist()
+        [True, False, False]
+    """
+    return _matches(ascii_text(text), _CALLING)
+
+
 def is_code(text: pa.Array) -> np.ndarray:
     """Return which texts are codes: with leading zeros, of an international call, of digits and letters, in groups.
 
@@ -128,9 +139,7 @@ def is_code(text: pa.Array) -> np.ndarray:
     plain = ascii_text(text)
     number = _matches(plain, _NUMBER)
     mixed = _matches(plain, "[0-9]") & _matches(plain, r"\p{L}") & ~_matches(plain, _ERROR)
-    return (number & (has_leading_zeros(plain) | _matches(plain, _CALLING))) | (
-        ~number & (mixed | _matches(plain, _GROUPS))
-    )
+    return (number & (has_leading_zeros(plain) | is_calling(plain))) | (~number & (mixed | _matches(plain, _GROUPS)))
 
 
 def odd_numbers(text: pa.Array) -> pa.Array:

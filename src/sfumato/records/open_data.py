@@ -13,6 +13,8 @@ from sfumato.columns.cells import is_text, plain, read_text, total, without_toke
 from sfumato.columns.moments import read_microseconds
 from sfumato.columns.number_cells import read_floats
 from sfumato.columns.open import Open
+from sfumato.columns.resolutions import moments_of
+from sfumato.columns.text_forms import is_truth
 from sfumato.columns.written import Written
 from sfumato.io.chunks import Chunk, Source
 from sfumato.records.engine import Engine, Rows
@@ -59,14 +61,23 @@ class OpenData(SourceRecords):
 
 _LABELS = Open(kind="categorical")
 _AS_NUMBERS = ("integer", "continuous", "datetime")
-_TRUTHS = {"false", "true", "False", "True", "FALSE", "TRUE"}
 
 
 def numbers_of(texts: np.ndarray, written: Written | None = None) -> np.ndarray:
     """Return texts as float64, NaN where one is no number or None; total. Truth values are words here."""
-    truths = np.array([text is not None and text in _TRUTHS for text in texts], dtype=bool)
+    cells = pa.array(texts, pa.string())
     numbers = Open(kind="continuous", written=written)
-    return np.where(truths, np.nan, _total(numbers, pa.array(texts, pa.string()), ()))
+    return np.where(is_truth(read_text(cells)), np.nan, _total(numbers, cells, ()))
+
+
+def years_of(texts: np.ndarray, format: str | None) -> np.ndarray:
+    """Return the year of texts that are dates, float64, NaN where one is no date or None; total."""
+    read = lambda cells: _years(*read_microseconds(cells, (), format))  # noqa: E731
+    return total(read, pa.array(texts, pa.string()), lambda n: np.full(n, np.nan))
+
+
+def _years(micros: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    return np.where(valid, micros.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970, np.nan)
 
 
 def _values_totally(kind: Open, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
@@ -84,8 +95,8 @@ def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray
     if kind.kind in ("integer", "continuous"):
         return read_floats(cells, missing, kind.written)
     if kind.kind == "datetime":
-        micros, valid = read_microseconds(cells, missing, kind.format)
-        return np.where(valid, micros.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970, np.nan)
+        steps, valid = kind.between(2000, 2000).read(cells, missing)
+        return _years(moments_of(steps, kind.resolution), valid)
     cells = plain(cells)
     if pa.types.is_dictionary(cells.type):
         cells = plain(cells.dictionary_decode())

@@ -1,0 +1,127 @@
+"""What of open columns is counted: cells of a public grid of numbers, of one of years, missing cells, and words.
+
+The grids do not depend on the data. Proof: docs/proofs/discovery.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sfumato.columns.open import OpenKind
+from sfumato.columns.written import Written
+from sfumato.fitting.kind_counts import LARGEST
+from sfumato.mechanisms.statistics import Counts
+from sfumato.mechanisms.words import Tally
+from sfumato.records.engine import Rows
+from sfumato.records.open_data import numbers_of, years_of
+
+_FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
+PARTS = 4  # cells of an octave
+SIDE = (_LAST - _FIRST) * PARTS
+N_CELLS = 2 * SIDE + 1  # negative numbers, 0, positive numbers
+BEYOND, MISSING = N_CELLS, N_CELLS + 1
+"""The cells behind the grid: values beyond it, and what is no value."""
+MIDDLE_YEAR = 2000  # of the grid of years, which has as many cells as that of numbers
+
+
+def cells_of(values: np.ndarray) -> np.ndarray:
+    """Return the cell of each number on the public grid, int64; what is no finite number is in cell `MISSING`.
+
+    Cell `SIDE` holds 0; beyond it an octave [2^e, 2^(e+1)) is cut into four equal parts, and so for negative numbers.
+    Numbers from 2^53 on, which float64 does not tell apart, are in cell `BEYOND`, and those nearer to 0 than 2^-20 in
+    the cells beside that of 0.
+    """
+    size = np.abs(values)
+    finite = np.isfinite(values)
+    mantissa, exponent = np.frexp(np.where(finite, size, 1.0))  # size = mantissa · 2^exponent, mantissa in [0.5, 1)
+    place = (exponent - 1 - _FIRST) * PARTS + np.floor((2 * mantissa - 1) * PARTS).astype(np.int64)
+    place = np.clip(place, 0, SIDE - 1) + 1
+    signed = SIDE + np.where(values < 0, -place, place)
+    cells = np.where(size == 0, SIDE, np.where(size >= LARGEST, BEYOND, signed))
+    return np.where(finite, cells, MISSING).astype(np.int64)
+
+
+def cell_span(cell: int) -> tuple[float, float]:
+    """Return the lower and upper edge of a cell of the grid."""
+    if cell == SIDE:
+        return 0.0, 0.0
+    octave, part = divmod(abs(cell - SIDE) - 1, PARTS)
+    near, far = (2.0 ** (octave + _FIRST) * (1 + (part + i) / PARTS) for i in (0, 1))
+    near = near if octave or part else 0.0  # the innermost cell also takes what is nearer to 0
+    return (near, far) if cell > SIDE else (-far, -near)
+
+
+def year_cells(years: np.ndarray) -> np.ndarray:
+    """Return the cell of each year on the public grid of years, int64; NaN is in cell `MISSING`.
+
+    Years beyond the grid, as of 9999-12-31, are in cell `BEYOND`.
+    """
+    known = ~np.isnan(years)
+    place = np.where(known, years, 0) - MIDDLE_YEAR + SIDE
+    place = np.where((place < 0) | (place >= N_CELLS), BEYOND, place)
+    return np.where(known, place, MISSING).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class DomainCounts(Counts):
+    """Per open column, how many records lie in each cell of the public grid, are missing, or hold each word.
+
+    One record adds a single 1 to each of the c columns: norm √c. Two records are at most √(2c) apart. Value: a `Tally`.
+
+    Attributes:
+        kinds: the open columns with their kinds, none unknown.
+        formats: of those of unknown kind that are dates, the format.
+        unit_rows: most rows of a unit.
+        written: how the numbers of some are written as text.
+    """
+
+    kinds: Mapping[str, OpenKind]
+    unit_rows: int = 1
+    name: str = "counts of open columns"
+    written: Mapping[str, Written | None] = field(default_factory=dict)
+    formats: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def squares(self) -> float:
+        """The number of columns."""
+        return len(self.kinds)
+
+    @property
+    def worded(self) -> tuple[str, ...]:
+        """Columns with words."""
+        return tuple(name for name, kind in self.kinds.items() if kind == "categorical")
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Where each column's listed cells end: the grid and missing; missing; or present and missing."""
+        sizes = {"categorical": 1, "boolean": 2}
+        return np.cumsum([sizes.get(kind, MISSING + 1) for kind in self.kinds.values()])
+
+    def zero(self) -> Tally:
+        """Return an empty tally."""
+        return Tally(np.zeros(self.ends[-1]), {name: Counter() for name in self.worded}, self.unit_rows)
+
+    def add(self, total: Tally, rows: Rows) -> None:
+        """Count some records."""
+        parts = np.split(total.listed, self.ends[:-1])
+        for part, (name, kind) in zip(parts, self.kinds.items(), strict=True):
+            column = rows[name]
+            if kind in ("integer", "continuous"):
+                numbers = column if column.dtype.kind == "f" else numbers_of(column, self.written.get(name))
+                part += np.bincount(cells_of(numbers), minlength=MISSING + 1)
+                continue
+            if kind == "datetime":
+                years = column if column.dtype.kind == "f" else years_of(column, self.formats.get(name))
+                part += np.bincount(year_cells(years), minlength=MISSING + 1)
+                continue
+            texts = [text.strip() if text is not None else "" for text in column]
+            missing = sum(not text for text in texts)
+            part[-1] += missing
+            if kind == "boolean":
+                part[0] += len(texts) - missing
+            else:
+                total.words[name].update(text for text in texts if text)
