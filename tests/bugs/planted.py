@@ -57,6 +57,9 @@ WEIGHTED = "methods/tables/weighted.py"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
 
+DATA_LEDGER = "fitting/data_ledger.py"
+COPIES = "tests/attacks/test_checkpoint_copies.py"
+
 SET_FITS = "tests/attacks/test_sets_beside.py"
 PAIRS = "methods/sets/pairs.py"
 PAIR_COUNTS = "tests/mechanisms/test_queries.py -k pairs"
@@ -381,8 +384,8 @@ BUGS = [
     PlantedBug(
         "a ledger rewound",
         "fitting/ledger_check.py",
-        "if state.chain[said.charge - 1] != said.chain:",
-        "if state.chain[said.charge - 1] == '':",
+        "if chain[of_charge] != said.chain:",
+        "if chain[of_charge] == '':",
         "tests/fitting/test_ledger_check.py -k put_back",
     ),
     PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 2 / 3,"), LAW),
@@ -955,8 +958,8 @@ BUGS = [
     PlantedBug(
         "the ledger charges after the fit",
         DRIVER,
-        "charged = charge_data(path, self.plan, method=self.method, unit=unit, resumes=resumes, private=private)\n",
-        "charged = None\n",
+        "charged = charge_data(path,",
+        "charged = None and charge_data(path,",
         "tests/fitting/test_data_ledger.py -k before",
     ),
     PlantedBug(
@@ -965,6 +968,106 @@ BUGS = [
         " if charged is None or not charged.complete else NoMoreNoise(self.noise)",
         "",
         "tests/fitting/test_journal.py -k finished",
+    ),
+    PlantedBug(
+        "an older copy of a checkpoint goes on",
+        DATA_LEDGER,
+        "elif not checkpoint.goes_on(known.run):",
+        "elif not known.run:",
+        f"{COPIES} -k one_charge or sequence",
+    ),
+    PlantedBug(
+        "the ledger does not count who goes on",
+        DATA_LEDGER,
+        "run=_mark(known.runs + 1))",
+        "run=known.run)",
+        f"{COPIES} -k one_charge or sequence",
+    ),
+    PlantedBug(
+        "the ledger counts before the checkpoint knows",
+        DATA_LEDGER,
+        '        checkpoint.begin(charged.id, charged.run, before="" if known is None else known.run)\n'
+        '        write_ledger_file(place, state, failing="Nothing was charged.")\n',
+        '        write_ledger_file(place, state, failing="Nothing was charged.")\n'
+        '        checkpoint.begin(charged.id, charged.run, before="" if known is None else known.run)\n',
+        f"{COPIES} -k killed_between",
+    ),
+    PlantedBug(
+        "a run that kept what it drew still goes by the mark before it",
+        "fitting/journal.py",
+        "            self._before = None\n            self._write()\n",
+        "            self._write()\n",
+        "tests/fitting/test_journal.py -k no_other",
+    ),
+    PlantedBug(
+        "a release leaves that the ledger could not note",
+        DRIVER,
+        "with settled(charged, kept=self.journal.active):",
+        "with settled(charged):",
+        f"{COPIES} -k could_not_note",
+    ),
+    PlantedBug(
+        "a run that another took over gives its release out",
+        DATA_LEDGER,
+        " or own[0].run != self.run or own[0].entry",
+        " or own[0].entry",
+        f"{COPIES} -k took_over",
+    ),
+    PlantedBug(
+        "another release is told again for a charge that has finished",
+        DATA_LEDGER,
+        "elif self.release != self._released:",
+        "elif self.release is None:",
+        f"{COPIES} -k another_release",
+    ),
+    PlantedBug(
+        "a charge does not keep its release",
+        DATA_LEDGER,
+        'release=self.release if entry == "finished" else None)',
+        "release=None)",
+        "tests/fitting/test_data_ledger.py -k keeps_the_hashes",
+    ),
+    PlantedBug(
+        "two releases for one charge are known",
+        "fitting/ledger_check.py",
+        'return "known" if noted == certificate.release else "other release"',
+        'return "known"',
+        f"{COPIES} -k copied_together",
+    ),
+    PlantedBug(
+        "a ledger without its chain is read",
+        "fitting/ledger_file.py",
+        "    if lacks_chain(content):\n",
+        "    if False:\n",
+        "tests/fitting/test_data_ledger.py -k without_its_chain",
+    ),
+    PlantedBug(
+        "how a fit ended is changed by hand",
+        "fitting/ledger_file.py",
+        'if content.get("seal") != _seal(content):',
+        "if False:",
+        "tests/fitting/test_data_ledger.py -k by_hand_either",
+    ),
+    PlantedBug(
+        "a renewed ledger has the chain of one that was never without",
+        "fitting/ledger_state.py",
+        "return self._links(LEDGER_FORMAT, self.fits, *([] if self.renewal is None else [plain(self.renewal)]))",
+        "return self._links(LEDGER_FORMAT, self.fits)",
+        "tests/fitting/test_ledger_renewal.py -k taken_out",
+    ),
+    PlantedBug(
+        "a certificate does not say that charges were carried over",
+        DRIVER,
+        "chain=c.chain, carried=c.carried)",
+        "chain=c.chain)",
+        "tests/fitting/test_ledger_renewal.py -k unproven",
+    ),
+    PlantedBug(
+        "a fit goes on under a charge that was carried over",
+        "fitting/ledger_renewal.py",
+        'return replace(fit, run="", entry',
+        "return replace(fit, entry",
+        "tests/fitting/test_ledger_renewal.py -k goes_on",
     ),
     PlantedBug(
         "the account of a long table's ids is one of rows",

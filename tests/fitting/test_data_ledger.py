@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.accounting import remembered_accounts
-from sfumato import ConditionalGaussian, DPMix, NonPrivate, create_ledger, read_ledger
+from sfumato import ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError, PrivacyWarning
 from sfumato.fitting import data_ledger
 from sfumato.fitting.data_ledger import charge, settled
@@ -129,11 +130,8 @@ def test_how_a_fit_ended(ledger, tmp_path):
             os._exit(0)
         os.waitpid(child, 0)
         assert [fit.status for fit in read_ledger(ledger).fits] == ["finished", "failed", "killed"]
-    content = json.loads(ledger.read_text())
-    content["fits"][0] |= {"entry": "running"}
-    content["fits"][0]["process"]["host"] = "elsewhere"
-    ledger.write_text(json.dumps(content))
-    assert read_ledger(ledger).fits[0].status == "unknown"
+    elsewhere = replace(read_ledger(ledger).fits[0].process, host="elsewhere")
+    assert replace(read_ledger(ledger).fits[0], entry="running", process=elsewhere).status == "unknown"
 
 
 def test_a_release_is_not_lost_with_its_ledger(ledger):
@@ -164,15 +162,18 @@ def test_units_and_relations_do_not_mix(ledger, tmp_path):
 
 def _ledger_text(**changes):
     budget = {"epsilon": 1, "delta": 1e-6}
-    whole = {"format": "sfumato ledger 1", "budget": budget, "neighbours": "add_remove", "fits": []}
+    whole = {
+        "format": "sfumato ledger 2", "budget": budget, "neighbours": "add_remove", "renewal": None, "fits": []
+    }  # fmt: skip
     return json.dumps(whole | changes)
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "{}", "[]", "null", '{"format": "sfumato ledger 1"}', "[" * 100_000, "\udcff",
-     _ledger_text(budget={"epsilon": float("inf"), "delta": 1e-6}), _ledger_text(format="sfumato ledger 2"),
-     _ledger_text(fits=[{}]), _ledger_text(neighbours="none"), _ledger_text()[:-1] + ', "fits": []}'],
+     _ledger_text(budget={"epsilon": float("inf"), "delta": 1e-6}), _ledger_text(format="sfumato ledger 3"),
+     _ledger_text(fits=[{"chain": ""}]), _ledger_text(fits=[3]), _ledger_text(renewal=[]),
+     _ledger_text(neighbours="none"), _ledger_text()[:-1] + ', "fits": []}'],
 )  # fmt: skip
 def test_what_is_no_ledger_is_refused(tmp_path, text):
     path = tmp_path / "l"
@@ -224,25 +225,58 @@ def test_a_ledger_that_was_changed_by_hand_is_refused(tmp_path, change):
         pay(path)
 
 
-def test_a_ledger_of_before_is_read_and_gets_its_chain(tmp_path):
-    path = tmp_path / "l"
-    create_ledger(path, epsilon=10, delta=DELTA)
-    pay(path)
-    chain = read_ledger(path).chain
+@pytest.mark.parametrize("key", ["entry", "ended", "run", "release", "process"])
+def test_how_a_fit_ended_is_not_changed_by_hand_either(ledger, key):
+    with settled(pay(ledger)):
+        pass
+    content = json.loads(ledger.read_text())
+    other = {"entry": "failed", "ended": None, "run": "1 of-a-copy", "release": {"arrays": "a", "content": "b"}}
+    content["fits"][0][key] = other.get(key, {"host": "elsewhere", "number": 1, "start": ""})
+    ledger.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match="was changed how a fit ended, or what it released"):
+        pay(ledger)
+
+
+def _without_chain(path, some=slice(None)):
     content = json.loads(path.read_text())
-    del content["fits"][0]["chain"]
+    for fit in content["fits"][some]:
+        del fit["chain"]
     path.write_text(json.dumps(content))
-    pay(path)
-    assert read_ledger(path).chain[:1] == chain
-    assert all(fit["chain"] for fit in json.loads(path.read_text())["fits"])
+
+
+def test_a_ledger_without_its_chain_is_refused_with_the_way_to_renew_it(ledger):
+    pay(ledger)
+    pay(ledger)
+    _without_chain(ledger)
+    before = ledger.read_bytes()
+    with pytest.raises(ConfigError, match=r"restore the newest copy; else `sfumato ledger renew .* NEW`"):
+        pay(ledger)
+    assert ledger.read_bytes() == before
+
+
+def test_a_ledger_with_a_part_of_its_chain_was_changed_by_hand(ledger):
+    """No version wrote one: that is no way to have it renewed."""
+    for _ in range(3):
+        pay(ledger)
+    _without_chain(ledger, slice(1, 2))
+    with pytest.raises(ConfigError, match="whose charge 2, or one before it, was changed"):
+        pay(ledger)
 
 
 def test_the_chain_does_not_change_when_a_fit_ends(ledger):
     charged = pay(ledger)
     before = read_ledger(ledger).chain
-    charged.end("failed")
+    charged.fail()
     assert read_ledger(ledger).chain == before == (charged.chain,)
     assert charged.number == 1
+
+
+def test_a_charge_keeps_the_hashes_of_its_release(ledger, tmp_path):
+    release = ConditionalGaussian(epsilon=1).fit(tables.frame(), schema=tables.schema(), ledger=ledger)
+    release.save(tmp_path / "r")
+    (entry,) = read_ledger(ledger).fits
+    assert entry.release == release.hashes == load(tmp_path / "r").certificate.release
+    assert entry.release is not None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps to the folder's rights")
@@ -300,22 +334,21 @@ def test_no_budget_pays_for_a_seed(ledger):
 def test_a_checkpoint_is_charged_once(ledger, tmp_path):
     path = tmp_path / "fit.checkpoint"
     journal = Journal(path, {"a": 1})
-    charged = pay(ledger, resumes=journal.charge)
-    journal.charge = charged.id
+    charged = pay(ledger, checkpoint=journal)
     journal.keep("a", 1, {"w": np.zeros(2)})
     again = Journal(path, {"a": 1})
     assert again.charge == charged.id
     with pytest.raises(ConfigError, match="running"):  # by this very process
-        pay(ledger, resumes=again.charge)
-    charged.end("failed")
-    resumed = pay(ledger, resumes=again.charge)
-    assert [fit.id for fit in read_ledger(ledger).fits] == [charged.id] == [resumed.id]
-    resumed.end("finished")
-    told = pay(ledger, resumes=again.charge)
+        pay(ledger, checkpoint=again)
+    charged.fail()
+    resumed = pay(ledger, checkpoint=again)
+    assert [(fit.id, fit.runs) for fit in read_ledger(ledger).fits] == [(charged.id, 2)]
+    resumed.finish()
+    told = pay(ledger, checkpoint=again)
     assert told.complete
     assert not charged.complete
     with pytest.raises(ConfigError, match="no fit"):
-        pay(ledger, SAMPLED, resumes=again.charge)
+        pay(ledger, SAMPLED, checkpoint=again)
 
 
 def test_every_method_takes_a_ledger():
@@ -330,7 +363,7 @@ class TestHardening5ClocksAndFileSystems:
         monkeypatch.setattr(data_ledger, "_now", lambda: next(times))
         charges = [pay(ledger) for _ in range(3)]
         for made in charges:
-            made.end("finished")
+            made.finish()
         state = read_ledger(ledger)
         assert [fit.id for fit in state.fits] == [made.id for made in charges]
         assert [made.chain for made in charges] == list(state.chain)

@@ -23,7 +23,7 @@ from sfumato.fitting import journal
 from sfumato.fitting.account import Account, arrays_of
 from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.data_ledger import read_ledger
-from sfumato.fitting.journal import Journal, plan_of_before, written_out
+from sfumato.fitting.journal import Journal, written_out
 from sfumato.mechanisms.noise import NoNoise, SecureNoise
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.ledger import Ledger
@@ -338,17 +338,35 @@ def test_hardening_4_nobody_else_may_read_a_checkpoint(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_checkpoint_of_a_version_before_is_gone_on_with(tmp_path):
-    """Stages had a field `forecast` then, empty in every fit, which stood in what a checkpoint is known by."""
-    plan = Plan([Stage(name="count", noise_multiplier=2.0), Stage(name="sums", noise_multiplier=3.0, measures="it")])
-    before = (
-        repr(plan)
-        .replace("measures=''", "measures='', forecast=''")
-        .replace("measures='it'", "measures='it', forecast=''")
-    )
-    assert plan_of_before(plan) == before
-    assert plan_of_before(Plan(plan.stages[:1])).endswith(", forecast=''),))")
-    Journal(tmp_path / "c", {"plan": before}).write("count", None, {"value": np.ones(1)})
-    assert Journal(tmp_path / "c", {"plan": repr(plan)}, {"plan": before}).read("count") is not None
-    with pytest.raises(ConfigError, match="another schema, plan or settings"):
-        Journal(tmp_path / "c", {"plan": repr(plan)}, {"plan": "another"})
+def test_a_checkpoint_of_a_version_before_is_refused(tmp_path):
+    Journal(tmp_path / "c", {}).write("count", None, {"value": np.ones(1)})
+    with safetensors.safe_open(tmp_path / "c", "numpy") as file:
+        header = {**file.metadata(), "format": "sfumato checkpoint 1"}
+    (tmp_path / "c").write_bytes(safetensors.numpy.save({}, header))
+    with pytest.raises(ConfigError, match="or one of an older version"):
+        Journal(tmp_path / "c", {})
+
+
+class TestRuns:
+    """Which state of a checkpoint goes on where the account has which mark."""
+
+    def begun(self, path, *marks):
+        journal = Journal(path, {})
+        journal.begin("charge", *marks)
+        return journal
+
+    def test_the_mark_of_the_account_or_the_one_that_follows_it(self, tmp_path):
+        self.begun(tmp_path / "c", "2 b", "1 a")
+        read = Journal(tmp_path / "c", {})
+        assert (read.charge, read.run) == ("charge", "2 b")
+        assert [read.goes_on(mark) for mark in ("1 a", "2 b", "2 c", "", None)] == [True, True, False, False, False]
+
+    def test_what_kept_something_in_its_run_has_no_other(self, tmp_path):
+        self.begun(tmp_path / "c", "2 b", "1 a").write("count", None, {"value": np.ones(1)})
+        read = Journal(tmp_path / "c", {})
+        assert [read.goes_on(mark) for mark in ("1 a", "2 b", None)] == [False, True, False]
+
+    def test_a_first_run_may_not_have_been_charged(self, tmp_path):
+        self.begun(tmp_path / "c", "1 a", "")
+        read = Journal(tmp_path / "c", {})
+        assert [read.goes_on(mark) for mark in ("1 a", None, "", "2 b")] == [True, True, False, False]

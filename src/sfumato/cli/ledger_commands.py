@@ -1,4 +1,4 @@
-"""Commands about the account of a data set: ledger create, ledger show, ledger verify."""
+"""Commands about the account of a data set: ledger create, ledger show, ledger verify, ledger renew."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from sfumato.cli.ending import last_output
 from sfumato.cli.output import number, print_json, print_table, say
 from sfumato.errors import ReleaseError
 from sfumato.fitting.data_ledger import create_ledger, read_ledger
-from sfumato.fitting.ledger_check import MEANINGS, check_releases
+from sfumato.fitting.ledger_check import MEANINGS, PAID, check_releases
+from sfumato.fitting.ledger_renewal import renew_ledger
+from sfumato.fitting.ledger_state import carried_over
 from sfumato.privacy.plan import Neighbours
 
 ledger_app = typer.Typer(
@@ -57,11 +59,25 @@ def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
         f"Spent: epsilon = {number(spent['epsilon'])} of {budget['epsilon']:g} at delta = {budget['delta']:.3g}, under "
         f"{found['neighbours']}, by {len(found['fits'])} fits. Epsilons do not simply add up."
     )
+    if found["renewal"] is not None:
+        say(carried_over(found["renewal"]))
     print_table(
         "Fits that charged it",
         ["started", "method", "unit", "epsilon alone", "status"],
         ([f["started"], f["method"], f["unit"], number(f["epsilon_alone"]), f["status"]] for f in found["fits"]),
     )
+
+
+@ledger_app.command("renew")
+def renew_command(
+    file: LedgerArgument,
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The file to write.")],
+) -> None:
+    """Carry over a ledger whose charges are no chain, as unproven. Reads no record."""
+    with last_output(new):
+        renewed = renew_ledger(file, new)
+    say(f"Wrote {new}. Name it in every fit of these data from now on, and keep {file} for reviewers.")
+    say(carried_over(renewed.describe()["renewal"]))
 
 
 @ledger_app.command("verify")
@@ -70,7 +86,7 @@ def verify_command(
     releases: Annotated[list[Path], typer.Argument(metavar="RELEASE...", help="Releases that say they charged it.")],
     json_output: JsonOption = False,
 ) -> None:
-    """Check that the ledger still knows what releases charged. Reads no record."""
+    """Check that the ledger still knows what releases charged, one for each charge. Reads no record."""
     found = check_releases(file, releases)
     if json_output:
         print_json([claim.to_dict() for claim in found])
@@ -78,9 +94,9 @@ def verify_command(
         for claim in found:
             number_of = "" if claim.charge is None else f", charge {claim.charge}"
             say(f"{claim.release}{number_of}: {MEANINGS[claim.standing]}.")
-    wrong = sum(claim.standing != "known" for claim in found)
+    wrong = sum(claim.standing not in PAID for claim in found)
     if wrong:
         raise ReleaseError(
-            f"Expected releases whose charges the ledger {file} knows, got {wrong} of {len(found)} that it does not. "
-            "What all of them cost together is not what the ledger says."
+            f"Expected releases that charges of the ledger {file} paid for, got {wrong} of {len(found)} that they did "
+            "not. What all of them cost together is not what the ledger says."
         )

@@ -163,11 +163,13 @@ class PrivateEstimator(BaseEstimator, ABC):
             account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
             self.certificate_ = driver.certificate(_described(type(self), plan, budget, n_public))
-        self.n_features_in_ = records.dimension
-        if records.names is not None:
-            self.feature_names_in_ = np.array(records.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+            self.n_features_in_ = records.dimension
+            if records.names is not None:
+                self.feature_names_in_ = np.array(records.names, dtype=object)
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            if ledger is not None:
+                driver.final(self.release())
         return self
 
     @property

@@ -11,6 +11,10 @@ Nothing in the file comes from a record: it holds plans, which follow from publi
 
 Charges are a chain: each has a number, and a hash of what it says and of all before it. A release carries number and
 hash of its charge, so that whoever holds releases sees whether a ledger still knows them (`ledger_check.py`).
+
+A charge pays for one release, whose hashes it keeps before that leaves. A fit that goes on from a checkpoint begins
+another run: its mark is written to the checkpoint, then to the ledger, before anything is drawn. So of all copies of a
+checkpoint one goes on, and a process that is killed at any moment can.
 """
 
 from __future__ import annotations
@@ -32,15 +36,16 @@ from sfumato.errors import (
     PrivacyWarning,
     require_instance,
 )
-from sfumato.fitting.ledger_file import read_ledger_file, real_path, write_ledger_file
+from sfumato.fitting.journal import Journal
+from sfumato.fitting.ledger_file import read_ledger_file, real_path, refuse_ledger, write_ledger_file
 from sfumato.fitting.ledger_state import ChargedFit, LedgerState
 from sfumato.fitting.process import ProcessMark, file_lock, network_file_system
-from sfumato.io.atomic import refuse_existing
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate_form import event_to_dict
+from sfumato.privacy.certificate_form import Bound, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan
 
 _SLACK = 1e-9  # a fit may cost all there is, up to rounding
+_running: set[str] = set()  # marks of this process's runs that have not ended, whatever a ledger could note
 
 
 def create_ledger(
@@ -71,18 +76,9 @@ def create_ledger(
     """
     state = LedgerState(PrivacyBudget(epsilon, delta), neighbours)
     place = real_path(path)
-    if (shared := network_file_system(place.parent)) is not None:
-        raise ConfigError(
-            f"Expected a ledger on a disk of this machine, got the file system {shared}: locks may not hold between "
-            "machines, and two fits could be charged as one. Keep it on a local disk."
-        )
-    refuse_existing(place, overwrite=True)  # its folder; that it is there says the next line, and better
-    taken = f"Expected no ledger yet, got {path}, which exists. Name another file."
-    if os.path.lexists(place):
-        raise OutputError(taken)
+    refuse_ledger(place, path)
     with file_lock(place):
-        if os.path.lexists(place):
-            raise OutputError(taken)
+        refuse_ledger(place, path)
         write_ledger_file(place, state)
 
 
@@ -102,47 +98,73 @@ class Charge:
 
     Attributes:
         id: its name in the ledger.
+        run: the mark of the run that it was made for.
         number: the charges before it, and this one.
         chain: hash of what was charged and of all charges before.
+        carried: how many charges of the ledger are unproven: see `ledger_renewal.py`.
         complete: whether the fit had finished before: what it released may be told again, and no noise drawn anew.
+        release: hashes of the release that is about to leave.
     """
 
     def __init__(self, path: Path, fit: ChargedFit, state: LedgerState) -> None:
-        self._path = path
-        self.id = fit.id
+        self._path, self._released = path, fit.release
+        self.id, self.run = fit.id, fit.run
         self.number = 1 + [other.id for other in state.fits].index(fit.id)
         self.chain = state.chain[self.number - 1]
+        self.carried = state.carried
         self.complete = fit.entry == "finished"
+        self.release: Bound | None = None
 
-    def end(self, entry: Literal["finished", "failed"]) -> None:
-        """Note how the fit ended. The charge stands in any case.
+    def finish(self) -> None:
+        """Note that the fit has ended, and what it released. The charge stands in any case.
 
         Raises:
-            ConfigError: the ledger is gone.
+            ConfigError: the charge paid for another release, another run went on with the fit, or the ledger is gone.
             OutputError: it cannot be written.
         """
+        if not self.complete:
+            self._end("finished")
+        elif self.release != self._released:
+            raise ConfigError(
+                f"Expected the release that charge {self.number} paid for to be told again, got another one: it would "
+                "be a second release for one charge. Name another checkpoint: the fit then starts, charged anew."
+            )
+
+    def fail(self) -> None:
+        """Note that the fit ended without a release; errors as `finish`."""
+        if not self.complete:  # what has finished has left, whatever becomes of a copy
+            self._end("failed")
+
+    def _end(self, entry: Literal["finished", "failed"]) -> None:
+        _running.discard(self.run)
         with file_lock(self._path):
             state = read_ledger_file(self._path)
-            fits = [replace(f, entry=entry, ended=_now()) if f.id == self.id else f for f in state.fits]
-            write_ledger_file(self._path, replace(state, fits=tuple(fits)))
+            own = [fit for fit in state.fits if fit.id == self.id]
+            if not own or own[0].run != self.run or own[0].entry != "running":
+                why = "a copy of the fit went on meanwhile, or the ledger was put back. Nothing leaves this run."
+                raise ConfigError(f"Expected charge {self.number} to be of this run, got another: {why}")
+            ended = replace(own[0], entry=entry, ended=_now(), release=self.release if entry == "finished" else None)
+            write_ledger_file(self._path, _with(state, ended))
 
 
-def charge(path: str | os.PathLike[str], plan: Plan, *, method: str, unit: str, resumes: str | None = None) -> Charge:
-    """Charge a fit: when this returns, the charge is on the disk.
+def charge(
+    path: str | os.PathLike[str], plan: Plan, *, method: str, unit: str, checkpoint: Journal | None = None
+) -> Charge:
+    """Charge a fit: when this returns, the charge is on the disk, and the checkpoint knows it.
 
     Args:
         path: the ledger.
         plan: what the fit is going to spend, all of it.
         method: name of the method.
         unit: whom it protects: "row", or a column.
-        resumes: the charge that a checkpoint was kept under: the fit goes on, and is not charged again. One that has
-            finished may only be told again: see `Charge.complete`.
+        checkpoint: what is kept of the fit. If it began under a charge, the fit goes on and is not charged again. One
+            that has finished may only be told again: see `Charge.complete`.
 
     Raises:
         BudgetExceededError: the ledger cannot pay for it. Nothing was charged.
         ConfigError: the file is no ledger, the fit is of another unit or relation than the ledger's, or the charge to
-            resume is not there, or of a fit that runs.
-        OutputError: the file cannot be written. Nothing was charged.
+            go on under is not there, of a fit that runs, or of a checkpoint of which this is an older copy.
+        OutputError: a file cannot be written. Nothing was charged.
     """
     place = real_path(path)
     if (shared := network_file_system(place.parent)) is not None:
@@ -152,17 +174,36 @@ def charge(path: str | os.PathLike[str], plan: Plan, *, method: str, unit: str, 
             PrivacyWarning,
             stacklevel=4,
         )
+    checkpoint = Journal(None, {}) if checkpoint is None else checkpoint
     with file_lock(place):
         state = read_ledger_file(place)
-        if resumes is not None:
-            fits, charged = _resumed(state, plan, resumes, path)
+        known = _charge_before(state, plan, checkpoint, path)
+        if known is not None and known.entry == "finished":
+            return Charge(place, known, state)
+        if known is None:
+            refuse_unless_payable(state, plan, unit, path)
+            charged = ChargedFit(
+                uuid.uuid4().hex, method, unit, plan, _now(), None, "running", ProcessMark.own(), _mark(1)
+            )
+            state = replace(state, fits=(*state.fits, charged))
         else:
-            _refuse_unless_payable(state, plan, unit, path)
-            charged = ChargedFit(uuid.uuid4().hex, method, unit, plan, _now(), None, "running", ProcessMark.own())
-            fits = (*state.fits, charged)
-        state = replace(state, fits=fits)
-        write_ledger_file(place, state)
+            charged = replace(known, entry="running", ended=None, process=ProcessMark.own(), run=_mark(known.runs + 1))
+            state = _with(state, charged)
+        # the checkpoint first: killed in between, it holds the mark that the ledger has, and the new one
+        checkpoint.begin(charged.id, charged.run, before="" if known is None else known.run)
+        write_ledger_file(place, state, failing="Nothing was charged.")
+        _running.add(charged.run)
     return Charge(place, charged, state)
+
+
+def _with(state: LedgerState, charged: ChargedFit) -> LedgerState:
+    """Return a ledger in which a charge stands in place of the one of its name."""
+    return replace(state, fits=tuple(charged if fit.id == charged.id else fit for fit in state.fits))
+
+
+def _mark(number: int) -> str:
+    """Return the mark of a run: its number, and what tells it from a run of that number that went on from a copy."""
+    return f"{number} {uuid.uuid4().hex}"
 
 
 def charge_data(
@@ -172,7 +213,7 @@ def charge_data(
     method: str,
     unit: str,
     private: bool,
-    resumes: str | None = None,
+    checkpoint: Journal | None = None,
 ) -> Charge | None:
     """Charge the account of a data set, if there is one; arguments and errors as `charge`.
 
@@ -186,30 +227,52 @@ def charge_data(
             "Expected noise that nobody can predict with a ledger, got a seed, or no noise: no budget pays for "
             "that. Leave the seed out, or the ledger."
         )
-    return charge(path, plan, method=method, unit=unit, resumes=resumes)
+    return charge(path, plan, method=method, unit=unit, checkpoint=checkpoint)
 
 
 @contextlib.contextmanager
-def settled(charged: Charge | None) -> Iterator[None]:
-    """Note in the ledger how the block ends; what the ledger refuses to note is no reason to lose a release."""
+def settled(charged: Charge | None, *, kept: bool = False) -> Iterator[None]:
+    """Note in the ledger how the block ends, and which release is about to leave: `Charge.release`.
+
+    Args:
+        charged: the charge, if there is one.
+        kept: whether a checkpoint keeps what was drawn. Then nothing leaves that the ledger does not note: a copy of
+            the checkpoint could make a second release, and the same call makes this one again. Else what the ledger
+            cannot note is no reason to lose the release, the only one that can be made.
+
+    Raises:
+        ConfigError: as `Charge.finish`, with a checkpoint.
+        OutputError: so, too.
+    """
     try:
         yield
     except BaseException:
-        if charged is not None and not charged.complete:  # what has finished has left, whatever becomes of a copy
+        if charged is not None:
             with contextlib.suppress(ConfigError, OutputError):
-                charged.end("failed")
+                charged.fail()
         raise
-    problem = None
+    if charged is None:
+        return
+    problem: ConfigError | OutputError | None = None
     try:
-        if charged is not None and not charged.complete:
-            charged.end("finished")
+        charged.finish()
     except (ConfigError, OutputError) as error:
-        problem = str(error)
-    if problem:
+        problem = error.with_traceback(None)
+    if problem is None:
+        return
+    if not kept:
         warnings.warn(f"The charge stands, but the end of this fit was not noted: {problem}", PrivacyWarning, 2)
+        return
+    if isinstance(problem, OutputError):
+        raise OutputError(
+            f"{problem} The charge stands. The release does not leave before the ledger notes it: the same call makes "
+            "it again from the checkpoint."
+        )
+    raise problem
 
 
-def _refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: object) -> None:
+def refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: object) -> None:
+    """Raise unless a ledger can pay for a plan; errors as `charge`."""
     if plan.neighbours is Neighbours.REPLACE_ONE and state.neighbours is not Neighbours.REPLACE_ONE:
         raise ConfigError(
             f"Expected a fit with an account under add/remove for the ledger {path}, got one of subsets without "
@@ -235,18 +298,24 @@ def _refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: obje
         )
 
 
-def _resumed(state: LedgerState, plan: Plan, resumes: str, path: object) -> tuple[tuple[ChargedFit, ...], ChargedFit]:
-    found = [fit for fit in state.fits if fit.id == resumes and _events(fit.plan) == _events(plan)]
-    if not found or found[0].status == "running":
-        what = "of no fit in it" if not found else "of a fit that is running"
+def _charge_before(state: LedgerState, plan: Plan, checkpoint: Journal, path: object) -> ChargedFit | None:
+    """Return the charge that a checkpoint goes on under; None if the fit was not charged."""
+    known = next((fit for fit in state.fits if fit.id == checkpoint.charge), None)
+    if checkpoint.charge is None or (known is None and checkpoint.goes_on(None)):
+        return None
+    problem = None
+    if known is None or _events(known.plan) != _events(plan):
+        problem = "one of no fit in it"
+    elif known.status == "running" and (known.process != ProcessMark.own() or known.run in _running):
+        problem = "one of a fit that is running"
+    elif not checkpoint.goes_on(known.run):
+        problem = "an older copy, beside which the fit went on" if known.run else "one of before it was renewed"
+    if problem is not None:
         raise ConfigError(
-            f"Expected the checkpoint of a fit that charged the ledger {path} and was stopped, got one {what}. "
-            "Name another file as checkpoint: the fit then starts, and is charged, anew."
+            f"Expected the checkpoint of a fit that charged the ledger {path} and was stopped, as its last run left "
+            f"it, got {problem}. Name another file as checkpoint: the fit then starts, and is charged, anew."
         )
-    if found[0].status == "finished":
-        return state.fits, found[0]
-    again = replace(found[0], entry="running", ended=None, process=ProcessMark.own())
-    return tuple(again if fit.id == resumes else fit for fit in state.fits), again
+    return known
 
 
 def _events(plan: Plan) -> list[dict[str, Any]]:

@@ -140,19 +140,18 @@ class Driver(Generic[Held]):
         Raises:
             BudgetExceededError: the account cannot pay. Nothing was charged.
             ConfigError: as `charge_data`; or a checkpoint that began under an account goes on without it.
+            OutputError: a file cannot be written; after the block, as `settled`.
         """
-        resumes = self.journal.charge
-        if path is None and resumes is not None:
+        if path is None and self.journal.charge is not None:
             raise ConfigError(
                 "Expected the ledger under which the checkpoint began, got none: it has to know when the fit ends, or "
                 "an older copy of the checkpoint could be gone on with unpaid. Name it, or another checkpoint."
             )
         unit, private = self.unit.name, self.noise.private
-        charged = charge_data(path, self.plan, method=self.method, unit=unit, resumes=resumes, private=private)
+        charged = charge_data(path, self.plan, method=self.method, unit=unit, checkpoint=self.journal, private=private)
         if charged is not None:
-            self.journal.charge = charged.id
             self.charges.append(charged)
-        with settled(charged):
+        with settled(charged, kept=self.journal.active):
             yield self.noise if charged is None or not charged.complete else NoMoreNoise(self.noise)
 
     def silenced(self, run: Callable[[], T]) -> T:
@@ -166,8 +165,14 @@ class Driver(Generic[Held]):
             LedgerError: not all of the plan was charged.
         """
         self.ledger.close()
-        paid = [LedgerCharge(charge=charge.number, chain=charge.chain) for charge in self.charges]
+        paid = [LedgerCharge(charge=c.number, chain=c.chain, carried=c.carried) for c in self.charges]
         return issue(description, private=self.noise.private, ledger=paid[-1] if paid else None)
+
+    def final(self, release: Release) -> Release:
+        """Return a release that is about to leave; the account notes it as the one that its charge pays for."""
+        for charged in self.charges:
+            charged.release = release.hashes
+        return release
 
 
 def described(

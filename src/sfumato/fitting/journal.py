@@ -4,6 +4,9 @@ The file holds released values and functions of them: noisy statistics, and the 
 some step. It holds no record, and is as private as a release of the same plan. What a killed fit had drawn and not
 written was never released: its steps are made again, with new noise, and are in the account once.
 
+A copy that is gone on with beside the file would draw anew under the same charge. Under a ledger two cannot be: the
+file carries the mark of the run that wrote it, the ledger that of the last run. Without one nothing tells them apart.
+
 What a descent tells, and asks of, who runs it.
 """
 
@@ -24,7 +27,6 @@ import safetensors.numpy
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.privacy.plan import Plan
 
 
 class Progress:
@@ -38,7 +40,7 @@ class Progress:
         """Note that so many steps are done; `state` gives all that is needed to go on: released values."""
 
 
-_FORMAT = 1
+_FORMAT = 2
 _SAVE_EVERY = 50  # steps of a descent; a public constant
 Arrays = dict[str, np.ndarray]
 
@@ -50,19 +52,22 @@ class Journal:
     Args:
         path: the file, or None to keep nothing. An existing one is gone on with.
         identity: what makes a fit this fit: plan, schema, settings; all public.
-        older: the same as versions of before wrote it, whose checkpoints are gone on with.
+
+    Attributes:
+        charge: the charge in the account of the data under which the fit began; None of none.
+        run: the mark of the run that wrote the file last; the account has it too.
 
     Raises:
         ConfigError: the file is of another fit, or is no checkpoint.
         OutputError: the file could not be written later.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any], *older: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any]) -> None:
         self._path = None if path is None else Path(path)
-        self._identity, self._older = _digest(identity), tuple(map(_digest, older))
-        self.charge: str | None = None  # the charge in a data set's ledger under which the fit began
+        self._identity = _digest(identity)
+        self.charge: str | None = None
+        self.run = ""
+        self._before: str | None = None  # the mark that the run took over; None once something was kept in it
         self._stages: dict[tuple[str, int | None], Arrays] = {}
         self._descents: dict[str, tuple[int, Arrays]] = {}
         if self._path is None:
@@ -80,6 +85,7 @@ class Journal:
         """Keep what a stage released, or one of its events."""
         if self.active:  # else nothing is held twice
             self._stages[stage, event] = {name: np.array(array) for name, array in arrays.items()}
+            self._before = None
             self._write()
 
     def descent(self, stage: str) -> Progress:
@@ -93,7 +99,29 @@ class Journal:
     def keep(self, stage: str, step: int, state: Arrays) -> None:
         """Keep a descent's state in place of the one before."""
         self._descents[stage] = (step, state)
+        self._before = None
         self._write()
+
+    def begin(self, charge: str, run: str, before: str) -> None:
+        """Note the run that begins, before the account does: a process that is killed in between can go on.
+
+        Args:
+            charge: the charge in the account of the data.
+            run: the run's mark, which the account is going to have.
+            before: the mark that the account has; empty of a charge that it does not have yet.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        self.charge, self.run, self._before = charge, run, before
+        self._write()
+
+    def goes_on(self, run: str | None) -> bool:
+        """Whether this is the state that may go on where the account has this mark; None of a charge it has not.
+
+        Of a run that kept nothing, the account may still have the mark before it: nothing was drawn in between.
+        """
+        return self._before == "" if run is None else run != "" and run in (self.run, self._before)
 
     @property
     def active(self) -> bool:
@@ -110,7 +138,9 @@ class Journal:
         steps = json.dumps({s: step for s, (step, _) in self._descents.items()})
         header = {"format": f"sfumato checkpoint {_FORMAT}", "identity": self._identity, "steps": steps}
         if self.charge is not None:
-            header["charge"] = self.charge
+            header |= {"charge": self.charge, "run": self.run}
+        if self._before is not None:
+            header["before"] = self._before
         packed = safetensors.numpy.save({n: np.asarray(a, order="C") for n, a in arrays.items()}, header)
         with atomic_path(self._path, overwrite=True, secret=True) as partial:
             failure = reason_of(lambda: _write_bytes(partial, packed))
@@ -128,13 +158,16 @@ class Journal:
         except (OSError, safetensors.SafetensorError) as error:
             fault = type(error).__name__
         if fault or header.get("format") != f"sfumato checkpoint {_FORMAT}":
-            raise ConfigError(f"Expected {path} to be a checkpoint of Sfumato, got something else. Name another file.")
-        if header.get("identity") not in (self._identity, *self._older):
+            raise ConfigError(
+                f"Expected {path} to be a checkpoint of Sfumato, got something else, or one of an older version. Name "
+                "another file."
+            )
+        if header.get("identity") != self._identity:
             raise ConfigError(
                 f"Expected {path} to be the checkpoint of this fit, got one of another schema, plan or settings. "
                 "Repeat the call it was made with, or name another file."
             )
-        self.charge = header.get("charge")
+        self.charge, self.run, self._before = header.get("charge"), header.get("run", ""), header.get("before")
         sound = True
         try:
             steps = {str(stage): int(step) for stage, step in json.loads(header["steps"]).items()}
@@ -206,12 +239,6 @@ def written_out(setting: object) -> str:
         return repr(setting)
     content = hashlib.sha256(np.ascontiguousarray(setting).tobytes()).hexdigest()
     return f"array({setting.shape}, {setting.dtype.str}, sha256 {content})"
-
-
-def plan_of_before(plan: Plan) -> str:
-    """Return a plan's repr as checkpoints held it when stages had a forecast, which was empty there."""
-    stages = ", ".join(f"{stage!r}"[:-1] + ", forecast='')" for stage in plan.stages)
-    return f"Plan(stages=({stages}{',' if len(plan.stages) == 1 else ''}))"
 
 
 def _key(stage: str, event: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Whether a ledger still knows the charges that releases say they made: a rollback, a fork, an uncharged fit."""
+"""Whether a ledger still knows what releases say they charged: put back, forked, two for one charge, uncharged."""
 
 from __future__ import annotations
 
@@ -15,15 +15,24 @@ from sfumato.privacy.certificate_form import event_to_dict
 from sfumato.privacy.plan import Plan
 from sfumato.release import load
 
-Standing: TypeAlias = Literal["known", "not charged", "unknown", "other chain", "other events", "fork"]
+Standing: TypeAlias = Literal[
+    "known", "carried", "not charged", "unknown", "other chain", "other events", "other release", "not noted", "fork"
+]
 MEANINGS: dict[Standing, str] = {
-    "known": "the ledger has this charge, with these events",
+    "known": "the ledger has this charge, with these events, and this is the release that it paid for",
+    "carried": "the ledger has this charge, with these events, from a file without a chain, which noted no releases; "
+    "the release shows that it and all charges before it are as they were",
     "not charged": "it states no charge: its fit named no ledger, or was made by a version before",
     "unknown": "the ledger has no charge of this number: it was put back to an older state, or is another",
-    "other chain": "the ledger has another charge of this number: it was put back and went on, or is another",
+    "other chain": "the ledger has another charge of this number: it was put back and went on, or is another, or a "
+    "charge was changed or taken out before it was renewed",
     "other events": "the ledger was charged other events than the certificate lists",
+    "other release": "the charge paid for another release: two were made for one charge, or this one was changed since",
+    "not noted": "the ledger has this charge, with these events, and no release of it: its fit did not end there",
     "fork": "another of these releases states another charge of the same number: the ledger was put back between them",
 }
+PAID: frozenset[Standing] = frozenset({"known", "carried"})
+"""Where nothing is wrong."""
 _SAME = 1e-6
 
 
@@ -61,8 +70,12 @@ def check_releases(ledger: str | os.PathLike[str], releases: Sequence[str | os.P
     found = [load(path).certificate for path in releases]
     standings: list[Standing] = [_standing(certificate, state) for certificate in found]
     for i, one in enumerate(found):
+        if standings[i] == "known":
+            continue
         if any(_forked(one, other) for other in found):
-            standings[i] = "fork" if standings[i] != "known" else "known"
+            standings[i] = "fork"
+        elif standings[i] in ("carried", "not noted") and any(_doubled(one, other) for other in found):
+            standings[i] = "other release"
     return tuple(
         Claim(os.fspath(path), None if c.ledger is None else c.ledger.charge, standing)
         for path, c, standing in zip(releases, found, standings, strict=True)
@@ -75,15 +88,26 @@ def _forked(one: Certificate, other: Certificate) -> bool:
     return one.ledger.charge == other.ledger.charge and one.ledger.chain != other.ledger.chain
 
 
+def _doubled(one: Certificate, other: Certificate) -> bool:
+    return one.ledger is not None and one.ledger == other.ledger and one.release != other.release
+
+
 def _standing(certificate: Certificate, state: LedgerState) -> Standing:
     said = certificate.ledger
     if said is None:
         return "not charged"
     if said.charge > len(state.fits):
         return "unknown"
-    if state.chain[said.charge - 1] != said.chain:
+    of_charge = said.charge - 1
+    chain = state.chain if said.carried or of_charge >= state.carried else state.chain_before
+    if chain[of_charge] != said.chain:
         return "other chain"
-    return "known" if _charged(certificate, state.fits[said.charge - 1].plan, state) else "other events"
+    if not _charged(certificate, state.fits[of_charge].plan, state):
+        return "other events"
+    noted = state.fits[of_charge].release
+    if noted is None:
+        return "carried" if of_charge < state.carried else "not noted"
+    return "known" if noted == certificate.release else "other release"
 
 
 def _charged(certificate: Certificate, plan: Plan, state: LedgerState) -> bool:

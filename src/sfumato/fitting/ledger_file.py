@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -9,16 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import ConfigError, OutputError, SfumatoError
-from sfumato.fitting.ledger_state import ENDED, LEDGER_FORMAT, ChargedFit, LedgerState
-from sfumato.fitting.process import ProcessMark
-from sfumato.io.atomic import atomic_path
+from sfumato.fitting.ledger_state import ENDED, LEDGER_FORMAT, ChargedFit, LedgerState, Renewal
+from sfumato.fitting.process import ProcessMark, network_file_system
+from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.io.strict_json import parse_object
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate_form import stage_from_dict
+from sfumato.privacy.certificate_form import Bound, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan
+from sfumato.privacy.reading import Place, optional, plain, reader
 
+FORMAT_BEFORE = "sfumato ledger 1"
 _MOST_BYTES = 64 << 20
 _FAR = 1e12  # noise multipliers beyond it, or below its inverse, are of no fit
+_PLACE = Place("ledger")
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
@@ -26,8 +31,30 @@ def real_path(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path))
 
 
-def write_ledger_file(path: Path, state: LedgerState) -> None:
+def refuse_ledger(place: Path, path: str | os.PathLike[str]) -> None:
+    """Raise unless a new ledger may be written.
+
+    Raises:
+        ConfigError: it would lie on a network file system.
+        OutputError: the file exists, or its folder does not, or may not be written.
+    """
+    if (shared := network_file_system(place.parent)) is not None:
+        raise ConfigError(
+            f"Expected a ledger on a disk of this machine, got the file system {shared}: locks may not hold between "
+            "machines, and two fits could be charged as one. Keep it on a local disk."
+        )
+    refuse_existing(place, overwrite=True)
+    if os.path.lexists(place):
+        raise OutputError(f"Expected no ledger yet, got {path}, which exists. Name another file.")
+
+
+def write_ledger_file(path: Path, state: LedgerState, *, failing: str = "") -> None:
     """Replace the file: the new one is on the disk before it takes the old one's name.
+
+    Args:
+        path: the file itself.
+        state: what it is to say.
+        failing: what follows if it cannot be written, a sentence.
 
     Raises:
         OutputError: it cannot be written; the old one stands.
@@ -36,9 +63,10 @@ def write_ledger_file(path: Path, state: LedgerState) -> None:
         "format": LEDGER_FORMAT,
         "budget": {"epsilon": state.budget.epsilon, "delta": state.budget.delta},
         "neighbours": state.neighbours.value,
+        "renewal": None if state.renewal is None else plain(state.renewal),
         "fits": [{**fit.to_dict(), "chain": link} for fit, link in zip(state.fits, state.chain, strict=True)],
     }
-    text = json.dumps(content, indent=1, allow_nan=False)
+    text = json.dumps({**content, "seal": _seal(content)}, indent=1, allow_nan=False)
     failure = None
     with atomic_path(path, overwrite=True, secret=True) as partial:
         try:
@@ -46,14 +74,34 @@ def write_ledger_file(path: Path, state: LedgerState) -> None:
         except OSError as error:
             failure = error.strerror or "the system refused"
         if failure:
-            raise OutputError(f"Cannot write the ledger {path}: {failure}. Nothing was charged.")
+            raise OutputError(f"Cannot write the ledger {path}: {failure}. {failing}".rstrip())
 
 
 def read_ledger_file(path: Path) -> LedgerState:
     """Read the file.
 
     Raises:
-        ConfigError: it does not exist, is no ledger, has a second name, or was changed by hand.
+        ConfigError: it does not exist, is no ledger, has a second name, has no whole chain, or was changed by hand.
+    """
+    content = ledger_content(path)
+    if lacks_chain(content):
+        what = "of an older version" if content["format"] == FORMAT_BEFORE else "whose charges have none"
+        raise ConfigError(
+            f"Expected a ledger whose charges are a chain, got {path}, {what}. If somebody took it out, restore the "
+            f"newest copy; else `sfumato ledger renew {path} NEW` carries the charges over, as unproven."
+        )
+    state = parsed(content, path)
+    refuse_wrong_links(content, state.chain, path)
+    if content.get("seal") != _seal(content):
+        raise changed_by_hand(path, "in which was changed how a fit ended, or what it released")
+    return state
+
+
+def ledger_content(path: Path) -> dict[str, Any]:
+    """Return what a file says that has the format of a ledger, this version's or the one before, and a list of fits.
+
+    Raises:
+        ConfigError: it does not exist, is no ledger, or has a second name.
     """
     if not path.is_file():
         raise ConfigError(f"Expected a ledger, got no file {path}. `sfumato ledger create` opens one.")
@@ -62,40 +110,74 @@ def read_ledger_file(path: Path) -> LedgerState:
             f"Expected a ledger of one name, got {path}, which has several (hard links). Keep one: the other would "
             "not see what is charged."
         )
-    state, links = None, ()
-    try:
+    content = None
+    with contextlib.suppress(OSError, ValueError):
         if path.stat().st_size <= _MOST_BYTES:
             content = parse_object(path.read_bytes())
-            state = _parsed(content)
-            links = [fit.get("chain") for fit in content["fits"]]  # None in those of older versions
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, LookupError, SfumatoError):
-        pass
-    if state is None:
-        raise ConfigError(f"Expected {path} to be a ledger of Sfumato, got something else, or a damaged one.")
-    wrong = [i for i, (said, link) in enumerate(zip(links, state.chain, strict=True), 1) if said not in (None, link)]
-    if wrong:
-        raise ConfigError(
-            f"Expected the ledger {path} as Sfumato wrote it, got one whose charge {wrong[0]}, or one before it, was "
-            "changed or taken out. Find out who did, and restore the file from the newest copy."
-        )
+    fits = None if content is None else content.get("fits")
+    known = content is not None and content.get("format") in (LEDGER_FORMAT, FORMAT_BEFORE)
+    if content is None or not known or not isinstance(fits, list) or not all(isinstance(fit, dict) for fit in fits):
+        raise ConfigError(_no_ledger(path))
+    return content
+
+
+def lacks_chain(content: Mapping[str, Any]) -> bool:
+    """Whether a ledger's file was never made a chain: it is of the version before, or no charge of it has a hash.
+
+    No version wrote some charges with a hash and some without.
+    """
+    fits = content["fits"]
+    return content["format"] == FORMAT_BEFORE or (bool(fits) and not any("chain" in fit for fit in fits))
+
+
+def refuse_wrong_links(content: Mapping[str, Any], chain: tuple[str, ...], path: object) -> None:
+    """Raise ConfigError where a charge says another hash than its own, or none while others say one."""
+    said = [fit.get("chain") for fit in content["fits"]]
+    for number, (one, link) in enumerate(zip(said, chain, strict=True), 1):
+        if one != link and any(said):
+            raise changed_by_hand(path, f"whose charge {number}, or one before it, was changed or taken out")
+
+
+def changed_by_hand(path: object, what: str) -> ConfigError:
+    """Return the refusal of a ledger that somebody changed."""
+    return ConfigError(
+        f"Expected the ledger {path} as Sfumato wrote it, got one {what}. Find out who did, and restore the file from "
+        "the newest copy."
+    )
+
+
+def parsed(content: Mapping[str, Any], path: object) -> LedgerState:
+    """Return what a ledger says.
+
+    Raises:
+        ConfigError: an entry is missing, of another form, or of no fit.
+    """
+    state = None
+    with contextlib.suppress(ValueError, TypeError, AttributeError, ArithmeticError, LookupError, SfumatoError):
+        state = _state(content)
+    if state is None or not _sound(state):
+        raise ConfigError(_no_ledger(path))
     return state
 
 
-def _parsed(content: Mapping[str, Any]) -> LedgerState | None:
-    if content["format"] != LEDGER_FORMAT:
-        return None
-    budget = PrivacyBudget(content["budget"]["epsilon"], content["budget"]["delta"])
-    state = LedgerState(budget, Neighbours(content["neighbours"]), tuple(map(_parsed_fit, content["fits"])))
+def _sound(state: LedgerState) -> bool:
     multipliers = [stage.noise_multiplier for fit in state.fits for stage in fit.plan.stages]
-    if len({fit.id for fit in state.fits}) < len(state.fits) or not all(1 / _FAR < m < _FAR for m in multipliers):
-        return None
-    return state
+    ids = {fit.id for fit in state.fits}
+    return len(ids) == len(state.fits) >= state.carried and all(1 / _FAR < m < _FAR for m in multipliers)
 
 
-def _parsed_fit(entry: Mapping[str, Any]) -> ChargedFit:
+def _state(content: Mapping[str, Any]) -> LedgerState:
+    old = content["format"] == FORMAT_BEFORE
+    renewal = None if old else optional(reader(Renewal))(content["renewal"], _PLACE)
+    budget = PrivacyBudget(content["budget"]["epsilon"], content["budget"]["delta"])
+    fits = tuple(_fit({"run": "", "release": None, **entry} if old else entry) for entry in content["fits"])
+    return LedgerState(budget, Neighbours(content["neighbours"]), fits, renewal)
+
+
+def _fit(entry: Mapping[str, Any]) -> ChargedFit:
     if entry["entry"] not in ("running", *ENDED):
         raise ValueError(entry["entry"])
-    return ChargedFit(
+    found = ChargedFit(
         id=str(entry["id"]),
         method=str(entry["method"]),
         unit=str(entry["unit"]),
@@ -104,4 +186,19 @@ def _parsed_fit(entry: Mapping[str, Any]) -> ChargedFit:
         ended=None if entry["ended"] is None else str(entry["ended"]),
         entry=entry["entry"],
         process=ProcessMark.from_dict(entry["process"]),
+        run=str(entry["run"]),
+        release=optional(reader(Bound))(entry["release"], _PLACE),
     )
+    if found.runs < 0:
+        raise ValueError(found.run)
+    return found
+
+
+def _no_ledger(path: object) -> str:
+    return f"Expected {path} to be a ledger of Sfumato, got something else, or a damaged one."
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    """Return the hash of all that a ledger's file says."""
+    said = {key: entry for key, entry in content.items() if key != "seal"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()

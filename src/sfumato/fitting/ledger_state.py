@@ -1,21 +1,23 @@
-"""What a ledger of a data set says: its budget, the fits that charged it, and the chain of their hashes."""
+"""What a ledger of a data set says: its budget, the fits that charged it, their releases, and the chain of hashes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
 from sfumato.fitting.process import ProcessMark
 from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate_form import event_to_dict
+from sfumato.privacy.certificate_form import Bound, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan
+from sfumato.privacy.reading import document, entry, plain, whole
 
 Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]
-LEDGER_FORMAT = "sfumato ledger 1"
+LEDGER_FORMAT = "sfumato ledger 2"
 ENDED = ("finished", "failed")
 
 
@@ -33,6 +35,9 @@ class ChargedFit:
         ended: when it finished or failed; None if it has not, or was killed.
         entry: what the file says of its end: "running" until it ends.
         process: the process that fits.
+        run: the run that may go on: its number, 1 or one more at each resume, and a random mark, which the checkpoint
+            of the fit has to carry; empty of a charge that nothing may go on under.
+        release: hashes of the release that it paid for; None until that is final, and of what released no model.
     """
 
     id: str
@@ -43,6 +48,13 @@ class ChargedFit:
     ended: str | None
     entry: Literal["running", "finished", "failed"]
     process: ProcessMark
+    run: str
+    release: Bound | None = None
+
+    @property
+    def runs(self) -> int:
+        """How often it was begun or gone on with; 0 if that is not known."""
+        return int(self.run.partition(" ")[0] or 0)
 
     @property
     def status(self) -> Status:
@@ -61,7 +73,27 @@ class ChargedFit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the file holds it, but for its place in the chain."""
-        return {**self.charged(), "ended": self.ended, "entry": self.entry, "process": self.process.to_dict()}
+        return {
+            **self.charged(), "ended": self.ended, "entry": self.entry, "process": self.process.to_dict(),
+            "run": self.run, "release": _hashes(self.release),
+        }  # fmt: skip
+
+
+@document
+class Renewal:
+    """The file that a ledger was renewed from; of its charges nobody can tell whether they are all, and as charged.
+
+    Attributes:
+        format: of that file.
+        sha256: of that file.
+        charges: how many were carried over: the first ones of the ledger.
+        renewed: when, UTC, ISO 8601.
+    """
+
+    format: str = entry(str)
+    sha256: str = entry(str)
+    charges: int = entry(whole(0))
+    renewed: str = entry(str)
 
 
 @final
@@ -73,11 +105,18 @@ class LedgerState:
         budget: what all fits together may cost.
         neighbours: the relation of the budget.
         fits: every fit that charged it, oldest first.
+        renewal: the file without a whole chain that it was renewed from, if it was.
     """
 
     budget: PrivacyBudget
     neighbours: Neighbours
     fits: tuple[ChargedFit, ...] = ()
+    renewal: Renewal | None = None
+
+    @property
+    def carried(self) -> int:
+        """How many of its charges were carried over from a file without a whole chain, unproven."""
+        return 0 if self.renewal is None else self.renewal.charges
 
     def spent(self, *more: Plan) -> float:
         """Return ε of all fits at the budget's δ, and of further plans; 0 of none.
@@ -92,9 +131,17 @@ class LedgerState:
     @property
     def chain(self) -> tuple[str, ...]:
         """Of each charge the hash of what it says and of all before it, SHA-256 in hexadecimal digits."""
-        link = _hash([LEDGER_FORMAT, self.budget.epsilon, self.budget.delta, self.neighbours.value])
+        return self._links(LEDGER_FORMAT, self.fits, *([] if self.renewal is None else [plain(self.renewal)]))
+
+    @property
+    def chain_before(self) -> tuple[str, ...]:
+        """The chain of the charges that were carried over, as their own ledger had it if nothing was changed there."""
+        return () if self.renewal is None else self._links(self.renewal.format, self.fits[: self.carried])
+
+    def _links(self, form: str, fits: Iterable[ChargedFit], *more: object) -> tuple[str, ...]:
+        link = _hash([form, self.budget.epsilon, self.budget.delta, self.neighbours.value, *more])
         links = []
-        for number, fit in enumerate(self.fits, 1):
+        for number, fit in enumerate(fits, 1):
             link = _hash([link, number, fit.charged()])
             links.append(link)
         return tuple(links)
@@ -105,6 +152,7 @@ class LedgerState:
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "neighbours": self.neighbours.value,
             "spent": {"epsilon": _finite(self.spent()), "delta": self.budget.delta},
+            "renewal": None if self.renewal is None else plain(self.renewal),
             "fits": [
                 {
                     "charge": number,
@@ -115,6 +163,8 @@ class LedgerState:
                     "status": fit.status,
                     "started": fit.started,
                     "ended": fit.ended,
+                    "runs": fit.runs,
+                    "release": _hashes(fit.release),
                     "epsilon_alone": _finite(LedgerState(self.budget, self.neighbours).spent(fit.plan)),
                     "events": [event_to_dict(stage) for stage in fit.plan.stages],
                 }
@@ -128,8 +178,21 @@ class LedgerState:
         return ledger_card(self)
 
 
+def carried_over(renewal: Mapping[str, Any]) -> str:
+    """Say what a renewed ledger states of its first charges, and what it cannot; of `LedgerState.describe`."""
+    return (
+        f"The budget and the first {renewal['charges']} charges were carried over on {renewal['renewed']} from a file "
+        "without a chain: nobody can tell whether one was changed or taken out there. `sfumato ledger verify` with the "
+        "releases at hand finds what they contradict."
+    )
+
+
 def _hash(said: object) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def _hashes(release: Bound | None) -> dict[str, str] | None:
+    return None if release is None else plain(release)
 
 
 def _finite(epsilon: float) -> float | None:

@@ -28,7 +28,7 @@ from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
-from sfumato.fitting.journal import Journal, plan_of_before, written_out
+from sfumato.fitting.journal import Journal, written_out
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
@@ -408,7 +408,7 @@ class Synthesizer(ABC):
         fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
         told = self._described(driver.plan, budget, found, n, rows is not None, schema.open, type(source), as_source)
         form = form_of(source, found, as_source=as_source)
-        return fitted.release(driver.certificate(told), found, form, measured)
+        return driver.final(fitted.release(driver.certificate(told), found, form, measured))
 
     def _journal(
         self,
@@ -441,7 +441,7 @@ class Synthesizer(ABC):
             "private": private,
             "seed": seed,
         }
-        return Journal(path, identity, {**identity, "plan": plan_of_before(plan)})
+        return Journal(path, identity)
 
     @final
     def describe_plan(

@@ -156,9 +156,12 @@ def tune(
         best = driver.silenced(lambda: search.run(records, driver.ledger, noise))
         certificate = driver.certificate(search.description(best, type(records.source), as_source))
         form = form_of(records.source, schema, as_source=as_source)
+        release = best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
+        if best.accepted:  # else its verdicts alone leave
+            driver.final(release)
     if not best.accepted:
         raise not_accepted(certificate)
-    return best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
+    return release
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from typing import Any
 
 from sfumato.errors import ReleaseError
 from sfumato.privacy.certificate import Certificate
+from sfumato.privacy.certificate_form import Bound
+from sfumato.privacy.reading import plain
 from sfumato.privacy.words import Checked
 from sfumato.release.manifest import Measurement, stages_not_kept
 
@@ -22,8 +24,12 @@ _BOUND = ("schema", "sampler", "certificate", "measurements", "form", "not_kept"
 
 def bound(manifest: Mapping[str, Any], packed: bytes) -> dict[str, Any]:
     """Return a manifest whose certificate names the arrays and the manifest."""
-    entry = {"arrays": hashlib.sha256(packed).hexdigest(), "content": content_hash(manifest)}
-    return {**manifest, "certificate": {**manifest["certificate"], "release": entry}}
+    return {**manifest, "certificate": {**manifest["certificate"], "release": plain(hashes(manifest, packed))}}
+
+
+def hashes(manifest: Mapping[str, Any], packed: bytes) -> Bound:
+    """Return what a certificate names its release by: hashes of the arrays, and of what the manifest says."""
+    return Bound(arrays=hashlib.sha256(packed).hexdigest(), content=content_hash(manifest))
 
 
 def content_hash(manifest: Mapping[str, Any]) -> str:

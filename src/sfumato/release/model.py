@@ -25,9 +25,9 @@ from sfumato.maths.streams import public_stream, seed_of
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
-from sfumato.privacy.certificate_form import Protected
+from sfumato.privacy.certificate_form import Bound, Protected
 from sfumato.records.long_tables import as_written, written_types
-from sfumato.release.binding import bound, check_binding, check_measurements, what_was_checked
+from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
 from sfumato.release.conditions import Conditions
 from sfumato.release.estimates import Estimating
 from sfumato.release.files import packed_arrays, read_files, write_files
@@ -310,6 +310,17 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
             OutputError: the path exists and may not be replaced, or cannot be written.
         """
         require_instance((str, os.PathLike), "a path", path=path)
+        manifest, packed = self._manifest()
+        write_files(Path(path), manifest, packed, overwrite=overwrite)
+
+    @property
+    def hashes(self) -> Bound:
+        """Hashes of its arrays and of what its manifest says: those that its certificate has once it is saved."""
+        manifest, packed = self._manifest()
+        return hashes(manifest, packed)
+
+    def _manifest(self) -> tuple[dict[str, Any], bytes]:
+        """Return what the manifest says, and the arrays, as they are saved."""
         content = ReleaseContent(
             self.schema, self.certificate, self.sampler, self.parameters, self.measurements, self.form
         )
@@ -317,9 +328,8 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         packed = packed_arrays(arrays)
         if self._loaded and self.certificate.release is None:
             manifest.pop("not_kept", None)  # of before: written as it was, for nobody saw that they belong together
-        else:
-            manifest = bound(manifest, packed)
-        write_files(Path(path), manifest, packed, overwrite=overwrite)
+            return manifest, packed
+        return bound(manifest, packed), packed
 
     def write_sample(
         self,
