@@ -41,7 +41,8 @@ COMMANDS = [
     ("validate",), ("studio",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",),
     ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
-    ("ledger", "verify"), ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
+    ("ledger", "verify"), ("ledger", "renew"),
+    ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
     ("cluster",),
 ]  # fmt: skip
 
