@@ -385,7 +385,7 @@ def test_chunk_rows_is_checked():
 
 FRAME = {
     "i": pd.Series([1, 2, -3], dtype="int16"),
-    "u": pd.Series([1, 2, 2**64 - 1], dtype="uint64"),
+    "u": pd.Series([1, 2, 2**64 - 1], dtype="UInt64"),
     "f": pd.Series([0.5, np.nan, np.inf], dtype="float32"),
     "b": pd.Series([True, False, True]),
     "s": pd.Series(["x", None, "z"], dtype="str"),
@@ -530,10 +530,13 @@ class TestPolars:
         source = open_source(self.FRAME, chunk_rows=2)
         assert read(source, ["i", "c"]) == {"i": [1, None, 3], "c": ["u", "v", None]}
 
-    def test_python_objects(self):
-        frame = pl.DataFrame({"o": pl.Series([object()], dtype=pl.Object)})
-        with pytest.raises(DataError, match="Python objects"):
-            open_source(frame)
+    def test_python_objects_and_numbers_that_arrow_lacks_are_text(self):
+        objects = pl.Series([1, "x", [1], None, 2.0], dtype=pl.Object)
+        frame = pl.DataFrame({"o": objects, "w": pl.Series([2**64, 1, None, -1, 5], dtype=pl.Int128)})
+        assert read(open_source(frame, chunk_rows=2)) == {
+            "o": ["1", "x", "[1]", None, "2"],
+            "w": [str(2**64), "1", None, "-1", "5"],
+        }
 
 
 def every_source(tmp_path, rows) -> list[Source]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.cells import is_text, read_text
-from sfumato.columns.facts import canonical_number
+from sfumato.columns.facts import float_text
 from sfumato.columns.moments import wall_clock_text
 
 
@@ -36,6 +36,9 @@ def has_canonical_text(storage: pa.DataType) -> bool:
 
 def canonical_text(values: pa.Array) -> pa.Array:
     """Return the canonical text of values of a type that has one; NaN has none.
+
+    A float of 2^53 or more is written with an exponent: it may be another whole number, rounded, and no label of digits
+    is meant by it.
 
     Most types are turned into text value by value: pass distinct values.
     """
@@ -61,9 +64,9 @@ def _each(values: pa.Array, text: Callable[..., str | None]) -> pa.Array:
 def _float_text(values: pa.Array) -> pa.Array:
     """Return numbers as text by the digits of their own width: float32 0.1 is `0.1`."""
     if types.is_float64(values.type):
-        return _each(values, lambda number: None if number != number else canonical_number(number))
+        return _each(values, lambda number: None if number != number else float_text(number))
     width = np.float16 if types.is_float16(values.type) else np.float32
     return _each(
         values,
-        lambda number: None if number != number else canonical_number(float(str(width(number)))),
+        lambda number: None if number != number else float_text(float(str(width(number)))),
     )

@@ -16,6 +16,8 @@ import numpy as np
 
 _INT64 = range(-(2**63), 2**63)
 EPOCH = datetime(1970, 1, 1)
+LARGEST_EXACT = 2**53 - 1
+"""The largest whole number that no other one is rounded to in 64-bit floats."""
 
 
 def shown(value: object) -> str:
@@ -77,6 +79,18 @@ def plain_value(value: object) -> object:
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item() if np.datetime_data(value)[0] != "D" else value.item()
     return value.item() if isinstance(value, np.generic) else value
+
+
+def float_text(value: float) -> str:
+    """Return the canonical text of a float; of one that may be another whole number, rounded, one with an exponent.
+
+    Example:
+        >>> float_text(5.0), float_text(0.25), float_text(2.0**53)
+        ('5', '0.25', '9.007199254740992e+15')
+    """
+    if abs(value) <= LARGEST_EXACT or not math.isfinite(value):
+        return canonical_number(value)
+    return np.format_float_scientific(value, trim="-")
 
 
 def canonical_number(value: float) -> str:

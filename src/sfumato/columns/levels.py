@@ -10,6 +10,7 @@ boolean), so one list of labels describes a column however it is stored.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,7 +33,7 @@ from sfumato.columns.cells import (
     valid_mask,
     values_of,
 )
-from sfumato.columns.facts import flag, label_text, labels_text, shown
+from sfumato.columns.facts import flag, float_text, label_text, labels_text, shown
 from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
 from sfumato.columns.text_forms import without_point
@@ -41,6 +42,7 @@ from sfumato.errors import SchemaError
 UNKNOWN, MISSING = -1, -2
 """Marks of `LevelKind.find` for a value that is no label, and for no value at all."""
 
+_LONG_WHOLE = re.compile(r"-?[1-9][0-9]{15,307}")
 _MOST_LABELS_SHOWN = 12
 
 
@@ -422,7 +424,18 @@ def _find_written(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np
 def _label_table(kind: LevelKind) -> tuple[pa.Array, np.ndarray]:
     """Return the texts that name a level, and their codes with UNKNOWN after the last."""
     names, codes = kind.names()
+    floats = _float_names(names, codes)
+    names, codes = [*names, *floats], [*codes, *floats.values()]
     return pa.array(names, pa.string()), np.array([*codes, UNKNOWN], dtype=np.int32)
+
+
+def _float_names(names: Sequence[str], codes: Sequence[int]) -> dict[str, int]:
+    """Return the texts of floats that can stand for one whole number of the names alone, and its code."""
+    found: dict[str, set[int]] = {}
+    for name, code in zip(names, codes, strict=True):
+        if _LONG_WHOLE.fullmatch(name):
+            found.setdefault(float_text(float(name)), set()).add(code)
+    return {text: next(iter(of)) for text, of in found.items() if len(of) == 1 and text not in names}
 
 
 def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from sfumato.columns.facts import shown
 from sfumato.errors import ReleaseError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.origins import pandas_columns
 from sfumato.io.stored import StoredFile
 
 _BUFFER_BYTES = 1 << 20
@@ -89,13 +90,14 @@ def open_parquet(file: StoredFile, *, chunk_rows: int) -> ParquetSource:
         DataError: the file is no Parquet file or is damaged, or two columns have one name.
     """
     message = f"Expected {file.name} to be a Parquet file, got another or a damaged one."
-    names, types = attempt(lambda: _read_schema(file), message)
-    check_names(names, file.name)
+    schema = attempt(lambda: _read_schema(file), message)
+    check_names(schema.names, file.name)
     return ParquetSource(
         label=file.name,
         container="parquet",
-        storage=dict(zip(names, types, strict=True)),
+        storage=dict(zip(schema.names, schema.types, strict=True)),
         chunk_rows=chunk_rows,
+        inferred=pandas_columns(schema),
         file=file,
     )
 
@@ -105,7 +107,14 @@ def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
     label = "the pyarrow table"
     check_names(table.column_names, label)
     storage = dict(zip(table.schema.names, table.schema.types, strict=True))
-    return ArrowSource(label=label, container="pyarrow", storage=storage, chunk_rows=chunk_rows, table=table)
+    return ArrowSource(
+        label=label,
+        container="pyarrow",
+        storage=storage,
+        chunk_rows=chunk_rows,
+        inferred=pandas_columns(table.schema),
+        table=table,
+    )
 
 
 def _open(raw: IO[bytes], text: Sequence[str] = ()) -> pq.ParquetFile:
@@ -121,10 +130,9 @@ def _row_groups(file: StoredFile) -> int:
         return found.num_row_groups
 
 
-def _read_schema(file: StoredFile) -> tuple[list[str], list[pa.DataType]]:
+def _read_schema(file: StoredFile) -> pa.Schema:
     with file.reading() as raw, _open(raw) as found:
-        schema = found.schema_arrow
-        return schema.names, schema.types
+        return found.schema_arrow
 
 
 _PLAIN: dict[str, pa.DataType] = {

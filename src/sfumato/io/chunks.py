@@ -19,6 +19,7 @@ import pyarrow as pa
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
 from sfumato.io.csv_form import CsvForm
+from sfumato.io.origins import as_inferred
 
 Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi"]
 Column: TypeAlias = pa.ChunkedArray | np.ndarray
@@ -35,8 +36,8 @@ class Chunk:
 
     Args:
         columns: name to cells. An image column is a numpy array of shape (n_rows, *shape); any
-            other is a pyarrow ChunkedArray. The cells of a CSV file are its text as it stands,
-            never null.
+            other is a pyarrow ChunkedArray, of a type that may be another in the next chunk: each cell is read by
+            itself. The cells of a CSV file are its text as it stands, never null.
         n_rows: the number of rows in this chunk. Private, like the cells.
     """
 
@@ -60,6 +61,7 @@ class Source(ABC):
             other containers.
         keys: image column name to the key it has in its `.npz` or dict; empty for tables.
         chunk_rows: the most rows of one chunk, at least 1.
+        inferred: columns whose type follows from all their cells together, see `origins.py`.
     """
 
     # whether there are as many records as the container says, whatever their cells hold: no text can end a record
@@ -71,6 +73,7 @@ class Source(ABC):
     dtypes: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
     chunk_rows: int = DEFAULT_CHUNK_ROWS
+    inferred: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         require_integer(at_least=1, chunk_rows=self.chunk_rows)
@@ -163,7 +166,17 @@ class Source(ABC):
         if not wanted:
             raise SchemaError(f"Expected at least one column to read from {self.label}, got none.")
         message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        return guarded(self._read(wanted), message)
+        return guarded(map(self._alone, self._read(wanted)), message)
+
+    def _alone(self, chunk: Chunk) -> Chunk:
+        """Return a chunk whose cells are as they are whatever else their columns hold."""
+        if self.inferred.isdisjoint(chunk.columns):
+            return chunk
+        columns = {
+            name: as_inferred(column) if name in self.inferred and isinstance(column, pa.ChunkedArray) else column
+            for name, column in chunk.columns.items()
+        }
+        return Chunk(columns=columns, n_rows=chunk.n_rows)
 
     @abstractmethod
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
@@ -203,11 +216,16 @@ def guarded(chunks: Iterator[T], message: str) -> Iterator[T]:
 
 
 def table_chunks(batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[str, ...], rows: int) -> Iterator[Chunk]:
-    """Cut and join record batches into chunks of `rows` rows, or fewer where rows are large, and at the end."""
+    """Cut and join record batches into chunks of `rows` rows; fewer where rows are large, before other types, and last."""
     pending: list[pa.Table] = []
     for batch in batches:
         table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-        pending.append(table.select(columns))
+        table = table.select(columns).replace_schema_metadata()
+        if pending and pending[0].schema != table.schema:
+            if any(part.num_rows for part in pending):
+                yield _as_chunk(pa.concat_tables(pending))
+            pending = []
+        pending.append(table)
         while sum(part.num_rows for part in pending) >= rows:
             joined = pa.concat_tables(pending)
             yield _as_chunk(joined.slice(0, rows))

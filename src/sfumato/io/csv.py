@@ -16,18 +16,17 @@ import pyarrow.csv as pa_csv
 
 from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, guarded, table_chunks
-from sfumato.io.csv_bounds import BoundedRecords
 from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm
+from sfumato.io.csv_record_ends import LONGEST, RecordStream
 from sfumato.io.csv_records import OddRecords
 from sfumato.io.stored import StoredFile, format_suffix
-from sfumato.io.text_lines import LONGEST_LINE
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
 _DELIMITERS = (",", ";", "\t", "|")
-_BLOCK_BYTES = LONGEST_LINE  # the longest record that the parser reads wherever it begins
+_BLOCK_BYTES = LONGEST  # the longest record that the parser reads wherever it begins
 _HEADER_BYTES = 4 << 20
 _MOST_COLUMNS = 100_000
 _READ_BYTES = 1 << 20
@@ -93,14 +92,10 @@ class CsvSource(Source):
 
     def _odd(self, *, are_read: bool) -> Iterator[str]:
         odd = OddRecords(self.delimiter, self.names, counts=True)
-        long = 0
         message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
         for _ in guarded(itertools.chain(self._tables(self.names[:1], odd), [pa.table({})]), message):
-            yield from (f"record {number}: {cells} cells" for number, cells, read in odd.seen if read == are_read)
+            yield from (f"record {number}: {why}" for number, why, read in odd.seen if read == are_read)
             odd.seen.clear()
-            if not are_read:
-                yield from itertools.repeat(f"a record longer than {LONGEST_LINE >> 20} MiB", odd.too_long - long)
-                long = odd.too_long
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         tables = self._tables(columns, OddRecords(self.delimiter, self.names))
@@ -109,11 +104,12 @@ class CsvSource(Source):
     def _tables(self, columns: Sequence[str], odd: OddRecords) -> Iterator[pa.Table]:
         if not self.has_body:
             return
-        with self.file.reading() as raw, open_utf8(raw, self.form.encoding) as stream:
-            stream.read(self.header_bytes)
-            bounded = BoundedRecords(stream, self.delimiter)
+        with self.file.reading() as raw, open_utf8(raw, self.form.encoding) as text:
+            text.read(self.header_bytes)
+            records = RecordStream(text, self.delimiter, len(self.names))
+            stream = io.BufferedReader(records, _READ_BYTES)
             reader = pa_csv.open_csv(
-                io.BufferedReader(bounded, _READ_BYTES),
+                stream,
                 # of one thread alone the parser says which record it cannot read
                 read_options=pa_csv.ReadOptions(
                     column_names=list(self.names), block_size=_BLOCK_BYTES, use_threads=False
@@ -130,10 +126,7 @@ class CsvSource(Source):
                     check_utf8=False,
                 ),
             )
-            for table in odd.placed(reader, columns):
-                odd.too_long = bounded.left_out
-                yield table
-            odd.too_long = bounded.left_out
+            yield from odd.placed(reader, columns)
 
     @property
     def in_files(self) -> bool:

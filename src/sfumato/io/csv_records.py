@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from sfumato.io.csv_record_ends import NO_RECORD, left_out
+
 
 @dataclass(slots=True, repr=False)
 class OddRecords:
@@ -26,18 +28,16 @@ class OddRecords:
         names: the columns, in the header's order.
         numbers: the places of these records among all, from 1, in ascending order; those not yet passed.
         cells: of those that can be read, their cells by place.
-        seen: if `counts`, the places of all, how many cells they have, and whether they can be read.
+        seen: if `counts`, the places of all, what is odd about them, and whether they can be read.
         counts: whether to keep that.
-        too_long: how many records were too long for the parser.
     """
 
     delimiter: str
     names: Sequence[str]
     counts: bool = False
-    too_long: int = 0
     numbers: list[int] = field(default_factory=list)
     cells: dict[int, list[str]] = field(default_factory=dict)
-    seen: list[tuple[int, int, bool]] = field(default_factory=list)
+    seen: list[tuple[int, str, bool]] = field(default_factory=list)
     _passed: int = 0
 
     def note(self, row: pa_csv.InvalidRow) -> Literal["skip"]:
@@ -48,7 +48,8 @@ class OddRecords:
         if cells is not None:
             self.cells[number] = cells
         if self.counts:
-            self.seen.append((number, row.actual_columns, cells is not None))
+            is_none = row.text == left_out(self.delimiter, len(self.names)).decode()
+            self.seen.append((number, NO_RECORD if is_none else f"{row.actual_columns} cells", cells is not None))
         return "skip"
 
     def placed(self, batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import valid_text
+from sfumato.columns.facts import LARGEST_EXACT, float_text
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.moments import wall_clock_of
@@ -25,8 +26,8 @@ from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
 from sfumato.columns.sets import ItemSet
 from sfumato.columns.written import Written
-from sfumato.errors import DataError
-from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
+from sfumato.io.chunks import Chunk, Source, check_names
+from sfumato.io.origins import INFERRED_DTYPES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,15 +83,28 @@ class PandasSource(Source):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PolarsSource(Source):
-    """A polars data frame."""
+    """A polars data frame; Python objects, which one odd cell makes of a column, are text, each by itself."""
 
     counts_entries: ClassVar[bool] = True
 
     frame: pl.DataFrame
 
+    def under(self, columns: Mapping[str, ColumnKind]) -> Source:
+        """Return the source in which objects that are declared sets are lists."""
+        sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.id is None}
+        objects = {name for name in sets if self.dtypes.get(name) == "Object"}
+        return replace(self, storage={**self.storage, **dict.fromkeys(objects, _LISTS)}) if objects else self
+
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        slices = self.frame.select(columns).iter_slices(self.chunk_rows)
-        yield from table_chunks((rows.to_arrow() for rows in slices), columns, self.chunk_rows)
+        for start in range(0, self.frame.height, self.chunk_rows):
+            rows = self.frame.slice(start, self.chunk_rows)
+            objects = {name: rows[name].to_list() for name in columns if self.dtypes[name] == "Object"}
+            table = rows.select(
+                arrow_columns(rows.schema, [name for name in columns if name not in objects])
+            ).to_arrow()
+            cells = {name: _objects(cells, self.storage[name]) for name, cells in objects.items()}
+            cells |= dict(zip(table.column_names, table.columns, strict=True))
+            yield Chunk(columns={name: cells[name] for name in columns}, n_rows=rows.height)
 
 
 def open_pandas(frame: pd.DataFrame, *, chunk_rows: int) -> PandasSource:
@@ -107,34 +121,59 @@ def open_pandas(frame: pd.DataFrame, *, chunk_rows: int) -> PandasSource:
         storage={str(name): _pandas_storage(dtype) for name, dtype in frame.dtypes.items()},
         dtypes={str(name): str(dtype) for name, dtype in frame.dtypes.items()},
         chunk_rows=chunk_rows,
+        inferred=frozenset(str(name) for name, dtype in frame.dtypes.items() if _is_inferred(dtype)),
         frame=frame,
     )
+
+
+def _is_inferred(dtype: Any) -> bool:  # noqa: ANN401 - of pandas or NumPy
+    """Whether a column has the dtype by what all its cells hold."""
+    import pandas as pd
+
+    return str(dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype) in INFERRED_DTYPES
 
 
 def open_polars(frame: pl.DataFrame, *, chunk_rows: int) -> PolarsSource:
     """Wrap a polars data frame; its cells are not copied.
 
     Raises:
-        DataError: a column holds Python objects, or a column name is empty.
+        DataError: a column name is empty.
     """
     import polars as pl
 
     label = "the polars data frame"
     check_names(frame.columns, label)
-    objects = [name for name, dtype in frame.schema.items() if dtype.base_type() is pl.Object]
-    if objects:
-        rule = f"Expected polars columns of Arrow types, got Python objects in {objects}"
-        raise DataError(f"{rule}. Cast or drop them.")
-    schema = frame.slice(0, 0).to_arrow().schema
+    typed = [name for name, dtype in frame.schema.items() if dtype.base_type() is not pl.Object]
+    schema = frame.clear().select(arrow_columns(frame.schema, typed)).to_arrow().schema
+    storage = dict.fromkeys(frame.columns, pa.string()) | dict(zip(schema.names, schema.types, strict=True))
     return PolarsSource(
         label=label,
         container="polars",
-        storage=dict(zip(schema.names, schema.types, strict=True)),
+        storage=storage,
         # the class only: an Enum's full name lists its categories, which the schema declares
         dtypes={name: str(dtype.base_type()) for name, dtype in frame.schema.items()},
         chunk_rows=chunk_rows,
         frame=frame,
     )
+
+
+def arrow_columns(schema: pl.Schema, names: Sequence[str]) -> list[pl.Expr]:
+    """Return columns of polars in types that Arrow has: whole numbers of 128 bits, which one cell asks for, as text."""
+    import polars as pl
+
+    def column(name: str) -> pl.Expr:
+        kind = schema[name]
+        if isinstance(kind, pl.List | pl.Array) and str(kind.inner) in _WIDEST_POLARS:
+            return pl.col(name).cast(pl.List(pl.String))
+        return pl.col(name).cast(pl.String) if str(kind) in _WIDEST_POLARS else pl.col(name)
+
+    return [column(name) for name in names]
+
+
+def _objects(cells: Sequence[object], storage: pa.DataType) -> pa.ChunkedArray:
+    """Return Python objects as text, or as lists of texts, each by itself."""
+    read = _cell_texts if storage == _LISTS else cell_text
+    return pa.chunked_array([pa.array(map(read, cells), type=storage)])
 
 
 def to_pandas(table: pa.Table, dtypes: Mapping[str, str]) -> pd.DataFrame:
@@ -164,6 +203,7 @@ def to_polars(table: pa.Table, dtypes: Mapping[str, str]) -> pl.DataFrame:
 
 _LISTS = pa.list_(pa.string())
 _FILES = pa.binary()
+_WIDEST_POLARS = ("Int128", "UInt128")
 _LONGEST_DECIMAL = 400  # places before or after the point that are written out
 _WIDEST = 8  # bytes of a number that Arrow can store; a long double becomes text
 
@@ -180,7 +220,8 @@ def _pandas_storage(dtype: Any) -> pa.DataType:  # noqa: ANN401
     if isinstance(dtype, pd.DatetimeTZDtype):
         return pa.timestamp(dtype.unit, tz=_zone_name(dtype.tz))
     numpy_dtype = getattr(dtype, "numpy_dtype", dtype)  # the masked dtypes: Int64, Float32, boolean
-    if isinstance(numpy_dtype, np.dtype) and numpy_dtype.kind in "biufMm" and numpy_dtype.itemsize <= _WIDEST:
+    # durations are text, as they are where one cell is no duration, and the column one of objects
+    if isinstance(numpy_dtype, np.dtype) and numpy_dtype.kind in "biufM" and numpy_dtype.itemsize <= _WIDEST:
         return pa.from_numpy_dtype(numpy_dtype.newbyteorder("="))
     return pa.string()
 
@@ -212,13 +253,13 @@ def _from_pandas(series: pd.Series, storage: pa.DataType, written: Written | Non
             pass
     # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
     # and gives up on a whole column for one odd cell: a record would change how the others are read.
-    text = cell_text if written is None else lambda cell: _written_text(cell, written)
+    text = object_text if written is None else lambda cell: _written_text(cell, written)
     return pa.chunked_array([pa.array(map(text, series), type=storage)])
 
 
 def _written_text(cell: object, written: Written) -> str | None:
     """The text of one Python object, of a number as its column writes numbers."""
-    text = cell_text(cell)
+    text = object_text(cell)
     if text is None or not isinstance(cell, int | float | Decimal | np.number) or isinstance(cell, bool):
         return text
     return written.text(text)
@@ -228,10 +269,10 @@ def _cell_texts(cell: object) -> list[str | None] | None:
     """The texts of the items of one Python object, None if it holds no items: a list, tuple, set or array."""
     try:
         if isinstance(cell, set | frozenset):  # their order is that of the process: another one reads them alike
-            cell = sorted(text for text in map(cell_text, cell) if text is not None)
+            cell = sorted(text for text in map(object_text, cell) if text is not None)
         if isinstance(cell, np.ndarray):
             cell = cell.tolist() if cell.ndim == 1 else None
-        return [cell_text(item) for item in cell] if isinstance(cell, list | tuple) else None
+        return [object_text(item) for item in cell] if isinstance(cell, list | tuple) else None
     except Exception:  # noqa: BLE001  # somebody's object may raise anything, with the cell in it
         return None
 
@@ -260,13 +301,26 @@ def _decimal_text(number: Decimal) -> str | None:
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
+def object_text(cell: object) -> str | None:
+    """The text of a cell of a pandas column of objects.
+
+    A number is a float there, as it is where all cells are numbers and one is missing: see `origins.py`.
+    """
+    if isinstance(cell, int | np.integer) and not LARGEST_EXACT >= cell >= -LARGEST_EXACT:
+        try:
+            return float_text(float(cell))
+        except OverflowError:
+            return "inf" if cell > 0 else "-inf"
+    return cell_text(cell)
+
+
 _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], ...] = (
     (str, valid_text),
     ((bool, np.bool_), lambda cell: "true" if cell else "false"),
     ((int, np.integer), lambda cell: str(int(cell))),
     (
         (float, np.floating),
-        lambda cell: None if math.isnan(cell) else str(int(cell)) if float(cell).is_integer() else repr(float(cell)),
+        lambda cell: None if math.isnan(cell) else float_text(float(cell)),
     ),
     ((bytes, bytearray, memoryview), lambda cell: bytes(cell).decode("utf-8", errors="replace")),
     (Decimal, _decimal_text),

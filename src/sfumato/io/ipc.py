@@ -9,6 +9,7 @@ from typing import IO, ClassVar, final
 import pyarrow as pa
 
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.origins import pandas_columns
 from sfumato.io.stored import StoredFile
 
 _MAGIC = b"ARROW1"  # a file begins with it, a stream does not
@@ -52,7 +53,14 @@ def open_ipc(file: StoredFile, *, chunk_rows: int) -> IpcSource:
     schema = attempt(lambda: _read_schema(file), message)
     check_names(schema.names, file.name)
     storage = dict(zip(schema.names, schema.types, strict=True))
-    return IpcSource(label=file.name, container="parquet", storage=storage, chunk_rows=chunk_rows, file=file)
+    return IpcSource(
+        label=file.name,
+        container="parquet",
+        storage=storage,
+        chunk_rows=chunk_rows,
+        inferred=pandas_columns(schema),
+        file=file,
+    )
 
 
 def read_batches(path: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:

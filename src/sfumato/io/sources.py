@@ -96,7 +96,11 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
     if (frame := open_cluster_frame(data, chunk_rows=chunk_rows)) is not None:
         return frame
     if not isinstance(data, np.ndarray | Mapping | tuple):
-        stream = open_stream(data, chunk_rows=chunk_rows)
+        stream = open_stream(
+            data,
+            chunk_rows=chunk_rows,
+            open_paths=lambda paths, own: _open_found(find_list(paths), chunk_rows, own if csv is None else csv),
+        )
         if stream is not None:
             return stream
     return open_arrays(_as_arrays(data), chunk_rows=chunk_rows)

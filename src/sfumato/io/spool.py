@@ -14,14 +14,17 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import TypeAlias, final
 
 import pyarrow as pa
 
 from sfumato.errors import DataError
 from sfumato.io.atomic import SECRET
-from sfumato.io.chunks import Chunk, Source, table_chunks
+from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
 from sfumato.io.ipc import read_batches
+from sfumato.io.origins import pandas_columns
+
+Batches: TypeAlias = Iterable[pa.RecordBatch | pa.Table]
 
 
 @final
@@ -82,14 +85,26 @@ class SpooledSource(Source):
         yield from table_chunks(batches, columns, self.chunk_rows)
 
 
-def write_batches(
-    batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema, path: Path, *, chunk_rows: int
-) -> None:
+def write_batches(batches: Batches, schema: pa.Schema, path: Path, *, chunk_rows: int) -> None:
     """Write batches of one schema as an Arrow IPC file whose batches have at most `chunk_rows` rows."""
     options = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=False)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema, options=options) as writer:
         for batch in batches:
             writer.write_table(_plain(batch), max_chunksize=chunk_rows)
+
+
+def spooled(batches: Batches, schema: pa.Schema, label: str, *, chunk_rows: int) -> SpooledSource:
+    """Return the source of batches that come once; none is taken before the first pass."""
+    plain = plain_schema(schema)
+    check_names(plain.names, label)
+    return SpooledSource(
+        label=label,
+        container="pyarrow",
+        storage=dict(zip(plain.names, plain.types, strict=True)),
+        chunk_rows=chunk_rows,
+        inferred=pandas_columns(schema),
+        spool=Spool(label, lambda path: write_batches(batches, plain, path, chunk_rows=chunk_rows)),
+    )
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

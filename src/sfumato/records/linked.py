@@ -22,7 +22,8 @@ from sfumato.records.engine import Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.private import PrivateData
 from sfumato.records.table_pairs import TablePair
-from sfumato.records.units import NOBODY, UnitNumbers, content_hashes, mixed
+from sfumato.records.unit_names import NOBODY, UnitNumbers
+from sfumato.records.units import content_hashes, mixed
 from sfumato.rules.cells import from_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema

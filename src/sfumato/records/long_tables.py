@@ -6,14 +6,12 @@ only the items of these are in memory. How often follows from the size of the fi
 records, on which nothing depends, and the time, which is outside the guarantee.
 
 Synthetic sets in the form the records came in: a list column, or a long table of one row per item.
-
-Cells that say whose a row is, as clean text or numbers.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -21,26 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.cells import is_text, joined, plain, read_text, without_tokens
+from sfumato.columns.cells import joined
 from sfumato.columns.sets import ItemSet, list_parts, plain_list_type
 from sfumato.errors import SchemaError
 from sfumato.io.baskets import N_ITEMS
 from sfumato.io.chunks import Chunk, Column, Source
+from sfumato.io.common_types import of_one_type
 from sfumato.io.picture_cells import with_pictures
+from sfumato.records.unit_names import unit_names
 from sfumato.schema.schema import Schema
-
-
-def unit_names(cells: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return unit cells as valid text or as numbers; whatever a cell holds, it can be read as a Python value."""
-    cells = plain(cells)
-    if isinstance(cells, pa.DictionaryArray):
-        return unit_names(cells.dictionary_decode(), missing)
-    if is_text(cells.type):
-        return without_tokens(read_text(cells), missing)
-    if pa.types.is_date32(cells.type) or pa.types.is_time32(cells.type):
-        cells = cells.cast(pa.int32())
-    return cells.cast(pa.int64()) if pa.types.is_temporal(cells.type) else cells
-
 
 _PART_BYTES = 1 << 26  # of a file; its cells take several times that in memory
 
@@ -100,15 +87,15 @@ class LongSource(Source):
         ids: list[pa.Array] = []
         items: list[pa.Array] = []
         for chunk in self.rows.chunks([self.id_column, self.item_column]):
-            names = _names(chunk.columns[self.id_column], self.missing)
+            names = unit_names(joined(chunk.columns[self.id_column]), self.missing)
             keep = names.is_valid()
             if self.parts > 1:
                 keep = pc.and_(keep, pa.array(_parts_of(names, self.parts) == part))  # type: ignore[attr-defined]
             ids.append(names.filter(keep))
             items.append(joined(chunk.columns[self.item_column]).filter(keep))
         if not ids:
-            return pa.array([], pa.string()), joined(pa.chunked_array([], self.rows.storage[self.item_column]))
-        return pa.concat_arrays(ids), pa.concat_arrays(items)
+            return pa.array([], pa.large_string()), joined(pa.chunked_array([], self.rows.storage[self.item_column]))
+        return pa.concat_arrays(ids), pa.concat_arrays(of_one_type(items))
 
 
 def as_records(source: Source, schema: Schema) -> Source:
@@ -151,17 +138,6 @@ def _check_long(storage: Mapping[str, pa.DataType], name: str, id_column: str) -
                 f"Expected column {column!r} of a table with one row per item to hold {what}, got cells of type "
                 f"{storage[column]}. If a cell holds a whole set, leave out `id`."
             )
-
-
-def _names(column: Column, missing: tuple[str, ...]) -> pa.Array:
-    """Return ids as clean text or numbers; what is no number, and no text, is null, and −0.0 is 0.0."""
-    names = unit_names(joined(column), missing)
-    if pa.types.is_floating(names.type):
-        numbers = names.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
-        return pa.array(numbers, from_pandas=True)
-    if pa.types.is_string(names.type):
-        return names.cast(pa.large_string())
-    return names
 
 
 def _first_seen(ids: pa.Array) -> tuple[np.ndarray, np.ndarray]:

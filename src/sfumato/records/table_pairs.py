@@ -20,14 +20,16 @@ from typing import Literal, TypeAlias, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.cells import values_of
+from sfumato.columns.cells import joined, values_of
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded
+from sfumato.io.common_types import of_one_type
 from sfumato.io.csv_form import CsvForm
 from sfumato.io.sources import open_source
-from sfumato.records.units import NOBODY, KeyPlaces, content_hashes, mixed
+from sfumato.records.unit_names import NOBODY, UnitNumbers
+from sfumato.records.units import content_hashes, mixed
 from sfumato.schema.schema import Schema
 from sfumato.schema.tables import Tables
 
@@ -137,10 +139,10 @@ class TablePair(Source):
 
     def key_problems(self) -> dict[tuple[str, KeyProblem], int]:
         """Count what is wrong with the keys of either table, by `table.column` and the problem. Not private."""
-        places, counts = KeyPlaces(self.missing), np.zeros(0, dtype=np.int64)
+        places, counts = UnitNumbers(self.missing), np.zeros(0, dtype=np.int64)
         unnamed = {"units": 0, "rows": 0}
         for chunk in self.units.chunks([self.key]):
-            place = places.added(chunk.columns[self.key])
+            place = places.numbers(chunk.columns[self.key])
             unnamed["units"] += int((place == NOBODY).sum())
             more = np.bincount(place[place != NOBODY], minlength=len(places))
             more[: counts.size] += counts
@@ -148,7 +150,7 @@ class TablePair(Source):
         orphans, has_rows = 0, np.zeros(len(places), dtype=bool)
         for chunk in self.rows.chunks([self.rows_key]):
             cells = chunk.columns[self.rows_key]
-            place, none = places.of(cells), places.missing(cells)
+            place, none = places.known(cells), places.missing(cells)
             unnamed["rows"] += int(none.sum())
             orphans += int(((place == NOBODY) & ~none).sum())
             has_rows[place[place != NOBODY]] = True
@@ -179,12 +181,12 @@ class TablePair(Source):
         return name in self.units.storage and (name == self.key or name in self.kinds or name not in self.rows.storage)
 
     def _joined(self, columns: tuple[str, ...]) -> Iterator[tuple[Chunk, bool]]:
-        places = KeyPlaces(self.missing)
+        places = UnitNumbers(self.missing)
         (_, mine), (_, others) = self.parts(columns)
         table = self._one_each(places, mine)
         has_rows = np.zeros(len(places), dtype=bool)
         for chunk in self.rows.chunks([self.rows_key, *others]):
-            place = places.of(chunk.columns[self.rows_key])
+            place = places.known(chunk.columns[self.rows_key])
             kept = np.flatnonzero(place != NOBODY)
             if not kept.size:
                 continue
@@ -201,23 +203,23 @@ class TablePair(Source):
             cells |= {name: pa.chunked_array([pa.nulls(some.size, self.storage[name])]) for name in others}
             yield Chunk(columns={name: cells[name] for name in columns}, n_rows=int(some.size)), False
 
-    def _one_each(self, places: KeyPlaces, names: list[str]) -> pa.Table:
+    def _one_each(self, places: UnitNumbers, names: list[str]) -> pa.Table:
         """Return one row of each unit, in the order of the places that their keys are given."""
         parts, found = [], []
         wanted = list(dict.fromkeys([self.key, *self.kinds, *names]))
         for chunk in self.units.chunks(wanted):
-            place = places.added(chunk.columns[self.key])
+            place = places.numbers(chunk.columns[self.key])
             kept = np.flatnonzero(place != NOBODY)
-            parts.append(pa.table({name: _roomy(_taken(chunk.columns[name], kept)) for name in wanted}))
+            parts.append({name: _roomy(_taken(chunk.columns[name], kept)) for name in wanted})
             found.append(place[kept])
         if not parts:
             return pa.table({name: pa.array([], self.units.storage[name]) for name in wanted})
-        table = pa.concat_tables(parts).combine_chunks()
-        del parts
+        # a column at a time, so that no more than one is there twice
+        table = pa.table({name: _whole([part.pop(name) for part in parts]) for name in wanted})
         owners = np.concatenate(found)
         return table.take(pa.array(self._chosen(table, owners, places))).select(wanted)
 
-    def _chosen(self, table: pa.Table, owners: np.ndarray, places: KeyPlaces) -> np.ndarray:
+    def _chosen(self, table: pa.Table, owners: np.ndarray, places: UnitNumbers) -> np.ndarray:
         """Return the row of each unit, shape (units,): of several, by content, never by where they lie."""
         rows = np.zeros(len(places), dtype=np.int64)
         rows[owners] = np.arange(owners.size)
@@ -271,3 +273,8 @@ def _taken(column: pa.ChunkedArray | np.ndarray, rows: np.ndarray) -> pa.Chunked
 def _roomy(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return text in a type that holds more than 2 GiB of it."""
     return column.cast(pa.large_string()) if pa.types.is_string(column.type) else column
+
+
+def _whole(parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+    """Return the parts of a column as one array; their types may differ."""
+    return pa.concat_arrays(of_one_type([joined(part) for part in parts]))

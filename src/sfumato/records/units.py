@@ -8,64 +8,21 @@ or removed changes at most `max_rows` records.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from sfumato.columns.canonical import canonical_text, has_canonical_text
-from sfumato.columns.cells import joined
 from sfumato.columns.sets import CodedSets
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.records.engine import Rows
-from sfumato.records.long_tables import unit_names
+from sfumato.records.unit_names import NOBODY, UnitNumbers, text_hash
 from sfumato.schema.unit import Unit
 
-NOBODY = -1
-"""The number of a row without a unit."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
-
-
-@final
-class UnitNumbers:
-    """Numbers of units, in the order in which they come.
-
-    Memory: a name and a hash per unit.
-
-    Args:
-        missing: texts that stand for no unit.
-    """
-
-    def __init__(self, missing: Sequence[str]) -> None:
-        self._missing = missing
-        self._ids: dict[object, int] = {}
-        self._hashes: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def hashes(self) -> np.ndarray:
-        """Return a hash of each unit's name, uint64, shape (units,)."""
-        return np.array(self._hashes, dtype=np.uint64)
-
-    def numbers(self, cells: Column) -> np.ndarray:
-        """Return the number of each row's unit, −1 without one; units are numbered as they come."""
-        coded = unit_names(joined(cells), self._missing).dictionary_encode()
-        names = [None if name != name else name for name in coded.dictionary.to_pylist()]
-        new = {name: place for place, name in enumerate(names) if name is not None and name not in self._ids}
-        # in the type they are stored in: of Python's numbers Arrow would guess one, by all of them together
-        texts = _texts(coded.dictionary.take(pa.array(list(new.values()), pa.int64())))
-        for name, text in zip(new, texts, strict=True):
-            self._ids[name] = len(self._ids)
-            self._hashes.append(_hash(text))
-        numbers = [NOBODY if name is None else self._ids[name] for name in names]
-        index = coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
-        return np.array([*numbers, NOBODY], dtype=np.int64)[index]
 
 
 @final
@@ -185,53 +142,11 @@ class Keeper:
         return kept
 
 
-@final
-class KeyPlaces:
-    """Places of keys among those of a table, whatever type either table stores them in: compared as text.
-
-    Memory: the text of each key.
-
-    Args:
-        missing: texts that stand for no key.
-    """
-
-    def __init__(self, missing: Sequence[str]) -> None:
-        self._missing = missing
-        self._places: dict[str, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def added(self, cells: Column) -> np.ndarray:
-        """Return the place of each cell's key, −1 without one; new keys get the next ones."""
-        return self._found(cells, lambda text: self._places.setdefault(text, len(self._places)))
-
-    def of(self, cells: Column) -> np.ndarray:
-        """Return the place of each cell's key, −1 without one or where the table has no such key."""
-        return self._found(cells, lambda text: self._places.get(text, NOBODY))
-
-    def missing(self, cells: Column) -> np.ndarray:
-        """Return which cells hold no key."""
-        return self._found(cells, lambda text: 0) == NOBODY
-
-    def hashes(self) -> np.ndarray:
-        """Return a hash of each key, uint64, in the order of places."""
-        return np.array([_hash(text) for text in self._places], dtype=np.uint64)
-
-    def _found(self, cells: Column, place: Callable[[str], int]) -> np.ndarray:
-        coded = unit_names(joined(cells), self._missing).dictionary_encode()
-        names = coded.dictionary
-        texts = canonical_text(names) if has_canonical_text(names.type) else names
-        places = [NOBODY if text is None else place(str(text)) for text in texts.to_pylist()]
-        index = coded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False).astype(np.int64)
-        return np.array([*places, NOBODY], dtype=np.int64)[index]
-
-
 def content_hashes(rows: Rows, n: int) -> np.ndarray:
     """Return a hash of each record's codes, uint64, shape (n,): equal for equal records."""
     found = np.zeros(n, dtype=np.uint64)
     for name in sorted(rows):
-        found = mixed(found, np.full(n, _hash(name), dtype=np.uint64))
+        found = mixed(found, np.full(n, text_hash(name), dtype=np.uint64))
         for part in _words(rows[name]):
             found = mixed(found, part)
     return found
@@ -254,7 +169,7 @@ def _words(column: Any) -> Iterator[np.ndarray]:  # noqa: ANN401 - arrays, and C
         np.add.at(sums, column.owners, items)
         yield sums
     elif column.dtype == object:
-        yield np.array([0 if cell is None else _hash(str(cell)) for cell in column], dtype=np.uint64)
+        yield np.array([0 if cell is None else text_hash(str(cell)) for cell in column], dtype=np.uint64)
     elif column.dtype.kind == "f":
         clean = np.where(np.isnan(column), np.nan, column + 0.0).astype(np.float64)  # one NaN, one zero
         yield from (word.view(np.uint64) for word in np.ascontiguousarray(_flat(clean).T))
@@ -264,13 +179,3 @@ def _words(column: Any) -> Iterator[np.ndarray]:  # noqa: ANN401 - arrays, and C
 
 def _flat(column: np.ndarray) -> np.ndarray:
     return column.reshape(len(column), math.prod(column.shape[1:]))
-
-
-def _texts(names: pa.Array) -> list[str]:
-    """Return names of units as text, the same whatever type they are stored in."""
-    found = canonical_text(names) if has_canonical_text(names.type) else names
-    return [str(text) for text in found.to_pylist()]
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

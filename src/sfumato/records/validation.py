@@ -19,13 +19,13 @@ from sfumato.columns.open import Open
 from sfumato.io.chunks import Chunk, Column, Source
 from sfumato.records.long_tables import as_records
 from sfumato.records.table_pairs import KeyProblem, TablePair
-from sfumato.records.units import NOBODY, UnitNumbers
+from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 from sfumato.schema.weight import weight_kind
 
 Problem: TypeAlias = (
-    Literal["absent", "storage", "undeclared", "varies", "too_many", "negative"]
+    Literal["absent", "storage", "undeclared", "varies", "too_many", "negative", "nobody"]
     | Literal["skipped", "shortened", "no_records", "nothing_declared"]
     | KeyProblem
     | Fault
@@ -51,8 +51,8 @@ class Finding:
             bounds, or too many items. `unparseable`: not a number, date or image. `absent`: declared, but not in the
             data.
             `undeclared`: in the data, but not declared; it is left out. `storage`: the column's
-            type cannot hold the declared values. Of linked rows, `varies`: units in whose rows a constant is not the
-            same; `too_many`: units with more than `max_rows` rows. Of two tables, `no_key`: rows without a key;
+            type cannot hold the declared values. `nobody`: rows whose unit cell names nobody. Of linked rows,
+            `varies`: units in whose rows a constant is not the same; `too_many`: units with more than `max_rows` rows. Of two tables, `no_key`: rows without a key;
             `repeated`: keys that units have more than once; `orphans`: rows whose key no unit has; `no_rows`: units
             without rows. Of weights, `negative`: below 0. Of the table, `skipped`: records that cannot be read, such
             as lines with too many cells; `shortened`: those with empty cells beyond the header; `no_records`: none can
@@ -98,6 +98,8 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
             for problem, cells in kind.problems(chunk.columns[name], schema.missing):
                 _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
+    if schema.unit is not None and schema.unit.column not in absent and not isinstance(source, TablePair):
+        findings += _rows_of_nobody(source, schema, schema.unit.column)
     if read and not n_records:
         findings.append(Finding(column="", problem="no_records", becomes="a fit of nothing: it spends its budget"))
     if not schema.images and not declared_columns(schema):
@@ -141,6 +143,17 @@ def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
 def declared_columns(schema: Schema) -> list[str]:
     """Return the columns of which the schema says what their cells may be, so that cells can be compared with it."""
     return [name for name in schema.released if not isinstance(schema.columns[name], Open)]
+
+
+def _rows_of_nobody(source: Source, schema: Schema, column: str) -> Iterator[Finding]:
+    """Yield a finding of the rows that no unit has, if there are any."""
+    numbers = UnitNumbers((*schema.missing, ""))
+    count = sum(int(numbers.missing(chunk.columns[column]).sum()) for chunk in source.chunks([column]))
+    if count:
+        becomes = "left out: it names nobody"
+        if column in source.inferred:
+            becomes += ". Whole numbers of 2^53 or more do not, in a type that pandas inferred: read them as text"
+        yield Finding(column=column, problem="nobody", becomes=becomes, count=count)
 
 
 def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Finding]:

@@ -1,0 +1,194 @@
+"""Where a record of a CSV file ends, told by the record itself: no quote and no length takes other records along.
+
+A cell in quotes may hold line breaks. A quote that nobody closes would therefore make one cell of all lines up to the
+next quote, and a record longer than a block of the parser would stop it. So a record ends with its first line, and is
+left out, where
+
+- a cell that begins with a quote has no closing quote that a delimiter or a line end follows,
+- with the lines up to that quote it has not as many cells as the header, or
+- it has more than `LONGEST` bytes.
+
+What is left out becomes a line of too many cells, which the parser skips and counts. The other bytes stay as they are.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, final
+
+import numpy as np
+
+from sfumato.io.text_lines import LONGEST_LINE
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+LONGEST = LONGEST_LINE
+"""Most bytes of one record, in UTF-8."""
+NO_RECORD = f"a quote that is not closed, or more than {LONGEST >> 20} MiB"
+"""What is odd about a record that is left out here."""
+_READ_BYTES = 1 << 20
+_PART = 1 << 16  # bytes of which one odd quote makes all be looked at letter by letter
+_QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
+
+
+@final
+class RecordStream(io.RawIOBase):
+    """The records of a CSV file as text, those that cannot be told apart from the others replaced.
+
+    Args:
+        stream: valid UTF-8, from the start of a record; closing this closes it.
+        delimiter: one character.
+        n_columns: cells of a record.
+    """
+
+    def __init__(self, stream: IO[bytes], delimiter: str, n_columns: int) -> None:
+        self._stream = stream
+        self._blocks = _records(stream, delimiter.encode(), n_columns)
+        self._pending = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill a buffer; return how many bytes it got."""
+        while not self._pending:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._pending = memoryview(block)
+        target = memoryview(buffer)
+        count = min(len(target), len(self._pending))
+        target[:count] = self._pending[:count]
+        self._pending = self._pending[count:]
+        return count
+
+    def close(self) -> None:
+        """Close the file too."""
+        self._stream.close()
+        super().close()
+
+
+def left_out(delimiter: str, n_columns: int) -> bytes:
+    """Return the line that stands for a record that is left out: of too many cells."""
+    return (delimiter * (n_columns + 1) + "x").encode()
+
+
+def _records(stream: IO[bytes], delimiter: bytes, n_columns: int) -> Iterator[bytes]:
+    """Yield the text in blocks of whole records."""
+    form = _Form(delimiter, n_columns)
+    text, ended = b"", False
+    while not ended:
+        block = stream.read(_READ_BYTES)
+        ended = not block
+        text += block
+        text, ready = _taken(text, form, ended=ended)
+        if ready:
+            yield ready
+        while len(text) > LONGEST and _line_end(text) is None:  # one line, far too long
+            ended, text = _rest_of_line(stream)
+            yield form.left_out
+
+
+def _taken(text: bytes, form: _Form, *, ended: bool) -> tuple[bytes, bytes]:
+    """Return what has to wait for more text, and whole records."""
+    last = len(text) if ended else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+    done: list[bytes] = []
+    start = 0
+    while start < last:
+        stop = last if last - start <= _PART else max(text.find(b"\n", start + _PART, last) + 1, 0) or last
+        if form.closes_all_quotes(text[start:stop]):
+            done.append(_short(text[start:stop], form.left_out))
+            start = stop
+        while start < stop:
+            found = form.open_line.search(text, start, stop)
+            lines = text[start : stop if found is None else found.start()]
+            done.append(_short(lines, form.left_out))
+            start += len(lines)
+            if found is None:
+                break
+            whole = form.record.match(text, start, start + LONGEST + 1)
+            if whole is not None and (whole.end() < len(text) or ended):
+                done.append(text[start : whole.end()])
+                start = whole.end()
+            elif not ended and len(text) - start <= LONGEST:
+                return text[start:], b"".join(done)  # it may be closed further on
+            else:
+                done.append(form.left_out)
+                start = found.end()
+    return text[start:], b"".join(done)
+
+
+def _short(lines: bytes, left_out: bytes) -> bytes:
+    """Return lines, those that are too long replaced."""
+    done: list[bytes] = []
+    start = 0
+    while len(lines) - start > LONGEST:
+        ends = (lines.rfind(end, start, start + LONGEST + 1) for end in (b"\n", b"\r"))
+        stop = max(ends) + 1
+        if stop:
+            done.append(lines[start:stop])
+        else:
+            done.append(left_out)
+            stop = start + (_line_end(lines[start:]) or len(lines) - start)
+        start = stop
+    return b"".join([*done, lines[start:]])
+
+
+def _line_end(text: bytes) -> int | None:
+    found = re.search(rb"[\r\n]", text)
+    return None if found is None else found.start()
+
+
+def _rest_of_line(stream: IO[bytes]) -> tuple[bool, bytes]:
+    """Read on to the end of a line; return whether the text is at its end, and what was read beyond the line."""
+    while block := stream.read(_READ_BYTES):
+        end = _line_end(block)
+        if end is not None:
+            return False, block[end:]
+    return True, b""
+
+
+@final
+class _Form:
+    """How records of one file look.
+
+    Args:
+        delimiter: between cells, one byte.
+        n_columns: cells of a record.
+
+    Attributes:
+        left_out: a line that no record is.
+        open_line: a line whose last cell is in quotes and not closed.
+        record: a record of as many cells as the header, perhaps with line breaks.
+    """
+
+    def __init__(self, delimiter: bytes, n_columns: int) -> None:
+        mark = re.escape(delimiter)
+        bare = rb"[^\r\n" + mark + rb"]*+"  # a cell without quotes, or what follows them
+        inside = rb'(?:[^"\r\n]|"")*+'
+        cell = rb'(?:"' + inside + rb'"' + bare + rb'|(?!")' + bare + rb")"
+        after = rb"(?=[\r\n" + mark + rb"]|\Z)"
+        whole = rb'(?:"(?:[^"]|"")*+"' + after + rb'|(?!")' + bare + rb")"
+        self.left_out = delimiter * (n_columns + 1)
+        self.open_line = re.compile(rb"(?:\A|(?<=[\r\n]))(?:" + cell + mark + rb')*+"' + inside + rb"(?=[\r\n]|\Z)")
+        others = b"{%d}" % (n_columns - 1)
+        self.record = re.compile(rb"(?:" + whole + mark + rb")" + others + whole + mark + rb"*+(?=[\r\n]|\Z)")
+        self._borders = np.isin(np.arange(256), np.frombuffer(delimiter + b"\r\n", np.uint8))
+
+    def closes_all_quotes(self, lines: bytes) -> bool:
+        """Whether quotes come in pairs around cells, each in its line: then no line is open. False says nothing."""
+        if b'"' not in lines:
+            return True
+        letters = np.frombuffer(b"\n" + lines + b"\n", np.uint8)
+        quotes = np.flatnonzero(letters == _QUOTE)
+        if quotes.size % 2:
+            return False
+        first, second = quotes[::2], quotes[1::2]
+        if not (self._borders[letters[first - 1]].all() and self._borders[letters[second + 1]].all()):
+            return False
+        ends = np.flatnonzero((letters == _LINE_FEED) | (letters == _RETURN))
+        return bool((np.searchsorted(ends, first) == np.searchsorted(ends, second)).all())

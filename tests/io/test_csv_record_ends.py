@@ -1,0 +1,47 @@
+"""Records of CSV files end where they say so themselves."""
+
+import io
+import random
+
+import pytest
+
+from sfumato.io import csv_record_ends
+from sfumato.io.csv_record_ends import RecordStream
+
+WHOLE = [b"1,2,3\n", b'"a","b""c",d\r\n', b'x,"p\nq",z\n', b'"",,""\n', b'5" pipe,a"b,c\n', b'1,",x\n\n",2\n', b",,\r"]
+LEFT_OUT = b",,,,"
+
+
+def read(text: bytes) -> bytes:
+    return io.BufferedReader(RecordStream(io.BytesIO(text), ",", 3)).read()
+
+
+@pytest.mark.parametrize("line", WHOLE)
+def test_whole_records_stay_as_they_are(line):
+    assert read(line) == line
+    assert read(line * 3 + b"1,2,3") == line * 3 + b"1,2,3"
+
+
+@pytest.mark.parametrize(
+    "line", [b'7,"x,9', b'"', b'7,8,"', b'1,"a"b,"c', b'"a,b,c""', b"1," + b"z" * 300 + b",2", b'1,"' + b"z" * 300]
+)
+@pytest.mark.parametrize("seed", range(30))
+def test_a_broken_record_takes_no_other_along(monkeypatch, line, seed):
+    """Wherever it stands, and wherever blocks end."""
+    draw = random.Random(seed)
+    monkeypatch.setattr(csv_record_ends, "LONGEST", draw.choice([40, 64, 200]))
+    monkeypatch.setattr(csv_record_ends, "_PART", draw.choice([8, 50, 1000]))
+    lines = [draw.choice(WHOLE) for _ in range(40)]
+    place = draw.randrange(41)
+    assert read(b"".join(lines)) == b"".join(lines)
+    before, after = b"".join(lines[:place]), b"".join(lines[place:])
+    if b'"' in line and after.lstrip(b"\r\n").startswith((b'1,",x', b'"",,""')):
+        return  # the quote is closed by that of the next record: docs/sharp_edges.md
+    assert read(before + line + b"\n" + after) == before + LEFT_OUT + b"\n" + after
+
+
+def test_a_cell_over_many_blocks():
+    text = b"1,2,3\n" + b'1,"' + b"f\n" * 300_000 + b'",3\n4,5,6\n'
+    assert read(text) == text
+    longer = b"1,2,3\n" + b"1," + b"f" * 5_000_000 + b",3\n4,5,6\n"
+    assert read(longer) == b"1,2,3\n" + LEFT_OUT + b"\n4,5,6\n"
