@@ -20,6 +20,8 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+import sfumato
+from harness.coupling import check_sensitivities, coupled
 from sfumato.columns.sets import CodedSets
 from sfumato.errors import SfumatoError
 from sfumato.records.linked import LinkedData
@@ -32,6 +34,7 @@ N = 240  # more than readers look at to infer a type
 WIDE = 110101199003070000
 CODES = [str(WIDE + 7 * i) for i in range(4)]
 LABELS = {"kind": "categorical", "categories": ["1", "2", "3"], "other": "rest", "nullable": True}
+SEX = {"kind": "categorical", "categories": ["f", "m"]}
 AGE = {"kind": "integer", "lower": 0, "upper": 120, "nullable": True}
 
 
@@ -418,3 +421,47 @@ def test_what_is_left_out_is_said(tmp_path):
     (nobody,) = [finding for finding in validate(source, schema) if finding.problem == "nobody"]
     assert nobody.count == N
     assert "read them as text" in nobody.becomes
+
+
+# Whole fits of neighbours: what reading once did to the sensitivity. One row without an id made floats of all ids.
+FITS = {
+    "unit": {
+        "unit": {"column": "id", "max_rows": 1},
+        "columns": {"id": {"kind": "identifier"}, "age": AGE, "sex": SEX},
+    },
+    "linked": {
+        "unit": {"column": "id", "max_rows": 2, "order": "age", "units": 200},
+        "columns": {"id": {"kind": "identifier"}, "age": AGE, "sex": SEX},
+    },
+    "label": {
+        "columns": {
+            "id": {"kind": "categorical", "categories": [str(WIDE + i) for i in range(200)], "other": "x"},
+            "sex": SEX,
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("first", [WIDE, 2**53], ids=["18 digits", "2^53"])
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("container", ["frame", "file"])
+def test_one_row_without_an_id_stays_within_the_charged_sensitivity(monkeypatch, tmp_path, name, first, container):
+    frame = pd.DataFrame(
+        {"id": [first + i // 2 for i in range(400)], "age": np.arange(400) % 90, "sex": ["m", "f"] * 200}
+    )
+    more = pd.concat([frame, pd.DataFrame({"id": [None], "age": [5], "sex": ["m"]})], ignore_index=True)
+    assert str(more["id"].dtype) in ("object", "float64")
+    more["id"] = more["id"].astype("float64")
+    document = FITS[name]
+    schema = document if name == "linked" else {**document, "rows": 400}
+
+    def kept(data, place):
+        if container == "file":
+            data.to_parquet(tmp_path / place)
+        return data if container == "frame" else tmp_path / place
+
+    def fit(data):
+        return sfumato.fit(data, schema, epsilon=1.0, delta=1e-6, seed=1)
+
+    _, _, tape = coupled(monkeypatch, fit, kept(frame, "a.parquet"), kept(more, "b.parquet"), more=1)
+    assert check_sensitivities(tape, replaced=False) <= 1.0

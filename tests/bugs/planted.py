@@ -64,7 +64,72 @@ SET_FITS = "tests/attacks/test_sets_beside.py"
 PAIRS = "methods/sets/pairs.py"
 PAIR_COUNTS = "tests/mechanisms/test_queries.py -k pairs"
 
+READERS = "tests/attacks/test_readers.py"
+
 BUGS = [
+    PlantedBug(
+        "readers: whole numbers beside a missing cell keep their digits",
+        "io/origins.py",
+        "    return column.cast(pa.float64(), safe=False)\n",
+        "    return column\n",
+        f"{READERS} -k wide",
+    ),
+    PlantedBug(
+        "readers: objects of Python keep the digits that floats lose",
+        "io/frames.py",
+        "            return float_text(float(cell))\n",
+        "            return str(cell)\n",
+        f"{READERS} -k 'wide and pandas'",
+    ),
+    PlantedBug(
+        "readers: numbers that were rounded name units",
+        "records/unit_names.py",
+        "    return pc.if_else(lost, pa.scalar(None, text.type), text)\n",
+        "    return text\n",
+        f"{READERS} -k left_out",
+    ),
+    PlantedBug(
+        "readers: files that pandas wrote have the types they say",
+        "io/origins.py",
+        '    written = (schema.metadata or {}).get(b"pandas")\n',
+        "    written = None\n",
+        f"{READERS} -k 'wide and parquet'",
+    ),
+    PlantedBug(
+        "readers: batches have the types of the first",
+        "io/chunks.py",
+        "        if pending and pending[0].schema != table.schema:\n",
+        "        if False:\n",
+        f"{READERS} -k batches",
+    ),
+    PlantedBug(
+        "readers: casts of plans are strict",
+        "io/lazy_frames.py",
+        'if value == "Strict" or (key == "strict" and value is True):',
+        "if False:",
+        "tests/io/test_lazy_frames.py",
+    ),
+    PlantedBug(
+        "readers: a quote that nobody closes takes the next lines along",
+        "io/csv_record_ends.py",
+        "            found = form.open_line.search(text, start, stop)\n",
+        "            found = None\n",
+        f"{READERS} -k no_record",
+    ),
+    PlantedBug(
+        "readers: a record of any length reaches the parser",
+        "io/csv_record_ends.py",
+        "        while len(text) > LONGEST and _line_end(text) is None:",
+        "        while False:",
+        "tests/io/test_csv_record_ends.py",
+    ),
+    PlantedBug(
+        "readers: a list in one file stops them all",
+        "io/common_types.py",
+        "if has_canonical_text(cells.type) else pa.nulls(len(cells), storage)\n",
+        "\n",
+        f"{READERS} -k parts",
+    ),
     PlantedBug(
         "sets: a record's items count for the one before it too",
         "schema/set_columns.py",

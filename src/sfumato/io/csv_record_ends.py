@@ -173,7 +173,7 @@ class _Form:
         cell = rb'(?:"' + inside + rb'"' + bare + rb'|(?!")' + bare + rb")"
         after = rb"(?=[\r\n" + mark + rb"]|\Z)"
         whole = rb'(?:"(?:[^"]|"")*+"' + after + rb'|(?!")' + bare + rb")"
-        self.left_out = delimiter * (n_columns + 1)
+        self.left_out = delimiter * (n_columns + 1) + b"x"
         self.open_line = re.compile(rb"(?:\A|(?<=[\r\n]))(?:" + cell + mark + rb')*+"' + inside + rb"(?=[\r\n]|\Z)")
         others = b"{%d}" % (n_columns - 1)
         self.record = re.compile(rb"(?:" + whole + mark + rb")" + others + whole + mark + rb"*+(?=[\r\n]|\Z)")

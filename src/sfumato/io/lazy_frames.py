@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LABEL = "the polars lazy frame"
 _MAY_STOP = ("strict_cast", "strptime")
-_TEXT = ("Csv SCAN", "JSON SCAN")
+_TEXT = ("csv scan", "json scan")
 _SEVERAL = re.compile(r"^\s*(?:Parquet|IPC) SCAN \[[^\]]*, ", re.MULTILINE)
 _IN_MEMORY = "DF ["
 
@@ -85,7 +85,7 @@ def _without_stops(frame: pl.LazyFrame) -> pl.LazyFrame:
             f"Expected {_LABEL} of one file a scan, got several, whose types may differ. Pass their paths, such as "
             "'ds/*.parquet'."
         )
-    if any(word in shown for word in _TEXT):
+    if any(word in shown.lower() for word in _TEXT):
         raise DataError(
             f"Expected {_LABEL} of files whose types are declared, got one of text, in which one cell may decide them. "
             "Pass the path of the file and leave the rest to the schema, or collect it and pass the data frame."
