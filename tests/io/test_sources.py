@@ -131,7 +131,7 @@ class TestCsv:
         source = csv_source(tmp_path, text)
         assert read(source) == {"a": ["1", "4"], "b": ["2", "5"]}
         first, second, *_ = source.skipped()
-        assert (first, second) == ("record 3: a quote that is not closed, or more than 4 MiB", "record 4: 1 cells")
+        assert (first, second) == ("record 2: a quote that is not closed, or more than 4 MiB", "record 3: 1 cells")
 
     def test_a_header_of_too_many_columns(self, tmp_path):
         with pytest.raises(DataError, match="at most 100,000 columns"):

@@ -216,7 +216,7 @@ def guarded(chunks: Iterator[T], message: str) -> Iterator[T]:
 
 
 def table_chunks(batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[str, ...], rows: int) -> Iterator[Chunk]:
-    """Cut and join record batches into chunks of `rows` rows; fewer where rows are large, before other types, and last."""
+    """Cut and join record batches into chunks of `rows` rows; fewer of large rows, before other types, and last."""
     pending: list[pa.Table] = []
     for batch in batches:
         table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
