@@ -432,7 +432,7 @@ class TestEvaluate:
     def test_json(self, sampled, call):
         options = ("--test", "test.csv", "--target", "income", "--schema", "schema.yaml", "--json")
         scores = call("evaluate", "people.csv", "s.csv", *options).json
-        assert set(scores) == {"private", "rows", "outside", "utility", "fidelity", "neighbours"}
+        assert set(scores) == {"private", "rows", "outside", "not_compared", "utility", "fidelity", "neighbours"}
         assert scores["private"] is False
         assert scores["rows"] == {"real": 240, "synthetic": 240, "test": 120}
         distances = {"tvd_1way", "tvd_2way", "tvd_3way", "k_marginal", "correlations", "log_likelihood"}

@@ -139,6 +139,7 @@ def print_scores(scores: Mapping[str, Any]) -> None:
         rows.append(["median distance to a real row *", *map(_score, distances)])
     print_table("Scores (made from real records: NOT private)", ["", "synthetic", "real"], rows)
     _print_outside(scores.get("outside", {}))
+    _print_not_compared(scores.get("not_compared", {}))
     if near is not None and near["coverage"] is not None:
         say(f"* {near['caveat']}")
     _print_sample((utility or {}).get("sample"))
@@ -188,6 +189,17 @@ def _print_outside(outside: Mapping[str, Mapping[str, float]]) -> None:
         "unknown labels and unexpectedly missing cells as a value of their own in total variation, elsewhere as what a "
         "fit makes of them."
     )
+
+
+def _print_not_compared(columns: Mapping[str, list[str]]) -> None:
+    """Say which columns no score has read."""
+    for name, side in (("real", "REAL"), ("synthetic", "SYNTHETIC")):
+        if some := columns.get(name):
+            more = f" and {len(some) - _MOST_OUTSIDE} more" if len(some) > _MOST_OUTSIDE else ""
+            say(
+                f"Not compared: {', '.join(map(repr, some[:_MOST_OUTSIDE]))}{more} of {side}. The other table or the "
+                "schema does not have them."
+            )
 
 
 def _utility_rows(utility: Mapping[str, Any]) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +35,7 @@ from sfumato.models.mixed import MixtureSet
 from sfumato.records.drafting import draft_schema
 from sfumato.release import Release, load
 from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
+from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
 
@@ -94,10 +96,10 @@ def evaluate_command(
     require_integer(at_least=1, runs=runs)
     most = _most(train_rows)
     release = _release_of_rows(Path(synthetic)) if _is_release(synthetic) else None
-    known = Schema.load(schema) if schema is not None else None if release is None else release.schema
+    known = _known(schema, release)
     texts = {"REAL": real, "SYNTHETIC": None if release else synthetic, "REAL_TEST": test}
     records = _opened(input_format, known, **texts)
-    known = _read_off(records["REAL"], records["SYNTHETIC"], target) if known is None else known
+    known = _read_off(records["REAL"], records["SYNTHETIC"], target) if known is None else _closed(known, records)
     n_rows = None if release is None else _count_rows(records["REAL"], known)
 
     def score(seed: int) -> dict[str, Any]:
@@ -119,6 +121,23 @@ def evaluate_command(
     print_scores(scores)
     for found in compared:
         _print_parity(found)
+
+
+def _known(path: Path | None, release: Release | None) -> Schema | None:
+    """Return the schema that is named, or the release's: it says what a fit found of columns that are left open."""
+    named = None if path is None else OpenSchema.load(path)
+    if release is None or (named is not None and not named.open):
+        return named
+    return release.schema
+
+
+def _closed(known: Schema, records: Mapping[str, Source]) -> Schema:
+    """Complete a schema with open columns by the real rows: scores are not private anyway."""
+    from sfumato.evaluate.schemas import closed_schema
+
+    if known.open:
+        say("The schema leaves columns open, which a fit buys: for these scores they are read off REAL.")
+    return closed_schema(known, records["REAL"], records.get("SYNTHETIC"))
 
 
 def _parity(formula: str, real: Source, synthetic: Release | Source, schema: Schema) -> dict[str, Any]:

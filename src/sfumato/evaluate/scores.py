@@ -22,12 +22,14 @@ from sfumato.evaluate.linked import evaluate_linked
 from sfumato.evaluate.neighbours import table_neighbours
 from sfumato.evaluate.pictures import evaluate_pictures, image_names
 from sfumato.evaluate.rules import rule_scores
+from sfumato.evaluate.schemas import closed_schema, not_compared
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.utility import Task, train_and_score
 from sfumato.extras import require_extra
+from sfumato.fitting.arguments import open_schema
 from sfumato.io.sources import Source, open_source
 from sfumato.records.rule_breaks import count_breaks
-from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.schema import Schema, SchemaLike
 from sfumato.schema.weight import require_unweighted
 
 
@@ -50,7 +52,8 @@ def evaluate(
     Args:
         real: the real rows that the release was fitted to, anything `open_source` reads.
         synthetic: synthetic rows; as many as real ones make the scores comparable.
-        schema: a `Schema` or the path of one; the columns that are compared are its released ones.
+        schema: a `Schema` or the path of one; the columns that are compared are its released ones. Columns that it
+            leaves open are declared by the real rows, and left out where `synthetic` does not have them.
         test: real rows that the release was not fitted to, for the classifiers. Without them the
             classifiers are scored on `real`, which flatters those trained on it.
         target: the column the classifiers predict; None leaves `utility` out.
@@ -64,7 +67,8 @@ def evaluate(
         `private`: false. `rows`: rows read of `real`, `synthetic` and `test`. `outside`: of the same tables, per
         column the share of cells outside the schema, where there are any: a number beyond its bounds counts as the
         bound, and an unknown label or unexpectedly missing cell as a value of its own in total variation (a target
-        without a known label is left out, other scores see the stand-in of a fit). `utility`: null, or
+        without a known label is left out, other scores see the stand-in of a fit). `not_compared`: columns of `real`
+        and of `synthetic` that no score reads, for the schema or the other table lacks them. `utility`: null, or
         the scores of `classifier_scores` trained on `synthetic`, with `real`, the same
         classifiers trained on the real rows, `clustering`, the clustering accuracy of k-means
         fitted to `synthetic` and to `real`, `scored_on`, `test` or `real`, and `sample`: null where
@@ -97,7 +101,11 @@ def evaluate(
     require_extra("evaluate", "score synthetic rows")
     if train_rows is not None:
         require_integer(at_least=4, train_rows=train_rows)
-    schema = read_schema(schema)
+    require_integer(at_least=0, seed=seed)
+    schema = open_schema(schema)
+    if schema.open:
+        opened = (open_source(rows, csv=schema.reader.csv) for rows in (real, synthetic))
+        schema = closed_schema(schema, *opened)
     require_unweighted(schema, "evaluation")
     if schema.linked:
         return evaluate_linked(real, synthetic, schema=schema, test=test, target=target)
@@ -125,6 +133,7 @@ def evaluate(
         "private": False,
         "rows": rows,
         "outside": {name: table.outside_shares for name, table in read.items()},
+        "not_compared": not_compared(schema, sources),
         "utility": scores,
         "fidelity": fidelity,
         "neighbours": nearest,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -148,6 +149,8 @@ def to_container(
 
 def _open_text(data: str | os.PathLike[str], chunk_rows: int, csv: CsvForm) -> Source:
     text = os.fspath(data)
+    if not isinstance(text, str) or not text:
+        raise DataError(f"Expected the path of a file, got {'no text' if text else 'an empty one'}. Check the path.")
     scheme = scheme_of(text)
     if scheme in SCHEMES:
         return open_database(text, chunk_rows=chunk_rows)
@@ -166,6 +169,16 @@ def _open_found(found: Found, chunk_rows: int, csv: CsvForm | None = None) -> So
 
 
 def _open_path(path: Path, chunk_rows: int, csv: CsvForm) -> Source:
+    try:
+        path.stat()
+    except OSError as error:
+        problem = "a name that is too long" if error.errno == errno.ENAMETOOLONG else ""
+    except ValueError:
+        problem = "a name that no file can have"
+    else:
+        problem = ""
+    if problem:
+        raise DataError(f"Expected the path of a file, got {problem}. Check the path.")
     if path.is_dir():
         return _open_directory(path, chunk_rows)
     if not path.is_file():

@@ -78,7 +78,7 @@ class Estimating:
 
     def count(self, condition: Mapping[str, object] | None = None, *, target: str = "table") -> Estimate:
         """Return the number of rows with these labels, or of all; arguments and errors as `mean`."""
-        return self._questions.count(condition or {}, target)
+        return self._questions.count(condition, target)
 
     def crosstab(self, first: str, second: str, *, normalize: bool = False, target: str = "table") -> Estimates:
         """Return the number of rows of each pair of labels, or their shares; arguments and errors as `mean`.
