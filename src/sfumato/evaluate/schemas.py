@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
 from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import plain
@@ -77,9 +76,9 @@ def _labels(name: str, source: Source, missing: Sequence[str]) -> tuple[str, ...
     labels: set[str | None] = set()
     for chunk in source.chunks([name]):
         column = chunk.columns[name]
-        for cells in column.chunks if isinstance(column, pa.ChunkedArray) else ():
+        for cells in [] if isinstance(column, np.ndarray) else column.chunks:
             values = plain(cells)
             if has_canonical_text(values.type):
-                labels.update(canonical_text(pc.unique(values)).to_pylist())
+                labels.update(canonical_text(values.unique()).to_pylist())
     known = sorted(label for label in labels if label is not None and label not in (*missing, _REST))
     return tuple(known[:_MOST_LABELS]) or ("no label",)

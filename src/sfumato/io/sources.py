@@ -168,17 +168,25 @@ def _open_found(found: Found, chunk_rows: int, csv: CsvForm | None = None) -> So
     return open_joined(pieces, found.folders, found.label, chunk_rows=chunk_rows)
 
 
-def _open_path(path: Path, chunk_rows: int, csv: CsvForm) -> Source:
+def _require_name(path: Path) -> None:
+    """Refuse text that no file can be called.
+
+    Raises:
+        DataError: says so.
+    """
+    problem = ""
     try:
         path.stat()
     except OSError as error:
         problem = "a name that is too long" if error.errno == errno.ENAMETOOLONG else ""
-    except ValueError:
+    except ValueError:  # a character that no name has
         problem = "a name that no file can have"
-    else:
-        problem = ""
     if problem:
         raise DataError(f"Expected the path of a file, got {problem}. Check the path.")
+
+
+def _open_path(path: Path, chunk_rows: int, csv: CsvForm) -> Source:
+    _require_name(path)
     if path.is_dir():
         return _open_directory(path, chunk_rows)
     if not path.is_file():
