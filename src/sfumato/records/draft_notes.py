@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sfumato.columns.cells import is_text
 from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS, odd_numbers
+from sfumato.errors import DataError
 from sfumato.io.chunks import Source
 from sfumato.records.sentinels import usable_tokens
 from sfumato.records.survey import ColumnSurvey
@@ -54,16 +55,21 @@ def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
     """Return what a column's note says of its odd cells and of values that stand for none; empty without any."""
     survey = surveys[name]
     said = ""
-    limits = {text: count for text, count in survey.odd.items() if not _is_word(text)}
-    words = {text: count for text, count in survey.odd.items() if text not in limits}
+    forms = {text: odd_numbers(pa.array([text], pa.string()))[0].as_py() for text in survey.odd}
+    limits = {text: count for text, count in survey.odd.items() if forms[text] == "limit"}
+    infinite = {text: count for text, count in survey.odd.items() if forms[text] == "infinite"}
+    words = {text: count for text, count in survey.odd.items() if text not in limits | infinite}
     if limits:
         said += (
-            f". Beside them {_shown(limits)}: no numbers, so read as missing, but infinities as the nearest bound. To "
-            "keep a limit, write its number in a copy of the data (it is clamped to the bounds), or declare kind: "
-            "categorical with `other`"
+            f". Beside them {_shown(limits)}: no numbers, so read as missing. To keep a limit, write its number in a "
+            "copy of the data (it is clamped to the bounds), or declare kind: categorical with `other`"
         )
+    if infinite:
+        said += f". Beside them {_shown(infinite)}: clamped to the nearest bound"
     if words:
         said += f". Beside them {_shown(words)}: read as missing"
+    if survey.is_number and survey.text is not None and survey.text.numbers.is_either(survey.written):
+        said += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
     if survey.tokens:
         said += _said_of_tokens(survey, usable_tokens(surveys)[1])
     answers = [mark for mark in (*MISSING_TOKENS, *MISSING_MARKS) if mark and _is_answer(mark, survey)]
@@ -80,11 +86,11 @@ def _is_answer(mark: str, survey: ColumnSurvey) -> bool:
 def _said_of_tokens(survey: ColumnSurvey, clashes: Mapping[str, str]) -> str:
     listed = ", ".join(survey.tokens[:_MOST_SHOWN])
     if not is_text(survey.storage):
-        return f". {listed} seems to stand for no value: make such cells missing in the data, where no text says so"
+        return f". {listed} stands for no value, it seems: make such cells missing in the data, where no text says so"
     clash = next((clashes[token] for token in survey.tokens if token in clashes), None)
     if clash is not None:
-        return f". {listed} seems to stand for no value, but is one in {clash}: make such cells empty in a copy"
-    return f". {listed} seems to stand for no value: it is under `missing`; take it out there if it is one"
+        return f". {listed} stands for no value, it seems, but is one in {clash}: make such cells empty in a copy"
+    return f". {listed} stands for no value, it seems: it is under `missing`; take it out there if it is one"
 
 
 def _shown(texts: Mapping[str, int]) -> str:
@@ -99,15 +105,21 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def left_out(source: Source) -> tuple[str, ...]:
-    """Return what is not read of a source, a line each: for a draft's head."""
+def left_out(source: Source, n_read: int) -> tuple[str, ...]:
+    """Return what is not read of a source, a line each: for a draft's head.
+
+    Raises:
+        DataError: most records of a CSV are not.
+    """
     skipped, shortened = _count(source.skipped()), _count(source.shortened())
     lines = []
-    if skipped[0]:
-        lines.append(
-            f"{skipped[0]:,} records cannot be read ({skipped[1]}, ...): they are left out. If most are, lines above "
-            "the header (a title, a date) have to be taken out, or the delimiter is another"
+    if source.container == "csv" and skipped[0] > n_read:
+        raise DataError(
+            f"Expected the lines of {source.label} to have as many cells as the first one, got others in most. If "
+            "lines above the header say something else (a title, a date), take them out; or declare the delimiter."
         )
+    if skipped[0]:
+        lines.append(f"{skipped[0]:,} records cannot be read ({skipped[1]}, ...): they are left out")
     if shortened[0]:
         lines.append(f"empty cells beyond the header at the end of {shortened[0]:,} records")
     unnamed = [name for place, name in enumerate(source.names, 1) if name == f"column_{place}"]

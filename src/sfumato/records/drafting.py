@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -48,6 +49,7 @@ from sfumato.schema.documents import yaml_text
 from sfumato.schema.reader import Reader
 from sfumato.schema.schema import Schema
 
+_DAY, _MONTH = re.compile("%-?d"), re.compile("%-?m")
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
 _LARGEST_WHOLE = 2**63 - 1
 _FEW_LABELS = 50  # text with at most so many values is a list of labels
@@ -142,7 +144,8 @@ def draft_schema(
         suggest_rules: also list rules that all records keep, in two more passes.
 
     Raises:
-        DataError: the source cannot be read, the first line of a CSV may be a record, or there is nothing to describe.
+        DataError: the source cannot be read, the first line of a CSV may be a record, most records of a CSV have
+            another number of cells than it, or there is nothing to describe.
     """
     if not names_are_public:
         require_names(source)
@@ -150,6 +153,7 @@ def draft_schema(
     surveys = survey_columns(source)
     decimal = settle_texts(source, surveys)
     labels = settle_marks(surveys)
+    lines = left_out(source, max((s.n_cells for s in surveys.values()), default=0))
     guesses = {name: _guess(survey) for name, survey in surveys.items()}
     if any(isinstance(kind, Image) for kind, _ in guesses.values()):
         guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in source.skipped()))
@@ -179,7 +183,7 @@ def draft_schema(
             rule_candidates(source, dataclasses.replace(schema, columns=closed, sources={}, unit=None, weight=None))
         )
     notes = {name: f"{note}{said_of(name, surveys)}" for name, (_, note) in proposals.items()}
-    return Draft(schema, notes, whose, left_out(source) if is_table else (), candidates)
+    return Draft(schema, notes, whose, lines if is_table else (), candidates)
 
 
 def _proposals(surveys: Mapping[str, ColumnSurvey], guesses: Guesses, is_table: bool) -> tuple[Guesses, Whose]:
@@ -327,8 +331,8 @@ def _datetime(survey: ColumnSurvey, moments: Moments) -> tuple[ColumnKind, str]:
 
 def _other_format(survey: ColumnSurvey) -> str:
     """Return the words on another format under which all dates read too: days and months the other way round."""
-    distinct, format = survey.distinct, None if survey.date is None else survey.date.format
-    if not distinct or format is None:
+    distinct, format = survey.distinct, "" if survey.date is None else survey.date.format
+    if not distinct or not (_DAY.search(format) and _MONTH.search(format)) or format.startswith("%Y-"):
         return ""
     swapped = format.replace("%d", "%\0").replace("%-d", "%-\0")
     swapped = swapped.replace("%m", "%d").replace("%-m", "%-d").replace("%\0", "%m").replace("%-\0", "%-m")

@@ -165,6 +165,15 @@ class NumberForms:
                 found[marks] = span
         return found
 
+    def is_either(self, written: Written | None) -> bool:
+        """Whether what reads as numbers reads as others just as well, with the other mark for decimals."""
+        readings = self.readings()
+        marks = (".", "") if written is None else (written.decimal or ".", written.thousands or "")
+        if self.pointed.count or marks not in readings:
+            return False
+        count = readings[marks].count
+        return any(key[0] != marks[0] and span.count == count for key, span in readings.items())
+
     def best(self, decimal: str | None) -> tuple[Written, Span] | None:
         """Return how most cells are written as numbers, and what they span; None if no cell is a number.
 

@@ -225,9 +225,7 @@ def proposed_whose(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> W
     example = perhaps[0] if perhaps else "NAME"
     question = "Whom does the guarantee protect? Not said, so each row counts as another person. "
     if perhaps:
-        question += (
-            f"{', '.join(perhaps)} repeats, as in a long table: if it names people, or whom else you owe it, write "
-        )
+        question += f"{', '.join(perhaps)} repeats, as in a long table: if it names people, write "
     else:
         question += "If people have several rows, say which column names them: "
     return Whose(None, f"{question}unit: {{column: {example}, max_rows: {_UNIT_ROWS}}}", weight, weight_note)

@@ -38,6 +38,7 @@ _NEUTRAL = {
 _NUMBER_ALONE = re.compile(rf"{_NUMBER}|nhs|ssn|mrn|guid")
 _PERSON_WORD = re.compile(rf"(?:{_PERSON})(?:en|n|s|e)?(?:{_NUMBER})?")
 _HOUSEHOLD_WORD = re.compile(rf"(?:{_HOUSEHOLD})(?:en|n|s)?(?:{_NUMBER})?")
+_COUNTED = re.compile(rf"(?:{_PERSON}|{_HOUSEHOLD})e?s|families|people|personen|kunden")
 _PERSON_NUMBER = re.compile(rf"(?:{_PERSON}|{_HOUSEHOLD}|{_WITH_NUMBER})(?:en|n|s|e)?(?:{_NUMBER})")
 _WITH_NUMBER_WORD = re.compile(rf"(?:{_WITH_NUMBER})s?")
 
@@ -150,6 +151,8 @@ def _person(words: list[str], whole: str) -> Role | None:
     rest = [word for word in words if word not in _NEUTRAL and not word.isdigit()]
     numbers = [word for word in rest if _NUMBER_ALONE.fullmatch(word)]
     others = [word for word in rest if word not in numbers]
+    if not numbers and _COUNTED.fullmatch(whole):
+        return None  # customers: how many there are
     persons = [word for word in others if _PERSON_WORD.fullmatch(word) or _PERSON_NUMBER.fullmatch(word)]
     homes = [word for word in others if _HOUSEHOLD_WORD.fullmatch(word)]
     with_number = [word for word in others if numbers and _WITH_NUMBER_WORD.fullmatch(word)]

@@ -266,8 +266,9 @@ def settle_texts(source: Source, surveys: Mapping[str, ColumnSurvey]) -> str | N
     """
     texts = [survey.text for survey in surveys.values() if survey.text is not None]
     decimal = common_decimal(text.numbers for text in texts if not text.n_codes)
+    likely = decimal or ("," if source.found_form().delimiter == ";" else None)
     for survey in surveys.values():
-        survey.settle(decimal)
+        survey.settle(likely)
         if survey.items is not None:
             survey.items.settle(None)
         note_sentinels(survey)

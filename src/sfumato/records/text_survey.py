@@ -32,7 +32,7 @@ ODD_SHARE = 0.5
 
 _FEW_ODD = 5  # other words beside numbers; more are labels, unless hardly a cell holds one
 _HARDLY = 0.02  # share of cells that are slips of a pen
-_FEW_NUMBERS = 12  # numbers beside other words: with so few they are all labels
+_FEW_NUMBERS = 30  # numbers beside other words: with so few they are all labels
 _FEW_COMPACT = 20  # numbers that may be dates by chance
 _CODES = 0.01  # share of numbers with zeros before them from which they are codes
 
