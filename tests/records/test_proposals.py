@@ -126,3 +126,65 @@ def test_the_file_reads_back_and_needs_one_line_less(tmp_path):
     path.write_text(found.to_yaml().replace("draft: true\n", ""))
     assert OpenSchema.load(path) == dataclasses.replace(found.schema, draft=False)
     assert "the method gaussian buys" in found.to_yaml()
+
+
+PLACES = [f"{i * 37 % 700:05}" for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("zip", PLACES),
+        ("text", [f"post {i // 2}" for i in range(N)]),
+        ("surname", [f"Huber {i // 3}" for i in range(N)]),
+        ("diagnosis", [f"A{i // 4:03}" for i in range(N)]),
+        ("order_id", [i // 3 for i in range(N)]),
+        ("id", [i // 3 for i in range(N)]),
+        ("customer_city", [f"city {i // 3}" for i in range(N)]),
+    ],
+)
+def test_what_names_no_person_is_never_the_unit(name, values):
+    found = draft({name: values, "age": repeated(range(70))})
+    assert found.schema.unit is None
+    assert "# Whom does the guarantee protect?" in found.to_yaml()
+    assert (f"{name} repeats" in found.to_yaml()) == (name in ("order_id", "id"))
+
+
+def test_a_household_is_the_unit_only_where_persons_have_no_number_of_their_own():
+    homes = {"hhid": [i // 3 for i in range(N)], "age": repeated(range(70))}
+    assert draft(homes).schema.unit == Unit(column="hhid", max_rows=5)
+    found = draft(homes | {"person_id": range(N)})
+    assert found.schema.unit is None
+    assert "hhid repeats" in found.to_yaml()
+
+
+def test_names_addresses_and_texts_are_left_out_by_their_names():
+    names = {"first_name": ["Anna", "Otto"], "Nachname": ["Huber", "Maier"]}
+    found = draft({name: repeated(values) for name, values in names.items()} | {"notes": repeated(["called", "came"])})
+    assert found.schema.released == ("notes", "flag")  # two answers are no free text
+    texts = {"notes": [f"called {i % 40}" for i in range(N)], "Telefon": [430_000 + i % 90 for i in range(N)]}
+    assert draft(texts).schema.released == ("flag",)
+
+
+def test_codes_of_places_are_labels():
+    assert kind_of(repeated([90210, 10001, 60601]), "zip") == LABELS
+    assert kind_of([10_000 + i % 550 for i in range(N)], "PLZ") == Identifier()
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "upper"),
+    [
+        ("pweight", {}, 5), ("PERWT", {"height": repeated(range(150, 200))}, 5), ("weight", {}, 5),
+        ("weight", {"height": repeated(range(150, 200))}, None), ("age", {}, None),
+    ],
+)  # fmt: skip
+def test_a_surveys_weight(name, others, upper):
+    weights = np.round(np.linspace(0.2, 3.7, N), 3)
+    found = draft({name: weights, "region": repeated(["N", "S"]), **others})
+    weight = found.schema.weight
+    assert (None if weight is None else (weight.column, weight.upper)) == (None if upper is None else (name, upper))
+    assert ("how many people a row stands for" in found.to_yaml()) == (upper is not None)
+
+
+def test_weights_of_bodies_are_numbers():
+    assert draft({"weight": np.linspace(45.5, 120, N), "region": repeated(["N", "S"])}).schema.weight is None

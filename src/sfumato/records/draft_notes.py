@@ -105,7 +105,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def left_out(source: Source, n_read: int) -> tuple[str, ...]:
+def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, ...]:
     """Return what is not read of a source, a line each: for a draft's head.
 
     Raises:
@@ -113,7 +113,8 @@ def left_out(source: Source, n_read: int) -> tuple[str, ...]:
     """
     skipped, shortened = _count(source.skipped()), _count(source.shortened())
     lines = []
-    if source.container == "csv" and skipped[0] > n_read:
+    n_read = max((survey.n_cells for survey in surveys.values()), default=0)
+    if source.container == "csv" and (skipped[0] > n_read or _is_undivided(surveys)):
         raise DataError(
             f"Expected the lines of {source.label} to have as many cells as the first one, got others in most. If "
             "lines above the header say something else (a title, a date), take them out; or declare the delimiter."
@@ -129,6 +130,15 @@ def left_out(source: Source, n_read: int) -> tuple[str, ...]:
             "Declare it `identifier`, or name it in the file"
         )
     return tuple(lines)
+
+
+def _is_undivided(surveys: Mapping[str, ColumnSurvey]) -> bool:
+    """Whether there is one column, most of whose cells hold a delimiter: the first line is no header."""
+    counts = [survey.counts.counts for survey in surveys.values() if survey.counts is not None]
+    if len(surveys) != 1 or not counts or not counts[0]:
+        return False
+    divided = sum(count for text, count in counts[0].items() if any(mark in text for mark in ";\t|,"))
+    return divided > 0.5 * sum(counts[0].values())
 
 
 def _count(names: Iterable[str]) -> tuple[int, str]:

@@ -153,7 +153,7 @@ def draft_schema(
     surveys = survey_columns(source)
     decimal = settle_texts(source, surveys)
     labels = settle_marks(surveys)
-    lines = left_out(source, max((s.n_cells for s in surveys.values()), default=0))
+    lines = left_out(source, surveys)
     guesses = {name: _guess(survey) for name, survey in surveys.items()}
     if any(isinstance(kind, Image) for kind, _ in guesses.values()):
         guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in source.skipped()))

@@ -117,7 +117,7 @@ def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> t
     if isinstance(kind, Integer):
         return _opened("integer", survey, kind, "whole numbers: the fit buys bounds; or write public ones")
     if isinstance(kind, Continuous):
-        note = "numbers: the fit buys bounds; for rounded samples write public ones, with a resolution"
+        note = "numbers: the fit buys bounds and decimals; or write public ones, with a resolution"
         return _opened("continuous", survey, kind, note)
     if isinstance(kind, Boolean):
         note = "two truth values: the fit buys whether some are missing; or write kind: boolean"

@@ -39,7 +39,7 @@ _NUMBER_ALONE = re.compile(rf"{_NUMBER}|nhs|ssn|mrn|guid")
 _PERSON_WORD = re.compile(rf"(?:{_PERSON})(?:en|n|s|e)?(?:{_NUMBER})?")
 _HOUSEHOLD_WORD = re.compile(rf"(?:{_HOUSEHOLD})(?:en|n|s)?(?:{_NUMBER})?")
 _COUNTED = re.compile(rf"(?:{_PERSON}|{_HOUSEHOLD})e?s|families|people|personen|kunden")
-_PERSON_NUMBER = re.compile(rf"(?:{_PERSON}|{_HOUSEHOLD}|{_WITH_NUMBER})(?:en|n|s|e)?(?:{_NUMBER})")
+_PERSON_NUMBER = re.compile(rf"(?:{_PERSON}|{_WITH_NUMBER})(?:en|n|s|e)?(?:{_NUMBER})")
 _WITH_NUMBER_WORD = re.compile(rf"(?:{_WITH_NUMBER})s?")
 
 _NAMES = {

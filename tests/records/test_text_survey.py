@@ -1,0 +1,155 @@
+"""Cells of text by form: some odd ones leave a column what the others are, and are said."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.columns.kinds import Categorical, Continuous, DateTime, Identifier, Integer
+from sfumato.columns.open import Open
+from sfumato.columns.written import Written
+from sfumato.errors import DataError
+from sfumato.io.sources import open_source
+from sfumato.records.drafting import draft_schema
+
+N = 600
+AGES = [str(i % 73 + 18) for i in range(N)]
+AMOUNTS = [f"{i * i % 9973 / 7:.2f}" for i in range(N)]
+DAYS = np.datetime64("2021-01-01") + np.arange(N) % 300
+
+
+def _with(values, odd, every=10):
+    return [odd if i % every == 0 else value for i, value in enumerate(values)]
+
+
+def _draft(values, chunk_rows=97, *, exact=True, name="x"):
+    table = pa.table({name: values, "flag": [True, False] * (N // 2)})
+    return draft_schema(open_source(table, chunk_rows=chunk_rows), exact=exact)
+
+
+@pytest.mark.parametrize("odd", ["<5", "90+", ">=100", "unknown", "*", "#DIV/0!", "refused", "inf"])
+@pytest.mark.parametrize("every", [3, 10])
+def test_odd_cells_leave_numbers_numbers(odd, every):
+    draft = _draft(_with(AGES, odd, every))
+    kind = draft.schema.columns["x"]
+    assert isinstance(kind, Integer)
+    assert (kind.lower, kind.upper, kind.nullable) == (18, 90, True)
+    assert f"{odd!r} ({len(AGES[::every])} cells)" in draft.to_yaml()
+    assert (odd in draft.schema.missing) == (odd in ("unknown", "*", "#DIV/0!", "refused"))
+    assert _draft(_with(AGES, odd, every), exact=False).schema.columns["x"] == Open(kind="integer")
+
+
+def test_a_word_that_another_column_answers_is_no_missing_text():
+    words = ["unknown" if i % 2 else "known" for i in range(N)]
+    table = pa.table({"age": _with(AGES, "unknown"), "status": words})
+    assert "unknown" not in draft_schema(open_source(table)).schema.missing
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [["250", "401", "V57", "E888"][i % 4] for i in range(N)],  # codes
+        [["0", "1", "2", "3+"][i % 4] for i in range(N)],  # answers
+        _with(AGES, "red", 2),  # as many words
+    ],
+)
+def test_few_numbers_beside_words_are_labels(values):
+    assert isinstance(_draft(values).schema.columns["x"], Categorical | Identifier)
+
+
+def test_many_different_words_are_no_slips():
+    values = [f"x{i}" if i % 5 == 0 else age for i, age in enumerate(AGES)]
+    assert not isinstance(_draft(values).schema.columns["x"], Integer)
+    slips = [f"x{i}" if i % 100 == 0 else age for i, age in enumerate(AGES)]
+    assert isinstance(_draft(slips).schema.columns["x"], Integer)
+
+
+NUMBERS = {
+    "thousands": ([f"{n:,}" for n in (900, 79_000, 1_234_567)], Integer, Written(decimal=".", thousands=",")),
+    "thousands alone": ([f"{n}000" for n in ("79,", "12,", "55,")], Integer, Written(decimal=".", thousands=",")),
+    "points of thousands": (["900", "1.234", "12.345.678"], Integer, Written(decimal=",", thousands=".")),
+    "cents": (["-$1,234.50", "$7.25", "$900.00"], Continuous, Written(decimal=".", thousands=",", prefix="$")),
+    "euros": (["1.234,50 €", "7,25 €", "900,00"], Continuous, Written(decimal=",", thousands=".", suffix=" €")),
+    "units": (["7.5 kg", "81 kg", "9.25 kg"], Continuous, Written(decimal=".", suffix=" kg")),
+    "whole, as pandas writes": (["7.0", "12.0", "900.0"], Integer, None),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("chunk_rows", [1, 100])
+def test_how_numbers_are_written(name, chunk_rows):
+    words, kind, written = NUMBERS[name]
+    values = [words[i % 3] for i in range(N)] + ([] if written else [f"{i}.0" for i in range(N)])
+    table = pa.table({"x": values[-N:], "flag": [True, False] * (N // 2)})
+    found = draft_schema(open_source(table, chunk_rows=chunk_rows), exact=True).schema.columns["x"]
+    assert isinstance(found, kind)
+    assert found.written == written
+    if kind is Continuous:
+        assert found.resolution == 0.01
+
+
+def test_points_that_may_part_thousands_are_said(tmp_path):
+    path = tmp_path / "t.csv"
+    values = [f"{i % 90 + 10}.{i % 900 + 100}" for i in range(N)]
+    for header, kind in (("x,y", Continuous), ("x;y", Integer)):  # a table with semicolons has decimal commas
+        path.write_text("\n".join([header, *(f"{value}{header[1]}a" for value in values)]))
+        draft = draft_schema(open_source(path), exact=True)
+        assert isinstance(draft.schema.columns["x"], kind)
+        assert "may part thousands or be decimal" in draft.to_yaml()
+
+
+def _texts(format):
+    return [f"{day.astype(object):{format}}" for day in DAYS]
+
+
+DATES = {
+    "english month": (_texts("%d-%b-%Y"), "%d-%b-%Y", "day"),
+    "weeks": (_texts("%G-W%V"), "%G-W%V", "week"),
+    "months": (_texts("%Y-%m"), "%Y-%m", "month"),
+    "compact": (_texts("%Y%m%d"), "%Y%m%d", "day"),
+    "offset": ([f"{text}T08:15:30+02:00" for text in _texts("%Y-%m-%d")], "%Y-%m-%dT%H:%M:%S+02:00", "second"),
+    "time of day": ([f"{i % 24:02}:{i % 60:02}" for i in range(N)], "%H:%M", "minute"),
+    "day first": (_texts("%d/%m/%Y"), "%d/%m/%Y", "day"),
+}
+
+
+@pytest.mark.parametrize("name", DATES)
+def test_dates_with_some_zero_dates(name):
+    texts, format, resolution = DATES[name]
+    draft = _draft(_with(texts, "0000-00-00"))
+    kind = draft.schema.columns["x"]
+    assert isinstance(kind, DateTime)
+    assert (kind.format, kind.resolution, kind.nullable) == (format, resolution, True)
+    assert "0000-00-00" in draft.schema.missing
+    proposed = _draft(texts, exact=False).schema.columns["x"]
+    if name == "time of day":  # the whole day is public
+        assert (proposed.lower, proposed.upper) == ("00:00", "23:59:59.999999")
+    else:
+        assert proposed == Open(kind="datetime", format=format, resolution=resolution)
+
+
+def test_another_format_is_named_where_it_reads_too():
+    texts = [f"{i % 12 + 1:02}/{i % 11 + 1:02}/2021" for i in range(N)]
+    assert "the format could also be %m/%d/%Y" in _draft(texts).to_yaml()
+    assert "could also be" not in _draft(DATES["months"][0]).to_yaml()
+
+
+def test_digits_are_dates_only_if_all_are():
+    assert isinstance(_draft(_with(DATES["compact"][0], "99")).schema.columns["x"], Integer)
+    assert isinstance(_draft(["20210101", "20210203"] * (N // 2)).schema.columns["x"], Categorical)
+
+
+def test_zeros_before_digits_are_codes():
+    assert isinstance(_draft([f"{i % 40:03}" for i in range(N)]).schema.columns["x"], Categorical)
+
+
+def test_lines_that_are_not_read_are_said(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",a;b\n".replace(",", "") + "".join(f"{age};x;\n" for age in AGES) + "1\n2;3;4\n")
+    text = draft_schema(open_source(path)).to_yaml()
+    assert "# NOT READ: 2 records cannot be read (record 601: 1 cells, ...)" in text
+    assert "# NOT READ: empty cells beyond the header at the end of 600 records" in text
+    path.write_text(",age\n" + "".join(f"{i},{age}\n" for i, age in enumerate(AGES)))
+    assert "perhaps an index" in draft_schema(open_source(path)).to_yaml()
+    path.write_text("Register of 2021\n\nage;sex\n" + "".join(f"{age};f\n" for age in AGES))
+    with pytest.raises(DataError, match="take them out"):
+        draft_schema(open_source(path))
