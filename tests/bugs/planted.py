@@ -1597,6 +1597,20 @@ BUGS = [
         "size > member.file_size",
         "tests/io/test_sources.py -k more_than_there_is",
     ),
+    PlantedBug(
+        "offsets of Arrow files are taken as they stand",
+        "io/arrow_layout.py",
+        "(array if kind is None else array.view(kind)).validate(full=True)",
+        "(array if kind is None else array.view(kind)).validate()",
+        "tests/io/test_arrow_layout.py -k points_elsewhere",
+    ),
+    PlantedBug(
+        "a text that is no UTF-8 stops an Arrow file",
+        "io/arrow_layout.py",
+        "(array if kind is None else array.view(kind)).validate(full=True)",
+        "array.validate(full=True)",
+        "tests/io/test_arrow_layout.py -k any_content",
+    ),
 ]
 
 # names that a wrong text uses

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from sfumato.columns.facts import shown
 from sfumato.errors import ReleaseError
+from sfumato.io.arrow_layout import sound_batches
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.io.origins import pandas_columns
 from sfumato.io.stored import StoredFile
@@ -50,7 +51,7 @@ class ParquetSource(Source):
         text = [name for name in columns if self.dictionaries and _is_text(self.storage[name])]
         with self.file.reading() as raw, _open(raw, text) as file:
             batches = file.iter_batches(batch_size=self.chunk_rows, columns=list(columns), row_groups=groups)
-            yield from table_chunks(batches, columns, self.chunk_rows)
+            yield from table_chunks(sound_batches(batches), columns, self.chunk_rows)
 
     def with_dictionaries(self) -> Source:
         """Return the source whose text comes dictionary-encoded."""

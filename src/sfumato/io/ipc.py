@@ -8,6 +8,7 @@ from typing import IO, ClassVar, final
 
 import pyarrow as pa
 
+from sfumato.io.arrow_layout import sound_batches
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.io.origins import pandas_columns
 from sfumato.io.stored import StoredFile
@@ -31,7 +32,7 @@ class IpcSource(Source):
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         places = sorted(self.names.index(name) for name in columns)
         with self.file.reading() as raw:
-            yield from table_chunks(_batches(raw, places), columns, self.chunk_rows)
+            yield from table_chunks(sound_batches(_batches(raw, places)), columns, self.chunk_rows)
 
     @property
     def in_files(self) -> bool:
