@@ -1563,20 +1563,6 @@ BUGS = [
         "tests/io/test_excel.py -k characters",
     ),
     PlantedBug(
-        "a giant cell of CSV stops a file",
-        "io/csv.py",
-        "io.BufferedReader(bounded, _READ_BYTES)",
-        "stream",
-        "tests/io/test_csv_bounds.py -k giant_cell",
-    ),
-    PlantedBug(
-        "a quote in one cell of CSV moves the ends of others",
-        "io/csv_bounds.py",
-        "        if not fits.all() or (inner.size < opening.size and self._state == _CELL):\n            return None\n",
-        "",
-        "tests/io/test_csv_bounds.py",
-    ),
-    PlantedBug(
         "a line of JSON that is read or not by the depth of its reader",
         "io/json_lines.py",
         "    return deepest > _DEEPEST\n",

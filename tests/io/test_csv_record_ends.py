@@ -1,12 +1,15 @@
 """Records of CSV files end where they say so themselves."""
 
+import gzip
 import io
 import random
 
 import pytest
 
+from fixtures.cells import read_cells
 from sfumato.io import csv_record_ends
 from sfumato.io.csv_record_ends import RecordStream
+from sfumato.io.sources import open_source
 
 WHOLE = [b"1,2,3\n", b'"a","b""c",d\r\n', b'x,"p\nq",z\n', b'"",,""\n', b'5" pipe,a"b,c\n', b'1,",x\n\n",2\n', b",,\r"]
 LEFT_OUT = b",,,,x"
@@ -45,3 +48,17 @@ def test_a_cell_over_many_blocks():
     assert read(text) == text
     longer = b"1,2,3\n" + b"1," + b"f" * 5_000_000 + b",3\n4,5,6\n"
     assert read(longer) == b"1,2,3\n" + LEFT_OUT + b"\n4,5,6\n"
+
+
+@pytest.mark.parametrize("length", [3 << 20, 5 << 20, 7 << 20, 20 << 20])
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("before", [1, 800_000])
+def test_a_giant_cell_decides_nothing(tmp_path, length, quote, before):
+    """Packed a thousand times smaller; where it begins within the parser's blocks does not matter."""
+    giant = f"2,{quote}{'y' * length}{quote}\n"
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(("a,b\n" + "1,x\n" * before + giant + "3,z\n").encode(), 1))
+    source = open_source(path)
+    kept = ["2"] if length < 4 << 20 else []
+    assert read_cells(source, ["a"])["a"][before:] == [*kept, "3"]
+    assert len(list(source.skipped())) == 1 - len(kept)
