@@ -127,7 +127,10 @@ CASES = {
     "lists": (pa.array([[1], [2]]), ItemSet(n_items=3, max_length=1)),
     "lists of lists": (pa.array([[[1]], [[2]]]), Identifier()),
     "empty lists": (pa.array([[], []], pa.list_(pa.int64())), Identifier()),
-    "times of day": (pa.array([dt.time(1), dt.time(2)]), Identifier()),
+    "times of day": (
+        pa.array([dt.time(1), dt.time(2)]),
+        DateTime(lower="01:00:00", upper="02:00:00", resolution="hour", format="%H:%M:%S.%f"),
+    ),
     "beyond int64": (pa.array([2**64 - 1, *range(50)], pa.uint64()), Identifier()),
 }  # fmt: skip
 

@@ -43,7 +43,7 @@ from sfumato.records.image_labels import beside_images
 from sfumato.records.proposals import Guesses, Whose, proposed, proposed_whose
 from sfumato.records.rule_candidates import rule_candidates
 from sfumato.records.sentinels import settle_marks
-from sfumato.records.survey import MOST_DISTINCT, ColumnSurvey, Moments, settle_texts, survey_columns
+from sfumato.records.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, Moments, settle_texts, survey_columns
 from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text
 from sfumato.schema.reader import Reader
@@ -305,9 +305,10 @@ def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[Column
 
 
 def _datetime(survey: ColumnSurvey, moments: Moments) -> tuple[ColumnKind, str]:
-    format = None if survey.date is None else survey.date.format
+    format = CLOCK if types.is_time(survey.storage) else None if survey.date is None else survey.date.format
     resolution = moments.resolution if survey.date is None else survey.date.resolution
-    if survey.date is not None and not has_date(survey.date.format):
+    if format is not None and not has_date(format):
+        resolution = min(resolution, "hour", key=MICROSECONDS.__getitem__)
         lower, upper = (
             (EPOCH + timedelta(microseconds=moment)).time().isoformat() for moment in (moments.earliest, moments.latest)
         )

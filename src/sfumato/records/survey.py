@@ -33,9 +33,11 @@ from sfumato.records.number_forms import common_decimal
 from sfumato.records.sentinels import note_sentinels
 from sfumato.records.text_survey import MOST_DISTINCT, TextSurvey, ValueCounts
 
-__all__ = ["MOST_DISTINCT", "ColumnSurvey", "Moments", "settle_texts", "survey_columns"]
+__all__ = ["CLOCK", "MOST_DISTINCT", "ColumnSurvey", "Moments", "settle_texts", "survey_columns"]
 
 _MOST_DECIMALS = 6
+CLOCK = "%H:%M:%S.%f"
+"""How times of day of their own type would be written."""
 _FIXED: tuple[Resolution, ...] = tuple(r for r in get_args(Resolution) if r not in ("month", "week"))
 
 
@@ -199,7 +201,7 @@ class ColumnSurvey:
         self._add_distinct(values)
         if types.is_temporal(values.type):
             self.is_number = False
-            micros, valid = read_microseconds(values, (), None)
+            micros, valid = read_microseconds(values, (), CLOCK if types.is_time(values.type) else None)
             if valid.any():
                 self.moments = Moments.of(micros[valid]).joined(self.moments)
         elif is_text(values.type):
