@@ -149,3 +149,16 @@ def test_hardening_7_a_headerless_file_is_refused(people, call):
         assert not any(cell in result.err for cell in lines[0].split(",") if len(cell) > 3)
         assert not Path("r").exists()
     assert call("schema", "draft", "people.csv", "--out", "draft.yaml", "--names-are-public").code == 0
+
+
+def test_what_is_not_read_and_whom_to_protect_is_said(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("id;age\n" + "".join(f"{i // 3};{i % 70 + 20}\n" for i in range(600)) + "1;2;3\n")
+    shown = call("schema", "draft", "t.csv", "--out", "t.yaml").out
+    assert "Not read: 1 records cannot be read (record 601: 3 cells, ...)" in shown
+    assert "id repeats, as in a long table" in shown
+    assert "unit: {column: id, max_rows: 5}" in shown
+    found = call("validate", "t.csv", "--schema", "t.yaml").out
+    assert "skipped" in found
+    assert "Every cell lies in its declared domain" not in found
+    assert "Not compared, since the schema leaves their facts to the fit: age." in found

@@ -95,6 +95,9 @@ def draft_command(
         write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
     say("Replace them by what is publicly known, then take out the line `draft: true`: `fit` refuses a draft.")
+    for line in (*(f"Not read: {line}." for line in draft.left_out), draft.whose.question):
+        if line:
+            say(line)
     say(f"`sfumato schema review {out} --out NEW` asks what is most worth checking.")
     if suggest_rules:
         _tell_candidates(draft, out)
