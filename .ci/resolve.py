@@ -19,7 +19,7 @@ PLATFORMS = {
     "Windows x86-64": "x86_64-pc-windows-msvc",
 }
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-EXTRAS = ("evaluate", "ledger", "regression", "demo")
+EXTRAS = ("evaluate", "regression", "demo")
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

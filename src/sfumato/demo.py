@@ -87,11 +87,10 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
         The page.
 
     Raises:
-        ConfigError: statsmodels, scikit-learn, xgboost, filelock or psutil is not installed.
+        ConfigError: statsmodels, scikit-learn or xgboost is not installed.
         OutputError: an output exists and may not be replaced.
     """
     require_extra("evaluate", "score the demonstration")
-    require_extra("ledger", "keep its account")
     frame = _table()
     schema, synthesizer = demo_schema(), ConditionalGaussian(epsilon=epsilon, delta=DELTA)
     places = _places(out, overwrite=overwrite)

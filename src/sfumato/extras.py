@@ -12,7 +12,6 @@ from sfumato.errors import ConfigError
 
 EXTRAS: Mapping[str, Mapping[str, str]] = {
     "evaluate": {"sklearn": "scikit-learn", "xgboost": "xgboost"},
-    "ledger": {"filelock": "filelock", "psutil": "psutil"},
     "regression": {"formulaic": "formulaic"},
     "studio": {"starlette": "starlette", "uvicorn": "uvicorn"},
 }

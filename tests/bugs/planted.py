@@ -1135,6 +1135,27 @@ BUGS = [
         "tests/fitting/test_ledger_renewal.py -k goes_on",
     ),
     PlantedBug(
+        "the studio's fits charge no ledger",
+        "studio/session.py",
+        "progress=fit.stages.append, ledger=ledger,",
+        "progress=fit.stages.append,",
+        "tests/studio/test_ledgers.py -k opens_the_ledger",
+    ),
+    PlantedBug(
+        "each folder of a studio opens an account of its own",
+        "studio/ledgers.py",
+        "    return table.resolve().parent / f",
+        "    return folder / f",
+        "tests/studio/test_ledgers.py -k two_studios",
+    ),
+    PlantedBug(
+        "what a lost release cost is not said",
+        "cli/saving.py",
+        "    if not release.certificate.private:",
+        "    if release.certificate.private:",
+        "tests/cli/test_full_disk.py -k without_a_checkpoint",
+    ),
+    PlantedBug(
         "the account of a long table's ids is one of rows",
         "schema/schema.py",
         'return {"name": next(iter(self._ids), "row"), "max_rows": 1}',

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.data_commands import OverwriteOption
-from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import DeltaOption, LedgerOption, RowsOption, SchemaOption, SeedOption
 from sfumato.cli.output import print_cost, tell_written
+from sfumato.cli.saving import save_release
 from sfumato.errors import require_positive
 from sfumato.estimators.base import PrivateEstimator
 from sfumato.estimators.factor_analysis import DPFactorAnalysis
@@ -152,7 +152,6 @@ def _fit(
     model.set_params(n_public=known.rows if rows is None else rows)
     model.fit(records, bounds=records.bounds, ledger=ledger)
     release = model.release()
-    with last_output(out, ledger=ledger):
-        release.save(out, overwrite=overwrite)
+    save_release(release, out, overwrite=overwrite, ledger=ledger)
     print_cost(release.certificate)
     tell_written(release, out)

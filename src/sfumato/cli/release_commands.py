@@ -61,10 +61,12 @@ from sfumato.cli.outputs import (
     tell_tables,
 )
 from sfumato.cli.progress import stages, tell_duration
+from sfumato.cli.saving import save_release
 from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text, presets_of
 from sfumato.engines.choice import engine_at
 from sfumato.errors import ConfigError
 from sfumato.fitting.journal import remove as remove_checkpoint
+from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.atomic import refuse_existing
 from sfumato.io.chunks import Source
 from sfumato.methods.gaussian import ConditionalGaussian
@@ -220,12 +222,18 @@ def fit_command(
             workers=workers,
             engine=cluster,
         )
-    with last_output(out, ledger=ledger):
-        release.save(out, overwrite=overwrite)
+    save_release(
+        release, out, overwrite=overwrite, ledger=ledger, checkpoint=checkpoint, resumable=_keeps(synthesizer, known)
+    )
     if checkpoint is not None:
         remove_checkpoint(checkpoint)
     print_cost(release.certificate)
     tell_written(release, out)
+
+
+def _keeps(synthesizer: Synthesizer, schema: Schema) -> bool:
+    """Whether a checkpoint could have been named."""
+    return synthesizer.resumable and not schema.open
 
 
 def _tell_what_is_left_out(source: Source, schema: Schema) -> None:

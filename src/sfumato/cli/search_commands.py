@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.data_commands import OverwriteOption
-from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import (
     AcceptDraftOption,
@@ -29,6 +28,7 @@ from sfumato.cli.options import (
     TypesOption,
 )
 from sfumato.cli.output import notes, print_cost, say, tell_written
+from sfumato.cli.saving import save_release
 from sfumato.cli.settings import add, flat_settings, flattened, make_method, setting_name
 from sfumato.errors import ConfigError
 from sfumato.fitting.synthesizer import Synthesizer
@@ -123,8 +123,7 @@ def tune_command(
             accept=criteria,
             accept_share=accept_share,
         )
-    with last_output(out, ledger=ledger):
-        release.save(out, overwrite=overwrite)
+    save_release(release, out, overwrite=overwrite, ledger=ledger)
     print_cost(release.certificate)
     for line in words.chosen(release.certificate):
         say(line)

@@ -271,6 +271,38 @@ def settled(charged: Charge | None, *, kept: bool = False) -> Iterator[None]:
     raise problem
 
 
+@contextlib.contextmanager
+def charged_all_the_same(
+    ledger: str | os.PathLike[str] | None, *, checkpoint: str | os.PathLike[str] | None = None, resumable: bool = False
+) -> Iterator[None]:
+    """Say what becomes of a release that the block cannot write: what it cost is spent.
+
+    Args:
+        ledger: what was charged for it; None of a fit that named none.
+        checkpoint: what keeps it, if anything does.
+        resumable: whether a checkpoint could have been named.
+
+    Raises:
+        OutputError: as the block, with what was spent, what is kept, and what to do.
+    """
+    problem = None
+    try:
+        yield
+    except OutputError as error:
+        problem = str(error)
+    if problem is None:
+        return
+    spent = "Its budget is spent" if ledger is None else f"The ledger {ledger} says finished, and its charge stands"
+    if checkpoint is not None:
+        kept = (
+            f"The checkpoint {checkpoint} keeps what was drawn: the same command writes the release, at no new charge."
+        )
+    else:
+        kept = "nothing of the release is kept."
+        kept += " With --checkpoint the same command would have written it, at no new charge." if resumable else ""
+    raise OutputError(f"{problem} {spent}{'. ' if checkpoint is not None else '; '}{kept}")
+
+
 def refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: object) -> None:
     """Raise unless a ledger can pay for a plan; errors as `charge`."""
     if plan.neighbours is Neighbours.REPLACE_ONE and state.neighbours is not Neighbours.REPLACE_ONE:

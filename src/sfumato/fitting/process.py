@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
+import psutil
+from filelock import FileLock
+
 from sfumato.errors import OutputError
-from sfumato.extras import require_extra
 from sfumato.io.atomic import SECRET
 
 
@@ -33,7 +35,7 @@ class ProcessMark:
 
     @classmethod
     def own(cls) -> ProcessMark:
-        """Return the mark of this process; needs psutil."""
+        """Return the mark of this process."""
         return cls(_host(), os.getpid(), _start(os.getpid()) or "")
 
     @classmethod
@@ -50,9 +52,6 @@ class ProcessMark:
 
         A number in use whose start is not known counts as running: two processes that go on with one fit would draw
         its noise twice under one charge.
-
-        Raises:
-            ConfigError: psutil is not installed.
         """
         if self.host != _host():
             return None
@@ -67,12 +66,8 @@ def file_lock(path: Path) -> Iterator[None]:
     The lock is a file of its own, `path` + ".lock", that stays: the file itself is replaced while the lock is held.
 
     Raises:
-        ConfigError: filelock or psutil is not installed.
         OutputError: the lock cannot be had on this file system.
     """
-    require_ledger_libraries()
-    from filelock import FileLock
-
     beside = path.with_name(f"{path.name}.lock")
     # the system's lock or none: one that is held by a file's being there would outlive a killed process
     lock = FileLock(beside, mode=SECRET, fallback_to_soft=False, preserve_lock_file=True)
@@ -90,15 +85,6 @@ def file_lock(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def require_ledger_libraries() -> None:
-    """Refuse to keep an account without the libraries that lock its file and know processes.
-
-    Raises:
-        ConfigError: one is not installed.
-    """
-    require_extra("ledger", "keep the account of a data set")
-
-
 _NETWORK = ("nfs", "cifs", "smb", "afs", "sshfs", "s3fs", "gcsfuse", "rclone", "ceph", "lustre", "gluster")
 
 
@@ -106,13 +92,7 @@ def network_file_system(path: Path) -> str | None:
     """Return the name of the file system of a path if machines share such ones, where locks may not hold.
 
     None of other file systems, and where the system does not say.
-
-    Raises:
-        ConfigError: psutil is not installed.
     """
-    require_ledger_libraries()
-    import psutil
-
     try:
         real = path.resolve()
         mounts = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
@@ -134,9 +114,6 @@ def _host() -> str:
 
 def _start(number: int) -> str | None:
     """Return when a process started, empty if the system does not say; None if it has ended, as a zombie has."""
-    require_ledger_libraries()
-    import psutil
-
     try:
         if not psutil.pid_exists(number) or (process := psutil.Process(number)).status() == psutil.STATUS_ZOMBIE:
             return None

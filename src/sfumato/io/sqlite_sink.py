@@ -42,7 +42,7 @@ def refuse_table(wanted: Wanted, *, overwrite: bool) -> None:
     found: list[object] = []
     failure = _failure(lambda: found.extend(_tables(path, wanted)))
     if failure:
-        raise OutputError(f"Expected {path.name} to be an SQLite database, got another file.")
+        raise OutputError(f"Expected {path.name} to be an SQLite database that can be read: {failure}.")
     if found and not overwrite:
         raise OutputError(
             f"Expected no {wanted.label} yet, got one. Pass --overwrite (overwrite=True); nothing is appended."
@@ -64,16 +64,36 @@ def write_sqlite(batches: Iterator[pa.Table], wanted: Wanted, *, overwrite: bool
         failure = _failure(lambda: _write(batches, path, wanted))
     finally:
         if failure and new:
-            path.unlink(missing_ok=True)
+            for made in (
+                path,
+                path.with_name(f"{path.name}-journal"),
+            ):  # which the next database here would take for its own
+                made.unlink(missing_ok=True)
     if failure:
         raise OutputError(f"Cannot write {wanted.label}: {failure}.")
 
 
+_REASONS = {  # by the primary code of an error; its own words may hold cells
+    sqlite3.SQLITE_FULL: "no space is left for it",
+    sqlite3.SQLITE_IOERR: "the system could not read or write it, as on a full or damaged disk",
+    sqlite3.SQLITE_BUSY: "another program holds it",
+    sqlite3.SQLITE_LOCKED: "another program holds it",
+    sqlite3.SQLITE_READONLY: "it may not be written",
+    sqlite3.SQLITE_PERM: "it may not be written",
+    sqlite3.SQLITE_CANTOPEN: "the system does not open it",
+    sqlite3.SQLITE_NOTADB: "it is no SQLite database",
+    sqlite3.SQLITE_CORRUPT: "it is a damaged database",
+    sqlite3.SQLITE_TOOBIG: "a cell is longer than SQLite takes",
+}
+
+
 def _failure(act: Callable[[], None]) -> str | None:
+    """Do it; return why the system, the format or SQLite refuses."""
     try:
         return reason_of(act)
-    except sqlite3.Error:
-        return "the database refused, or another program holds it"
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)  # of errors of SQLite itself; above 8 bits it says more
+        return _REASONS.get(sqlite3.SQLITE_ERROR if code is None else code & 0xFF, "SQLite refused")
 
 
 def _tables(path: Path, wanted: Wanted) -> list[object]:

@@ -130,6 +130,7 @@ class Pages:
             previews=[] if error is None else previews(schema, error), command=self._command(budget),
             group=None if error is None else self._session.least_group(budget, error),
             discovered=bool(schema.open), simulation="/simulation?" + urlencode(_fields(budget)),
+            account=self._session.account(budget), opening=self._opening(budget), fields=_fields(budget),
         )  # fmt: skip
 
     def simulation(self, form: Form) -> Response:
@@ -173,7 +174,17 @@ class Pages:
         elif schema.rows is None:
             parts.append("--buy-rows")
         parts += [] if budget.target is None else ["--target", budget.target]
+        parts += ["--ledger", str(session.account(budget).path)]
         return shlex.join([*parts, "--out", str(session.release_path)])
+
+    def _opening(self, budget: Budget) -> str:
+        """Return the command that opens the ledger; nothing of one that is there."""
+        account = self._session.account(budget)
+        if account.opened:
+            return ""
+        total = account.state.budget
+        limits = ["--epsilon", f"{total.epsilon:g}", "--delta", f"{total.delta:g}"]
+        return shlex.join(["sfumato", "ledger", "create", str(account.path), *limits])
 
 
 def _budget(form: Form) -> Budget:
@@ -191,6 +202,9 @@ def _budget(form: Form) -> Budget:
         delta=_number(form, "delta", 1e-6),
         rows=None if rows is None else int(rows),
         target=form.get("target") or None,
+        ledger=form.get("ledger", "").strip() or None,
+        total_epsilon=_number(form, "total_epsilon", None),
+        total_delta=_number(form, "total_delta", None),
     )
 
 
@@ -201,6 +215,9 @@ def _fields(budget: Budget) -> dict[str, str]:
         "delta": "" if budget.delta is None else f"{budget.delta:g}",
         "rows": "" if budget.rows is None else str(budget.rows),
         "target": budget.target or "",
+        "ledger": budget.ledger or "",
+        "total_epsilon": "" if budget.total_epsilon is None else f"{budget.total_epsilon:g}",
+        "total_delta": "" if budget.total_delta is None else f"{budget.total_delta:g}",
     }
 
 

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import ConfigError, SfumatoError
+from sfumato.fitting.data_ledger import charged_all_the_same
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
 from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.privacy.budget import BuyCount
-from sfumato.privacy.certificate_form import Description
+from sfumato.privacy.budget import BuyCount, PrivacyBudget
+from sfumato.privacy.certificate_form import Description, Protected
 from sfumato.records.drafting import draft_schema
 from sfumato.records.review import Question, answered, questions
 from sfumato.report import write_report
 from sfumato.schema.documents import read_document, write_text, yaml_text
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
+from sfumato.studio.ledgers import Account, ledger_beside
 from sfumato.studio.simulation import Simulation, after_discovery, assumed, simulate
 
 
@@ -32,12 +34,18 @@ class Budget:
         delta: chance of failure; needed where the number of rows is bought.
         rows: the public number of rows; None buys it, or takes the schema's.
         target: the column whose classes are modelled apart.
+        ledger: the account that the fit charges, a path; None takes the one beside the table.
+        total_epsilon: what all fits of the table may cost, where that ledger is not there yet; None: as much as this.
+        total_delta: the δ of all of them.
     """
 
     epsilon: float = 1.0
     delta: float | None = 1e-6
     rows: int | None = None
     target: str | None = None
+    ledger: str | None = None
+    total_epsilon: float | None = None
+    total_delta: float | None = None
 
 
 @dataclass(slots=True)
@@ -117,6 +125,25 @@ class Session:
         synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
         return synthesizer.description(schema, target=budget.target, n_public=_rows(budget, schema))
 
+    def account(self, budget: Budget) -> Account:
+        """Return the ledger that a fit would charge, as it stands. Reads no record.
+
+        Raises:
+            ConfigError: there is no table, or the file is no ledger.
+            OutputError: it is a file that the studio writes itself.
+        """
+        if self.data is None:
+            raise ConfigError("Expected a table, got none. Name one first.")
+        path = ledger_beside(self.data, self.folder) if budget.ledger is None else Path(budget.ledger)
+        for own in (self.schema_path, self.release_path, self.report_path):
+            refuse_inputs(own, ledger=path)
+        schema, planned = self.schema(), self.plan(budget)
+        epsilon = budget.epsilon if budget.total_epsilon is None else budget.total_epsilon
+        delta = budget.total_delta if budget.total_delta is not None else planned.delta
+        synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
+        plan = synthesizer.plan(schema, target=budget.target, n_public=_rows(budget, schema))
+        return Account.of(path, PrivacyBudget(epsilon, delta), plan, Protected(**schema.protects).name)  # type: ignore[arg-type] - private, so there is a delta
+
     def share_error(self, budget: Budget) -> float | None:
         """Return the forecast standard error of a share of a column; None without a public number of rows.
 
@@ -157,9 +184,12 @@ class Session:
     def start(self, budget: Budget) -> None:
         """Start the fit, in a thread that no browser can stop. What is refused is refused before anything is spent.
 
+        It charges the table's ledger, which is opened if it is not there.
+
         Raises:
-            ConfigError: a fit runs already, or there is no table.
-            OutputError: the folder holds a release already.
+            BudgetExceededError: the ledger cannot pay for it.
+            ConfigError: a fit runs already, there is no table, or the ledger is none.
+            OutputError: the folder holds a release already, or the ledger cannot be written.
         """
         with self._lock:
             if self.data is None:
@@ -170,9 +200,11 @@ class Session:
                 raise ConfigError("Expected a schema that is no draft. Answer the last question with yes.")
             refuse_existing(self.release_path, overwrite=False)
             refuse_existing(self.report_path, overwrite=False)
-            self.plan(budget)
+            account = self.account(budget)
+            account.open()
             self.fit = Fit()
-            self._thread = threading.Thread(target=self._run, args=(self.data, budget, self.fit), name="fit")
+            arguments = (self.data, budget, account.path, self.fit)
+            self._thread = threading.Thread(target=self._run, args=arguments, name="fit")
             self._thread.start()  # no daemon: the process ends when the release is written
 
     def wait(self) -> None:
@@ -180,15 +212,16 @@ class Session:
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, data: str, budget: Budget, fit: Fit) -> None:
+    def _run(self, data: str, budget: Budget, ledger: Path, fit: Fit) -> None:
         try:
             schema = self.schema()
             synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
             release = synthesizer.fit(
                 open_source(data, csv=schema.reader.csv), schema=schema, target=budget.target,
-                n_public=_rows(budget, schema), progress=fit.stages.append,
+                n_public=_rows(budget, schema), progress=fit.stages.append, ledger=ledger,
             )  # fmt: skip
-            release.save(self.release_path)
+            with charged_all_the_same(ledger):
+                release.save(self.release_path)
             fit.stages.append("the release is written; the report is next")
             write_report(release, self.report_path)
             fit.state = "done"

@@ -1,0 +1,31 @@
+"""A fit's release is written: the one output of its call, and what became of the charge if it cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sfumato.cli.ending import last_output
+from sfumato.fitting.data_ledger import charged_all_the_same
+from sfumato.release import Release
+
+
+def save_release(
+    release: Release,
+    out: Path,
+    *,
+    overwrite: bool,
+    ledger: Path | None,
+    checkpoint: Path | None = None,
+    resumable: bool = False,
+) -> None:
+    """Write a release; arguments as `charged_all_the_same`.
+
+    Raises:
+        OutputError: it cannot be written; says what was spent, what is kept and what to do.
+    """
+    if not release.certificate.private:  # nothing was spent
+        with last_output(out):
+            release.save(out, overwrite=overwrite)
+        return
+    with charged_all_the_same(ledger, checkpoint=checkpoint, resumable=resumable), last_output(out, ledger=ledger):
+        release.save(out, overwrite=overwrite)

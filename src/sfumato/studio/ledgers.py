@@ -1,0 +1,83 @@
+"""The ledger that the studio's fits charge: where it lies, what is left in it, and its opening."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from sfumato.fitting.data_ledger import create_ledger, read_ledger, refuse_unless_payable
+from sfumato.fitting.ledger_state import LedgerState
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.plan import Neighbours, Plan
+
+_PACKED = (".gz", ".zst", ".bz2", ".xz")
+
+
+def ledger_beside(data: str, folder: Path) -> Path:
+    """Return where the account of a table lies unless somebody says otherwise: `people.ledger` beside `people.csv`.
+
+    A table has one account, whatever folder a studio works in. Of what does not lie in a folder of this machine that
+    may be written it lies in the studio's own.
+
+    Args:
+        data: the table, a path or a URL.
+        folder: the studio's.
+    """
+    table = Path(data)
+    beside = table.exists() and os.access(table.resolve().parent, os.W_OK | os.X_OK)
+    if not beside:
+        return folder / "data.ledger"
+    stem = Path(table.stem).stem if table.suffix in _PACKED else table.stem
+    return table.resolve().parent / f"{stem}.ledger"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A ledger, and a fit that it is to pay for.
+
+    Attributes:
+        path: where it lies.
+        state: what it says; of one that is not there, what it would say.
+        opened: whether it is there.
+        plan: of the fit.
+        unit: whom the fit protects.
+    """
+
+    path: Path
+    state: LedgerState
+    opened: bool
+    plan: Plan
+    unit: str
+
+    @classmethod
+    def of(cls, path: Path, total: PrivacyBudget, plan: Plan, unit: str) -> Account:
+        """Read a ledger; one that is not there has this budget.
+
+        Raises:
+            ConfigError: the file is no ledger, or was changed by hand.
+        """
+        opened = os.path.lexists(path)
+        return cls(path, read_ledger(path) if opened else LedgerState(total, Neighbours.ADD_REMOVE), opened, plan, unit)
+
+    @property
+    def spent(self) -> float:
+        """ε of all fits before."""
+        return self.state.spent()
+
+    @property
+    def spent_with(self) -> float:
+        """ε of all fits and this one."""
+        return self.state.spent(self.plan)
+
+    def open(self) -> None:
+        """Refuse a fit that it cannot pay for; else make the file, if it is not there.
+
+        Raises:
+            BudgetExceededError, ConfigError: as the fit would, before it starts.
+            OutputError: the file cannot be written.
+        """
+        refuse_unless_payable(self.state, self.plan, self.unit, self.path)
+        if not self.opened:
+            budget = self.state.budget
+            create_ledger(self.path, epsilon=budget.epsilon, delta=budget.delta)
