@@ -61,8 +61,8 @@ CASES = {
     "true and false": (pa.array(_cycle(["true", "false"])), Boolean()),
     "yes and no": (pa.array(_cycle(["yes", "no"])), Categorical(categories=("no", "yes"))),
     "labels": (
-        pa.array(_cycle([" b", "a", "NA"])),
-        Categorical(categories=("a", "b"), nullable=True),
+        pa.array(_cycle([" b", "a", "NA", None])),
+        Categorical(categories=("NA", "a", "b"), nullable=True),
     ),
     "pandas categories": (
         pa.array(_cycle(["b", "a"])).dictionary_encode(),

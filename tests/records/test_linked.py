@@ -80,8 +80,8 @@ def test_many_chunks_are_sorted_as_one(monkeypatch):
     whole = people(frame)
     started = linked._Sorting.__init__
 
-    def small(self, found):
-        started(self, found)
+    def small(self, *found):
+        started(self, *found)
         self._counted = 20
 
     monkeypatch.setattr(linked._Sorting, "__init__", small)

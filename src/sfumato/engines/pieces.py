@@ -33,6 +33,7 @@ class ChunkSource(Source):
             container=source.container,
             storage=source.storage,
             chunk_rows=source.chunk_rows,
+            missing_as_text=source.missing_as_text,
             chunk=chunk,
         )
 
@@ -47,12 +48,12 @@ class ChunkSource(Source):
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, table.schema) as writer:
             writer.write_table(table)
-        known = (self.label, self.container, dict(self.storage), self.chunk_rows)
+        known = (self.label, self.container, dict(self.storage), self.chunk_rows, self.missing_as_text)
         return _unpacked, (known, list(cells), self.chunk.n_rows, stream.getvalue().to_pybytes(), arrays)
 
 
 def _unpacked(known: Any, names: list[str], n_rows: int, stream: bytes, arrays: dict[str, Any]) -> ChunkSource:  # noqa: ANN401
-    label, container, storage, chunk_rows = known
+    label, container, storage, chunk_rows, missing_as_text = known
     table = pa.ipc.open_stream(stream).read_all()
     cells = {name: arrays[name] if name in arrays else table.column(name) for name in names}
     return ChunkSource(
@@ -60,6 +61,7 @@ def _unpacked(known: Any, names: list[str], n_rows: int, stream: bytes, arrays: 
         container=container,
         storage=storage,
         chunk_rows=chunk_rows,
+        missing_as_text=missing_as_text,
         chunk=Chunk(columns=cells, n_rows=n_rows),
     )
 
@@ -77,7 +79,13 @@ class BatchSource(Source):
 
     def like(self, source: Source) -> BatchSource:
         """Return these batches as rows of another source."""
-        return replace(self, label=source.label, container=source.container, storage=source.storage)
+        return replace(
+            self,
+            label=source.label,
+            container=source.container,
+            storage=source.storage,
+            missing_as_text=source.missing_as_text,
+        )
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield from table_chunks(self.batches, columns, self.chunk_rows)

@@ -93,17 +93,17 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
     outside: dict[str, list[np.ndarray]] = {}
     n_rows = 0
-    tabular, sets = schema.of_kind(TabularKind), schema.set_columns
+    tabular, sets, missing = schema.of_kind(TabularKind), schema.set_columns, schema.missing_in(source)
     for chunk in source.under(schema.columns).chunks(list(schema.released)):
         for name, column in sets.items():
-            cells = column.held(column.kind.code(chunk.columns[name], missing=schema.missing))
+            cells = column.held(column.kind.code(chunk.columns[name], missing=missing))
             for item, codes in cells.items():
                 parts[item].append(codes if encode is None else encode(kinds[item], codes))
         for name, kind in tabular.items():
             column = cast("pa.ChunkedArray", chunk.columns[name])
-            codes = kind.code(column, missing=schema.missing)
+            codes = kind.code(column, missing=missing)
             parts[name].append(codes if encode is None else encode(kind, codes))
-            marks = outside_marks(kind, column, missing=schema.missing)
+            marks = outside_marks(kind, column, missing=missing)
             if marks.any() or name in outside:  # a column without such cells needs no marks
                 outside.setdefault(name, [np.zeros(n_rows, dtype=np.int8)]).append(marks)
         n_rows += chunk.n_rows

@@ -62,6 +62,8 @@ class Source(ABC):
         keys: image column name to the key it has in its `.npz` or dict; empty for tables.
         chunk_rows: the most rows of one chunk, at least 1.
         inferred: columns whose type follows from all their cells together, see `origins.py`.
+        missing_as_text: whether nothing but a text can say that a cell has no value, as in CSV files: then usual tokens
+            (`NA`) say so. Where there is a null, a text `NA` is Namibia.
     """
 
     # whether there are as many records as the container says, whatever their cells hold: no text can end a record
@@ -74,6 +76,7 @@ class Source(ABC):
     keys: Mapping[str, str] = field(default_factory=dict)
     chunk_rows: int = DEFAULT_CHUNK_ROWS
     inferred: frozenset[str] = frozenset()
+    missing_as_text: bool = False
 
     def __post_init__(self) -> None:
         require_integer(at_least=1, chunk_rows=self.chunk_rows)

@@ -173,6 +173,7 @@ def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> 
         container="csv",
         storage=dict.fromkeys(names, pa.string()),
         chunk_rows=chunk_rows,
+        missing_as_text=True,
         file=file,
         delimiter=delimiter,
         expected_delimiter=usual or ",",

@@ -1,5 +1,8 @@
 """In which encoding a CSV file is, and what parts its cells: public facts that a schema or a file's suffix says."""
 
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
 from __future__ import annotations
 
 import codecs
@@ -8,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.columns.facts import shown
 
@@ -47,17 +51,28 @@ class CsvOutput:
     Attributes:
         form: a comma and UTF-8 unless it says otherwise.
         dress: of some columns, how their cells become text.
+        missing: what a cell without a value is written as.
+        empty: columns in which such a cell is empty all the same.
     """
 
     form: CsvForm = CsvForm()
     dress: Mapping[str, Dress] = field(default_factory=dict)
+    missing: str = ""
+    empty: frozenset[str] = frozenset()
 
     def dressed(self, table: pa.Table) -> pa.Table:
         """Return a table whose cells are as the file has them."""
         for place, name in enumerate(table.column_names):
             if name in self.dress:
                 table = table.set_column(place, name, self.dress[name](table.column(place)))
+            if self.missing and name not in self.empty and not pa.types.is_nested(table.column(place).type):
+                table = table.set_column(place, name, _filled(table.column(place), self.missing))
         return table
+
+
+def _filled(column: pa.ChunkedArray, missing: str) -> pa.ChunkedArray:
+    """Return a column with a text where it has no value; as it is where all cells have one."""
+    return pc.fill_null(column.cast(pa.string()), missing) if column.null_count else column
 
 
 def delimiter_of(value: object, faults: list[str]) -> str | None:

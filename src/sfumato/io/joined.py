@@ -148,6 +148,7 @@ def open_joined(
         container=pieces[0].container,
         storage=storage,
         chunk_rows=chunk_rows,
+        missing_as_text=pieces[0].missing_as_text,
         files=tuple(pieces),
         folders=tuple(folders),
         partial=partial,

@@ -133,6 +133,7 @@ def with_pictures(source: Source, columns: Mapping[str, ColumnKind]) -> Source:
         dtypes={name: dtype for name, dtype in source.dtypes.items() if name not in images},
         keys=source.keys,
         chunk_rows=source.chunk_rows,
+        missing_as_text=source.missing_as_text,
         table=source,
         images=images,
     )

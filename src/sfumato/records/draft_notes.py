@@ -29,9 +29,12 @@ def missing_texts(surveys: Mapping[str, ColumnSurvey], labels: set[str]) -> tupl
         labels: usual texts that are answers somewhere.
     """
     marks = {mark for survey in surveys.values() for mark in survey.marks}
-    usual = [token for token in MISSING_TOKENS if token not in labels]
+    usual = next((survey.usual for survey in surveys.values()), MISSING_TOKENS)
     seen = [mark for mark in MISSING_MARKS if mark in marks - labels]
-    return tuple(dict.fromkeys([*usual, *seen, *_odd_words(surveys), *usable_tokens(surveys)[0]]))
+    found = [*seen, *_odd_words(surveys), *usable_tokens(surveys)[0]]
+    if not found and usual != MISSING_TOKENS:
+        return MISSING_TOKENS  # nothing to declare
+    return tuple(dict.fromkeys([*(token for token in usual if token not in labels), *found]))
 
 
 def _odd_words(surveys: Mapping[str, ColumnSurvey]) -> list[str]:

@@ -107,7 +107,7 @@ class LinkedData:
         if self._sequences is None:
             # of coding and sorting nothing may be said but that it failed
             message = f"Cannot read the units of {self._source.label}. Please report its types: a fit reads any cell."
-            sorting = _Sorting(self._schema.modelled)
+            sorting = _Sorting(self._schema.modelled, self._schema.missing_in(self._source))
             unit = self._schema.unit
             assert unit is not None
             names = list(dict.fromkeys([*self._schema.released, unit.column]))
@@ -226,12 +226,12 @@ def _places(sequences: _Sequences, units: np.ndarray, steps: int) -> np.ndarray:
 class _Sorting:
     """Takes rows in whatever order, and keeps the first of every unit."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, missing: tuple[str, ...]) -> None:
         unit = schema.unit
         assert unit is not None
         self._order, self._max_rows = unit.order, unit.max_rows
         self._kinds: dict[str, TabularKind] = schema.of_kind(TabularKind)
-        self._numbers = UnitNumbers((*schema.missing, ""))
+        self._numbers = UnitNumbers((*missing, ""))
         self._units: list[np.ndarray] = []
         self._codes: list[dict[str, np.ndarray]] = []
         self._held, self._counted = 0, 1 << 20

@@ -123,10 +123,11 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
         dtypes=source.dtypes,
         keys=source.keys,
         chunk_rows=source.chunk_rows,
+        missing_as_text=source.missing_as_text,
         rows=source,
         id_column=id_column,
         item_column=name,
-        missing=(*schema.missing, ""),
+        missing=(*schema.missing_in(source), ""),
         parts=1 + source.size() // _PART_BYTES,
     )
 

@@ -52,9 +52,9 @@ class OpenData(SourceRecords):
         return list(self._schema.open) or [self._schema.released[0]]
 
     def _code(self, chunk: Chunk) -> Rows:
-        schema, opened = self._schema, self._schema.of_kind(Open)
+        missing, opened = self._schema.missing_in(self._source), self._schema.of_kind(Open)
         return {
-            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], schema.missing)
+            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], missing)
             for name in self._coded_names()
         }
 

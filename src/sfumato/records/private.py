@@ -89,7 +89,7 @@ class PrivateData(SourceRecords):
         return [*self._schema.released, *([] if weight is None else [weight.column])]
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
-        kinds, missing = self._schema.columns, self._schema.missing
+        kinds, missing = self._schema.columns, self._schema.missing_in(self._source)
         codes = {name: kinds[name].code(chunk.columns[name], missing=missing) for name in self._schema.released}
         plan, weight = self._schema.rule_plan, self._schema.weight
         codes = codes if plan is None else plan.to_free(codes)

@@ -63,7 +63,7 @@ def count_breaks(source: Source, schema: Schema) -> RuleBreaks | None:
     counts, n_rows, any_rule = np.zeros(len(texts), dtype=np.int64), 0, 0
     names = [name for name in plan.kinds if any(name in rule.columns for rule in plan.rules)]
     for chunk in source.chunks(names):
-        table = {name: values_of(plan.kinds[name], chunk.columns[name], schema.missing) for name in names}
+        table = {name: values_of(plan.kinds[name], chunk.columns[name], schema.missing_in(source)) for name in names}
         rows = [np.logical_or.reduce([rule.broken(table) for rule in rules]) for rules in plan.entries]
         broken = np.stack(rows)
         counts += broken.sum(axis=1)

@@ -54,14 +54,14 @@ def rule_candidates(source: Source, schema: Schema) -> list[Rule]:
     source = source.under(schema.columns)
     if not kinds:
         return []
-    first = _first_rows(source, kinds, schema.missing)
+    first = _first_rows(source, kinds, schema.missing_in(source))
     if not size(first):
         return []
     found: list[Rule] = []
     for rule in itertools.islice(_candidates(first, kinds), 4 * _MOST):
         if rule not in found:
             found.append(rule)
-    return _kept(source, kinds, schema.missing, found)[:_MOST]
+    return _kept(source, kinds, schema.missing_in(source), found)[:_MOST]
 
 
 def _first_rows(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...]) -> Table:

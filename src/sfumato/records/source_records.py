@@ -97,7 +97,8 @@ class SourceRecords:
         if schema.unit is None:
             return None
         if self._units is None:
-            self._units = UnitRows.of(self._source, schema.unit, schema.missing, self.read_columns, self._code)
+            missing = schema.missing_in(self._source)
+            self._units = UnitRows.of(self._source, schema.unit, missing, self.read_columns, self._code)
         return self._units.keeper()
 
     def __repr__(self) -> str:

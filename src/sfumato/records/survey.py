@@ -99,6 +99,7 @@ class ColumnSurvey:
         moments: what its dates span.
         odd: cells of text that are not what the column is, by their text, if they are few.
         tokens: values that seem to stand for none, such as -99, as they are written.
+        usual: texts for no value whatever is declared.
     """
 
     storage: pa.DataType
@@ -119,6 +120,7 @@ class ColumnSurvey:
     moments: Moments | None = None
     odd: Mapping[str, int] = field(default_factory=dict)
     tokens: tuple[str, ...] = ()
+    usual: tuple[str, ...] = MISSING_TOKENS
 
     @property
     def n_values(self) -> int:
@@ -212,15 +214,15 @@ class ColumnSurvey:
 
     def _without_marks(self, text: pa.Array) -> pa.Array:
         """Return text with null for what stands for no value, and note what stood there."""
-        usual = [token for token in (*MISSING_TOKENS, *MISSING_MARKS) if token]
+        usual = [token for token in (*self.usual, *MISSING_MARKS) if token]
         marked = text.filter(pc.is_in(text, value_set=pa.array(usual, text.type)))
         self.marks.update(Counter(marked.to_pylist()))
-        return without_tokens(text, (*MISSING_TOKENS, *MISSING_MARKS))
+        return without_tokens(text, (*self.usual, *MISSING_MARKS))
 
     def _add_sets(self, cells: pa.Array) -> None:
         lengths, items = list_parts(cells)
         if self.items is None:
-            self.items = ColumnSurvey(items.type)
+            self.items = ColumnSurvey(items.type, usual=self.usual)
         self.n_missing += cells.null_count
         self.longest = max(self.longest, int(lengths.max(initial=0)))
         self.items.add(pa.chunked_array([items]))
@@ -254,7 +256,8 @@ class ColumnSurvey:
 
 def survey_columns(source: Source) -> dict[str, ColumnSurvey]:
     """Read a source once and return a survey of each column."""
-    surveys = {name: ColumnSurvey(storage) for name, storage in source.storage.items()}
+    usual = MISSING_TOKENS if source.missing_as_text else ("",)
+    surveys = {name: ColumnSurvey(storage, usual=usual) for name, storage in source.storage.items()}
     for chunk in source.chunks(source.names):
         for name, column in chunk.columns.items():
             surveys[name].add(column)

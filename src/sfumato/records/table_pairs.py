@@ -96,13 +96,14 @@ class TablePair(Source):
             storage=of_units | of_rows,
             dtypes={name: text for side in (rows, units) for name, text in side.dtypes.items()},
             chunk_rows=min(units.chunk_rows, rows.chunk_rows),
+            missing_as_text=units.missing_as_text or rows.missing_as_text,
             units=units,
             rows=rows,
             tables=unit.tables,
             key=unit.column,
             rows_key=rows_key,
             kinds={name: schema.columns[name] for name in unit.constant},
-            missing=(*schema.missing, ""),
+            missing=(*schema.missing_in(units if units.missing_as_text else rows), ""),
         )
 
     def read_as(self, form: CsvForm) -> TablePair:

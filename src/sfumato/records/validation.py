@@ -91,10 +91,10 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     for chunk in _cells(source, read):
         n_records += chunk.n_rows
         if weight is not None:
-            _note_weights(counted, weight, weight_kind(schema), chunk.columns[weight], schema.missing)
+            _note_weights(counted, weight, weight_kind(schema), chunk.columns[weight], schema.missing_in(source))
         for name in (name for name in released if name in chunk.columns):
             kind = schema.columns[name]
-            for problem, cells in kind.problems(chunk.columns[name], schema.missing):
+            for problem, cells in kind.problems(chunk.columns[name], schema.missing_in(source)):
                 _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
     if schema.unit is not None and schema.unit.column not in absent and not isinstance(source, TablePair):
@@ -157,7 +157,7 @@ def _rows_of_nobody(source: Source, schema: Schema, column: str) -> Iterator[Fin
 
 def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Finding]:
     """Yield findings of units: constants that vary, and more rows than count."""
-    numbers = UnitNumbers((*schema.missing, ""))
+    numbers = UnitNumbers((*schema.missing_in(source), ""))
     kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if name in unit.constant}
     sizes, lows = np.zeros(0, dtype=np.int64), {name: np.zeros(0) for name in kinds}
     highs = dict(lows)
@@ -167,7 +167,7 @@ def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Fin
         whose, more = whose[mine], (0, len(numbers) - sizes.size)
         sizes = np.pad(sizes, more) + np.bincount(whose, minlength=len(numbers))
         for name, kind in kinds.items():
-            codes = np.nan_to_num(kind.code(chunk.columns[name], missing=schema.missing)[mine], nan=-1.0)
+            codes = np.nan_to_num(kind.code(chunk.columns[name], missing=schema.missing_in(source))[mine], nan=-1.0)
             lows[name] = np.pad(lows[name], more, constant_values=np.inf)
             highs[name] = np.pad(highs[name], more, constant_values=-np.inf)
             np.minimum.at(lows[name], whose, codes)

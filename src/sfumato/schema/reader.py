@@ -13,6 +13,7 @@ from typing import Any
 
 from sfumato.columns.facts import shown
 from sfumato.columns.kind import ColumnKind
+from sfumato.columns.levels import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
 from sfumato.columns.written import Written
@@ -116,10 +117,17 @@ def read_reader(document: Mapping[str, Any], faults: list[str]) -> tuple[Reader,
     return read, document
 
 
-def csv_output(columns: Mapping[str, ColumnKind], reader: Reader) -> CsvOutput:
-    """Return how samples of these columns are written as CSV: numbers as declared, for their types know no commas."""
+def csv_output(columns: Mapping[str, ColumnKind], reader: Reader, missing: str) -> CsvOutput:
+    """Return how samples of these columns are written as CSV: numbers as declared, for their types know no commas.
+
+    Args:
+        columns: their kinds.
+        reader: the form of the file.
+        missing: what a missing cell is written as; empty where that is a label.
+    """
     dress: dict[str, Dress] = {}
     for name, kind in columns.items():
         if isinstance(kind, Integer | Continuous) and kind.written is not None:
             dress[name] = kind.as_text
-    return CsvOutput(form=reader.csv, dress=dress)
+    empty = frozenset(name for name, kind in columns.items() if isinstance(kind, LevelKind) and missing in kind.labels)
+    return CsvOutput(form=reader.csv, dress=dress, missing=missing, empty=empty)

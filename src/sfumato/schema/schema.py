@@ -26,6 +26,7 @@ from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.io.chunks import Source
 from sfumato.io.csv_form import CsvOutput
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion, criteria_faults, criteria_of
@@ -56,7 +57,8 @@ class Schema:
         columns: the kind of each column, in the order in which columns are written.
         rows: the size that may be assumed publicly, or None if it is stated elsewhere.
         unit: whom the guarantee protects; None means the row.
-        missing: text that stands for no value, in columns stored as text.
+        missing: text that stands for no value, in columns stored as text. Unless declared, the usual ones do so where
+            a file has nothing else to say it, as CSV has not; a text `NA` of a frame is what it says.
         draft: whether the facts were read off the records, as `sfumato schema draft` does: fits refuse it.
         sources: of some columns, where their facts come from: law, codebook, standard, discovered or data, or one of
             these per fact. `data` is refused as a draft is.
@@ -116,6 +118,20 @@ class Schema:
         rest = (*rest, self.weight)
         return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
 
+    def missing_in(self, source: Source) -> tuple[str, ...]:
+        """Return the texts that stand for no value in a source: the declared, or the usual where only text can say it.
+
+        Elsewhere there is a null, and a text is what it says: of the usual ones only the empty one is no value.
+        """
+        return self.missing if source.missing_as_text or self.missing != MISSING_TOKENS else ("",)
+
+    @property
+    def missing_written(self) -> str:
+        """The text that a CSV file has for no value: the first declared that is not a usual one, else the first."""
+        if self.missing == MISSING_TOKENS:
+            return ""
+        return next((token for token in self.missing if token not in MISSING_TOKENS), (*self.missing, "")[0])
+
     @property
     def released(self) -> tuple[str, ...]:
         """The columns a release holds: all but identifiers, the column of the unit and that of the weight."""
@@ -155,7 +171,7 @@ class Schema:
     @property
     def csv_output(self) -> CsvOutput:
         """How samples are written as CSV."""
-        return csv_output(self.columns, self.reader)
+        return csv_output(self.columns, self.reader, self.missing_written)
 
     def narrowest(self) -> Schema:
         """Return the schema with the least that can be found for its open columns."""
