@@ -336,9 +336,9 @@ BUGS = [
     ),
     PlantedBug(
         "units: which rows count depends on the units before",
-        "records/units.py",
-        "            self._hashes.append(_hash(text))\n",
-        "            self._hashes.append(_hash(text) + len(self._hashes) << 8 & (1 << 64) - 1)\n",
+        "records/unit_names.py",
+        "            self._hashes.append(text_hash(name))\n",
+        "            self._hashes.append(text_hash(name) + len(self._hashes) << 8 & (1 << 64) - 1)\n",
         "tests/records/test_units.py -k order_and_chunks",
     ),
     PlantedBug(
@@ -392,9 +392,9 @@ BUGS = [
     ),
     PlantedBug(
         "truth values as text are no numbers",
-        "columns/number_cells.py",
-        "    text = _numbered(text)\n",
-        "",
+        "columns/text_forms.py",
+        "    text = _numbered(ascii_text(text))\n",
+        "    text = ascii_text(text)\n",
         "tests/attacks/test_storage_types.py -k other_cells",
     ),
     PlantedBug(

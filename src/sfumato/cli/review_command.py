@@ -15,7 +15,7 @@ from sfumato.cli.output import notes, print_json, say
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.records.review import KEEP, Question, answered, questions
-from sfumato.schema.documents import json_text, parse_document, read_document, write_text, yaml_text
+from sfumato.schema.documents import MAX_BYTES, json_text, parse_document, read_document, write_text, yaml_text
 from sfumato.schema.open_schema import OpenSchema
 
 
@@ -84,7 +84,7 @@ def _read(place: str) -> dict[str, str]:
 def _standard_input() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("Expected answers on standard input, got a terminal. Pipe a file into the command.")
-    return sys.stdin.read()
+    return sys.stdin.read(MAX_BYTES)
 
 
 def _text(key: str, value: Any) -> str:  # noqa: ANN401 - a document holds any value
