@@ -15,7 +15,7 @@ from sfumato.errors import ReleaseError
 from sfumato.fitting.data_ledger import create_ledger, read_ledger
 from sfumato.fitting.ledger_check import MEANINGS, PAID, check_releases
 from sfumato.fitting.ledger_renewal import renew_ledger
-from sfumato.fitting.ledger_state import carried_over
+from sfumato.fitting.ledger_state import renewal_words
 from sfumato.privacy.plan import Neighbours
 
 ledger_app = typer.Typer(
@@ -60,7 +60,7 @@ def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
         f"{found['neighbours']}, by {len(found['fits'])} fits. Epsilons do not simply add up."
     )
     if found["renewal"] is not None:
-        say(carried_over(found["renewal"]))
+        say(renewal_words(found["renewal"]))
     print_table(
         "Fits that charged it",
         ["started", "method", "unit", "epsilon alone", "status"],
@@ -77,7 +77,7 @@ def renew_command(
     with last_output(new):
         renewed = renew_ledger(file, new)
     say(f"Wrote {new}. Name it in every fit of these data from now on, and keep {file} for reviewers.")
-    say(carried_over(renewed.describe()["renewal"]))
+    say(renewal_words(renewed.describe()["renewal"]))
 
 
 @ledger_app.command("verify")

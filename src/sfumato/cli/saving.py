@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sfumato.cli.ending import last_output
-from sfumato.fitting.data_ledger import charged_all_the_same
+from sfumato.fitting.data_ledger import final_write
 from sfumato.release import Release
 
 
@@ -18,7 +18,7 @@ def save_release(
     checkpoint: Path | None = None,
     resumable: bool = False,
 ) -> None:
-    """Write a release; arguments as `charged_all_the_same`.
+    """Write a release; arguments as `final_write`.
 
     Raises:
         OutputError: it cannot be written; says what was spent, what is kept and what to do.
@@ -27,5 +27,5 @@ def save_release(
         with last_output(out):
             release.save(out, overwrite=overwrite)
         return
-    with charged_all_the_same(ledger, checkpoint=checkpoint, resumable=resumable), last_output(out, ledger=ledger):
+    with final_write(ledger, checkpoint=checkpoint, resumable=resumable), last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)

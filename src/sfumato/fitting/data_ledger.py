@@ -272,7 +272,7 @@ def settled(charged: Charge | None, *, kept: bool = False) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def charged_all_the_same(
+def final_write(
     ledger: str | os.PathLike[str] | None, *, checkpoint: str | os.PathLike[str] | None = None, resumable: bool = False
 ) -> Iterator[None]:
     """Say what becomes of a release that the block cannot write: what it cost is spent.

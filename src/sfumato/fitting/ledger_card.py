@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.cards import banner, card, paragraph, parts, table
 from sfumato.cards.text import figure, shown
-from sfumato.fitting.ledger_state import carried_over
+from sfumato.fitting.ledger_state import renewal_words
 
 if TYPE_CHECKING:
     from sfumato.fitting.ledger_state import LedgerState
@@ -30,7 +30,7 @@ def ledger_card(ledger: LedgerState) -> str:
         "Ledger: what all fits of these data cost together",
         banner(f"{said} Under {relation}, by {fits}.", alarm=spent is None or spent > budget),
         parts([used], f"{used:.0%} of the budget is spent"),
-        *([] if renewal is None else [paragraph(carried_over({**renewal, "renewed": shown(renewal["renewed"])}))]),
+        *([] if renewal is None else [paragraph(renewal_words({**renewal, "renewed": shown(renewal["renewed"])}))]),
         *([table(header, rows, numbers=(4,))] if rows else [paragraph("No fit has charged it yet.")]),
         paragraph("Epsilons do not simply add up: the account is of all events together.", quiet=True),
     )

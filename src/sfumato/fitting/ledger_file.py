@@ -93,7 +93,7 @@ def read_ledger_file(path: Path) -> LedgerState:
     state = parsed(content, path)
     refuse_wrong_links(content, state.chain, path)
     if content.get("seal") != _seal(content):
-        raise changed_by_hand(path, "in which was changed how a fit ended, or what it released")
+        raise refusal_of_changes(path, "in which was changed how a fit ended, or what it released")
     return state
 
 
@@ -135,10 +135,10 @@ def refuse_wrong_links(content: Mapping[str, Any], chain: tuple[str, ...], path:
     said = [fit.get("chain") for fit in content["fits"]]
     for number, (one, link) in enumerate(zip(said, chain, strict=True), 1):
         if one != link and any(said):
-            raise changed_by_hand(path, f"whose charge {number}, or one before it, was changed or taken out")
+            raise refusal_of_changes(path, f"whose charge {number}, or one before it, was changed or taken out")
 
 
-def changed_by_hand(path: object, what: str) -> ConfigError:
+def refusal_of_changes(path: object, what: str) -> ConfigError:
     """Return the refusal of a ledger that somebody changed."""
     return ConfigError(
         f"Expected the ledger {path} as Sfumato wrote it, got one {what}. Find out who did, and restore the file from "

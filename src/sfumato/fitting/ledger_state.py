@@ -178,7 +178,7 @@ class LedgerState:
         return ledger_card(self)
 
 
-def carried_over(renewal: Mapping[str, Any]) -> str:
+def renewal_words(renewal: Mapping[str, Any]) -> str:
     """Say what a renewed ledger states of its first charges, and what it cannot; of `LedgerState.describe`."""
     return (
         f"The budget and the first {renewal['charges']} charges were carried over on {renewal['renewed']} from a file "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import ConfigError, SfumatoError
-from sfumato.fitting.data_ledger import charged_all_the_same
+from sfumato.fitting.data_ledger import final_write
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
 from sfumato.methods.gaussian import ConditionalGaussian
@@ -220,7 +220,7 @@ class Session:
                 open_source(data, csv=schema.reader.csv), schema=schema, target=budget.target,
                 n_public=_rows(budget, schema), progress=fit.stages.append, ledger=ledger,
             )  # fmt: skip
-            with charged_all_the_same(ledger):
+            with final_write(ledger):
                 release.save(self.release_path)
             fit.stages.append("the release is written; the report is next")
             write_report(release, self.report_path)
