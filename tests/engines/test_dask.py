@@ -31,6 +31,7 @@ from sfumato.errors import ConfigError, DataError, EngineError
 from sfumato.io.sources import open_source
 
 distributed = pytest.importorskip("distributed")
+frames = pytest.importorskip("dask.dataframe")
 pytestmark = pytest.mark.filterwarnings("ignore")  # distributed's own, of ports and closing
 
 
@@ -172,6 +173,26 @@ def test_a_long_table_is_read_by_the_caller(client: Any, tmp_path: Path):
     sets = ItemSet(items=("0", "1", "2"), max_length=3, id="who")
     schema = Schema(columns={"who": Identifier(), "item": sets}, rows=50)
     assert counted(str(path), schema, Dask(client)) == 50
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_client_that_is_closed_is_refused_before_anything_is_charged(folder: Path, frame: bool):
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        client = distributed.Client(cluster)
+        data = frames.from_pandas(table(), npartitions=2) if frame else str(folder)
+        client.close()
+    charged: list[str] = []
+    with pytest.raises(EngineError, match="Open a client anew") as caught:
+        fit(data, engine=Dask(client), progress=charged.append)
+    assert charged == []
+    assert caught.value.__context__ is None
+
+
+def test_a_cluster_that_ends_in_a_fit_is_one_clear_error(folder: Path):
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        client = distributed.Client(cluster)
+        with pytest.raises(EngineError, match=r"Open a client anew|workers ended"):
+            fit(str(folder), engine=Dask(client), progress=lambda _: client.close())
 
 
 def test_a_client_that_is_none_is_refused():

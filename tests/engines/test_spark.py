@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from harness.deadly import SECRET, deadly, talkative
 from harness.engine_cases import bits, fit, fit_visits, fit_with_deaths, folder_of, table, visits
+from sfumato import ConditionalGaussian, Schema
 from sfumato.engines import Spark
 from sfumato.engines import spark as spark_module
-from sfumato.errors import ConfigError, DataError, EngineError
+from sfumato.errors import ConfigError, DataError, EngineError, SfumatoError
 from sfumato.io.sources import open_source
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
@@ -114,6 +117,27 @@ def test_rows_of_a_spark_frame_are_read_where_a_method_samples(session: Any, fol
     assert list(chunks[0].columns) == ["place", "age"]
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_moments_are_in_utc_whatever_the_zone_of_the_session(session: Any, tmp_path: Path, zone: str):
+    times = pa.array([1_577_836_800_000_000 + 7_200_000_000 * i for i in range(500)], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"at": times, "y": [i % 2 for i in range(500)]}), tmp_path / "times.parquet")
+    schema = {"columns": {"at": {"kind": "datetime", "lower": "2020-01-01 00:00", "upper": "2020-03-01 00:00",
+                                 "resolution": "hour"}, "y": "boolean"}, "rows": 500}  # fmt: skip
+    method = ConditionalGaussian(epsilon=1)
+    expected = method.fit(str(tmp_path / "times.parquet"), schema=Schema.from_dict(schema), seed=1)
+    before = session.conf.get("spark.sql.session.timeZone")
+    session.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        frame = session.read.parquet(str(tmp_path / "times.parquet"))
+        source = open_source(frame)
+        assert source.storage["at"] == pa.timestamp("us", "UTC")
+        cells = [cell for chunk in source.chunks(["at"]) for cell in chunk.columns["at"].to_pylist()]
+        assert sorted(cells) == times.to_pylist()
+        assert bits(method.fit(frame, schema=Schema.from_dict(schema), seed=1)) == bits(expected)
+    finally:
+        session.conf.set("spark.sql.session.timeZone", before)
+
+
 def test_data_in_memory_is_refused(session: Any):
     with pytest.raises(ConfigError, match="that the workers can read themselves"):
         fit(table(), engine=Spark(session))
@@ -122,3 +146,19 @@ def test_data_in_memory_is_refused(session: Any):
 def test_a_session_that_is_none_is_refused():
     with pytest.raises(ConfigError, match=r"Expected session to be a pyspark\.sql\.SparkSession, got a str"):
         Spark("local")
+
+
+def test_a_session_that_was_stopped_is_refused_before_anything_is_charged(session: Any, folder: Path):
+    """The last test of this file: a program has one session."""
+    frame = session.read.parquet(str(folder))
+    session.stop()
+    charged: list[str] = []
+    for call in (
+        lambda: fit(str(folder), engine=Spark(session), progress=charged.append),
+        lambda: fit(frame, progress=charged.append),
+        lambda: list(open_source(frame).chunks(["age"])),
+    ):
+        with pytest.raises(SfumatoError, match=r"session|damaged") as caught:
+            call()
+        assert caught.value.__context__ is None
+    assert charged == []

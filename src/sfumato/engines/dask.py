@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from sfumato.engines.clusters import called
 from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import shares
 from sfumato.engines.work import answered, work
@@ -19,6 +20,7 @@ from sfumato.records.engine import SplitRecords, Statistic
 
 _RETRIES = 3
 _MOST = 8  # parts per worker
+_CLOSED = "Expected a Dask client whose cluster runs, got one that nothing answers. Open a client anew."
 
 
 @final
@@ -44,13 +46,15 @@ class Dask:
         self._client = client
 
     def check(self, source: Source) -> None:
-        """Refuse data that the workers cannot read.
+        """Refuse data that the workers cannot read, and a client without a cluster.
 
         Raises:
             ConfigError: says what they can read.
+            EngineError: no scheduler answers the client.
         """
         if not self._reads(source):
             raise refusal(source)
+        called(lambda: self._client.scheduler_info(n_workers=1), _CLOSED)
 
     def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
         """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
@@ -61,9 +65,9 @@ class Dask:
         if summing is None:
             return None
         if isinstance(source, DaskSource):
-            futures = self._on_partitions(summing, records, source)
+            futures = called(lambda: self._on_partitions(summing, records, source), _CLOSED)
         else:
-            futures = self._on_files(summing, records)
+            futures = called(lambda: self._on_files(summing, records), _CLOSED)
         for packed in _gathered(futures):
             summing.take(packed)
         return summing.total(range(len(futures)))

@@ -15,17 +15,24 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.engines.clusters import called
 from sfumato.engines.dask import refusal
 from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import BatchSource, shares
 from sfumato.engines.work import answered, work
-from sfumato.errors import ConfigError, EngineError
+from sfumato.errors import ConfigError
 from sfumato.io.chunks import Source
 from sfumato.io.cluster_frames import SparkSource
+from sfumato.io.zones import in_utc
 from sfumato.records.engine import SplitRecords, Statistic
 
 _MOST = 64  # parts of files
 _ANSWER = "answer binary"
+_STOPPED = "Expected a session of Spark that runs, got one that does nothing. Start it, and make the data frame, anew."
+_LOST = (
+    "Spark's executors ended before a piece of the records was summed, could not read the data frame, or lack Sfumato. "
+    "See that it is installed on all of them, and that they have memory for a piece."
+)
 
 
 @final
@@ -51,13 +58,15 @@ class Spark:
         self._session = session
 
     def check(self, source: Source) -> None:
-        """Refuse data that the executors cannot read.
+        """Refuse data that the executors cannot read, and a session that does not run.
 
         Raises:
             ConfigError: says what they can read.
+            EngineError: nothing runs on the session.
         """
         if not self._reads(source):
             raise refusal(source)
+        called(lambda: self._session.range(0, 1, 1, 1).collect(), _STOPPED)
 
     def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
         """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
@@ -69,12 +78,13 @@ class Spark:
             return None
         if isinstance(source, SparkSource):
             body = pickle.dumps(records.over(_emptied(source)), protocol=5)
-            frame = source.selected(tuple(records.read_columns))
-            answers = _collected(frame.mapInArrow(_OnPartition(summing.shared, body), _ANSWER))
+            answering = _OnPartition(summing.shared, body)
+            columns = tuple(records.read_columns)
+            answers = _collected(called(lambda: source.selected(columns).mapInArrow(answering, _ANSWER), _STOPPED))
         else:
             parts = shares(records, source.pieces(), _MOST)
             bodies = tuple(pickle.dumps(part, protocol=5) for part in parts)
-            numbers = self._session.range(0, len(bodies), 1, len(bodies))
+            numbers = called(lambda: self._session.range(0, len(bodies), 1, len(bodies)), _STOPPED)
             found, _ = _collected(numbers.mapInArrow(_OnFiles(summing.shared, bodies), _ANSWER))
             answers = found, len(bodies)
         for packed in answers[0]:
@@ -113,7 +123,7 @@ class _OnPartition:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = importlib.import_module("pyspark").TaskContext.get()
         number = 0 if task is None else task.partitionId()
-        source = BatchSource(label="the Spark data frame", container="pandas", storage={}, batches=batches)
+        source = BatchSource(label="the Spark data frame", container="pandas", storage={}, batches=map(in_utc, batches))
         yield _row(answered(self.shared, number, lambda: _over(self.body, source)))
 
 
@@ -135,18 +145,10 @@ def _collected(frame: Any) -> tuple[list[bytes], int]:  # noqa: ANN401
     """Return the answers, and how many partitions were to answer.
 
     Raises:
-        EngineError: Spark gave up. What it says is not passed on: it may hold what an executor printed.
+        EngineError: Spark gave up.
     """
-    lost = None
-    try:
-        rows, n = _run(frame)
-        return [bytes(row["answer"]) for row in rows], n
-    except Exception:  # noqa: BLE001
-        lost = EngineError(
-            "Spark's executors ended before a piece of the records was summed, could not read the data frame, or lack "
-            "Sfumato. See that it is installed on all of them, and that they have memory for a piece."
-        )
-    raise lost
+    rows, n = called(lambda: _run(frame), _LOST)
+    return [bytes(row["answer"]) for row in rows], n
 
 
 def _run(frame: Any) -> tuple[list[Any], int]:  # noqa: ANN401

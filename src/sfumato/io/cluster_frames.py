@@ -7,6 +7,7 @@ does; one that draws at random does not, unless it is persisted.
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.io.frames import open_pandas
+from sfumato.io.zones import in_utc, utc_schema
 
 
 @final
@@ -47,7 +49,7 @@ class DaskSource(Source):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SparkSource(Source):
-    """A Spark data frame, read as Arrow record batches, a partition at a time."""
+    """A Spark data frame, read as Arrow record batches, a partition at a time; moments in UTC, whatever its session."""
 
     frame: Any
 
@@ -62,7 +64,7 @@ class SparkSource(Source):
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         rows = self.selected(columns).mapInArrow(_as_bytes, "batch binary").toLocalIterator(prefetchPartitions=True)
-        batches = (batch for row in rows for batch in pa.ipc.open_stream(row["batch"]))
+        batches = (in_utc(batch) for row in rows for batch in pa.ipc.open_stream(row["batch"]))
         yield from table_chunks(batches, columns, self.chunk_rows)
 
 
@@ -103,9 +105,13 @@ def _is_spark(data: object) -> bool:
 def _open_spark(frame: Any, chunk_rows: int) -> SparkSource:  # noqa: ANN401
     to_arrow_schema = importlib.import_module("pyspark.sql.pandas.types").to_arrow_schema
     label = "the Spark data frame"
-    check_names(list(frame.columns), label)
+    stopped = f"Cannot tell the columns of {label}. See that its session runs, and that its tables are there."
+    described = attempt(lambda: frame.schema, stopped)
+    check_names(described.names, label)
+    # before Spark 4.1 the zone was UTC of itself
+    zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     message = f"Expected {label} to have columns of types that Arrow has. Cast the others, or drop them."
-    schema = attempt(lambda: to_arrow_schema(frame.schema), message)
+    schema = attempt(lambda: utc_schema(to_arrow_schema(described, **zone)), message)
     return SparkSource(
         label=label,
         container="pandas",

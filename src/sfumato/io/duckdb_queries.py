@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from sfumato.errors import ConfigError
 from sfumato.io.chunks import attempt, check_names
 from sfumato.io.database_urls import Result, Wanted, driver, identifier
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
+from sfumato.io.zones import in_utc, utc_schema
 
 _ALIKE = re.compile(
     r"(?:BOOLEAN|U?(?:TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\s?\d+\)|VARCHAR)(?:\[\])?"
@@ -86,8 +85,7 @@ def _result(relation: Any, *, rows: bool, chunk_rows: int) -> Result:  # noqa: A
     whole = whole if rows else whole.limit(0)
     read = getattr(whole, "to_arrow_reader", None) or whole.fetch_record_batch  # its name before DuckDB 1.5
     reader = read(chunk_rows)
-    schema = pa.schema([(field.name, _in_utc(field.type)) for field in reader.schema])
-    batches = (pa.Table.from_batches([batch]).cast(schema) for batch in reader)
+    schema, batches = utc_schema(reader.schema), map(in_utc, reader)
     return schema, batches if rows else iter(list(batches))  # what is not read to its end blocks the connection
 
 
@@ -103,11 +101,6 @@ def _column(name: str, kind: str) -> str:
 
 
 _RANGES = {"TIMESTAMP_NS": ("1677-09-22", "2262-04-11")}  # of 64 bits
-
-
-def _in_utc(kind: pa.DataType) -> pa.DataType:
-    """Return a type whose moments are in UTC, not in the zone of a session."""
-    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz is not None else kind
 
 
 def _with_casts_that_try(statement: str, label: str) -> str | None:

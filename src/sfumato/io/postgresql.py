@@ -10,10 +10,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
-
 from sfumato.io.chunks import attempt, check_names
 from sfumato.io.database_urls import Result, Wanted, driver, identifier, projected
+from sfumato.io.zones import in_utc, utc_schema
 
 _BOOL, _INT8, _INT2, _INT4, _TEXT, _FLOAT4, _FLOAT8 = 16, 20, 21, 23, 25, 700, 701
 _ALIKE = {_BOOL, _INT8, _INT2, _INT4, _TEXT, _FLOAT4, _FLOAT8, 19, 1042, 1043, 1083}  # name, char, varchar, time
@@ -50,8 +49,7 @@ def postgresql_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[
             # prepared, so that the server takes one statement
             cursor.execute(projected(wanted.statement, columns, rows=rows))
             with contextlib.closing(cursor.fetch_record_batch()) as reader:
-                schema = pa.schema([(field.name, field.type) for field in reader.schema])
-                yield schema, (pa.Table.from_batches([batch]).cast(schema) for batch in reader)
+                yield utc_schema(reader.schema), map(in_utc, reader)
         connection.rollback()
 
 
