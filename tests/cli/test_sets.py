@@ -17,7 +17,8 @@ SETS = [np.flatnonzero(RNG.random(6) < [0.8, 0.5, 0.3, 0.1, 0.02, 0.0]).tolist()
 CELLS = "rows: 800\ncolumns:\n  items: {kind: set, n_items: 6, max_length: 5}\n"
 LONG = "rows: 800\ncolumns:\n  who: identifier\n  items: {kind: set, n_items: 6, max_length: 5, id: who}\n"
 FIT = ("--schema", "schema.yaml", "--epsilon", 2, "--method", "independent-items", "--seed", 1, "--out", "r.sfm")
-FORMS = ["sets.dat", "sets.npz", "sets.parquet", "long.csv", "long.parquet"]
+JOINED = 'rows: 800\ncolumns:\n  items: {kind: set, n_items: 6, max_length: 5, separator: ";"}\n'
+FORMS = ["sets.dat", "sets.npz", "sets.parquet", "long.csv", "long.parquet", "joined.csv", "joined.parquet"]
 
 
 @pytest.fixture
@@ -31,10 +32,13 @@ def files(tmp_path, monkeypatch):
     long = pd.DataFrame({"who": np.repeat(np.arange(800), lengths), "items": flat})
     long.to_csv("long.csv", index=False)
     long.to_parquet("long.parquet")
+    joined = pd.DataFrame({"items": [";".join(map(str, items)) for items in SETS]})
+    joined.to_csv("joined.csv", index=False)
+    joined.to_parquet("joined.parquet")
 
 
 def write_schema(data):
-    Path("schema.yaml").write_text(LONG if data.startswith("long") else CELLS)
+    Path("schema.yaml").write_text({"long": LONG, "join": JOINED}.get(data[:4], CELLS))
 
 
 @pytest.mark.parametrize("data", FORMS)
@@ -53,6 +57,18 @@ def test_from_check_to_samples(files, call, data):
     assert call("schema", "check", "schema.yaml", out).code == 0
     assert call("validate", out, "--schema", "schema.yaml", "--json").json["findings"] == []
     assert call("certificate", "r.sfm").code == 0
+
+
+def test_the_release_of_text_with_a_separator_is_that_of_lists(files, call):
+    counted = []
+    for data in ("sets.parquet", "joined.csv", "joined.parquet"):
+        write_schema(data)
+        assert call("fit", data, *FIT, "--overwrite").code == 0
+        assert call("sample", "r.sfm", "-n", 500, "--seed", 1, "--out", f"out.{data}", "--overwrite").code == 0
+        cells = (pd.read_csv if data.endswith("csv") else pd.read_parquet)(f"out.{data}")["items"].fillna("")
+        counted.append([cell if isinstance(cell, str) else ";".join(map(str, cell)) for cell in cells])
+    assert len(counted[0]) == 500
+    assert counted[0] == counted[1] == counted[2]
 
 
 @pytest.mark.parametrize("data", FORMS[:3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -51,6 +52,78 @@ WORDS = st.sampled_from(
     ["milk", "bread", " milk", "3", "NA", "", "rest", "0", "1", "2", "4", "5", "-1", "1.0", "01", "é"]
 )
 CELLS = st.lists(st.none() | st.lists(st.none() | WORDS | st.text(max_size=3), max_size=8), max_size=12)
+
+
+PIECES = st.text(alphabet="abé 12;-", max_size=4) | WORDS
+
+
+@pytest.mark.parametrize("kind", [LISTED, WITH_OTHER, COUNTED, COUNTED_OTHER])
+@given(cells=st.lists(st.none() | st.lists(PIECES, max_size=6), max_size=10), separator=st.sampled_from([";", " | "]))
+def test_items_of_text_with_a_separator_are_those_of_lists(kind, cells, separator):
+    joined = [None if cell is None else separator.join(cell) for cell in cells]
+    split = [None if text is None else text.split(separator.strip()) for text in joined]
+    kind = dataclasses.replace(kind, separator=separator)
+    expected = [by_hand(kind, cell) for cell in split]
+    for column in (pa.array(joined, pa.string()), pa.array(joined, pa.large_binary()), pa.array(split, TEXTS)):
+        assert coded(kind, column) == expected or not cells
+    assert coded(kind, pa.array(joined, pa.string()).dictionary_encode()) == expected or not cells
+
+
+TEXTS = pa.list_(pa.string())
+
+
+class TestSeparator:
+    KIND = ItemSet(items=("a", "b c", "d"), max_length=2, separator="; ")
+
+    @pytest.mark.parametrize(
+        "storage", [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string()), TEXTS]
+    )
+    def test_there_and_back(self, storage):
+        assert self.KIND.storage_fault(storage) is None
+        sets = self.KIND.code(pa.array(["b c; a", "", "d"]), missing=MISSING_TOKENS)
+        back = self.KIND.decode(sets, storage)
+        assert back.type == storage
+        assert listed(self.KIND.code(back, missing=MISSING_TOKENS)) == listed(sets) == [[0, 1], [], [2]]
+
+    def test_samples_are_text(self):
+        assert self.KIND.sample_type == pa.string()
+        found = self.KIND.decode(CodedSets(np.array([0, 2, 2]), np.array([0, 1])), pa.string())
+        assert found.to_pylist() == ["a; b c", ""]
+        counted = ItemSet(n_items=12, max_length=2, separator="|")
+        assert counted.decode(CodedSets(np.array([0, 2]), np.array([3, 11])), pa.string()).to_pylist() == ["3|11"]
+
+    def test_numbers_are_one_item(self):
+        """A CSV file may have them, and another program store the column as numbers."""
+        kind = ItemSet(items=("1", "22"), max_length=2, separator=";")
+        for column in (pa.array([22, 1, 3]), pa.array([22.0, 1.0, None]), pa.array(["22", "1", "x"])):
+            assert kind.reading_fault(column.type) is None
+            assert coded(kind, column) == [[1], [0], []]
+
+    def test_what_is_wrong_with_cells(self):
+        found = {}
+        column = pa.chunked_array([["a; x", None, "", "a; b c; d", "NA"]])
+        for fault, cells in self.KIND.problems(column, MISSING_TOKENS):
+            found[fault] = cells.to_pylist()
+        assert found == {"missing": [None, "NA"], "unknown": ["x"], "clamped": ["a; b c; d"]}
+
+    @pytest.mark.parametrize(
+        ("facts", "words"),
+        [({"separator": ""}, "1 to 8 signs"), ({"separator": 3}, "1 to 8 signs"),
+         ({"separator": " b "}, "separator 'b'"), ({"separator": "-1-"}, "without digits"),
+         ({"separator": ";", "id": "who"}, "either separator or id")],
+    )  # fmt: skip
+    def test_refused(self, facts, words):
+        with pytest.raises(SchemaError, match=words):
+            ItemSet(**{"items": ("ab", "c"), "max_length": 2, **facts})
+
+    def test_a_schema_document_says_it(self):
+        entry = {"kind": "set", "items": ["a", "b"], "max_length": 2, "separator": ";"}
+        schema = Schema.from_dict({"columns": {"x": entry}, "rows": 10})
+        assert Schema.from_dict(schema.to_dict()) == schema
+        assert schema.columns["x"] == ItemSet(items=("a", "b"), max_length=2, separator=";")
+
+    def test_without_one_text_is_refused_with_what_to_declare(self):
+        assert "`separator:`" in str(LISTED.reading_fault(pa.string()))
 
 
 @pytest.mark.parametrize("kind", [LISTED, WITH_OTHER, COUNTED, COUNTED_OTHER])

@@ -16,15 +16,26 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.canonical import canonical_text, has_canonical_text
-from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, total, valid_mask, without_tokens
+from sfumato.columns.cells import (
+    dictionary_indices,
+    is_scalar,
+    is_text,
+    plain,
+    read_text,
+    total,
+    valid_mask,
+    without_tokens,
+)
 from sfumato.columns.facts import label_text, labels_text, shown, whole_number
 from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
 from sfumato.columns.levels import MISSING, UNKNOWN, Categorical
 from sfumato.columns.numbers import Integer
+from sfumato.columns.storage import as_dictionary, from_text
 from sfumato.errors import ConfigError
 
 _WHOLE = r"^(?:0|[1-9][0-9]{0,8})$"
 _EXACT_FLOAT16 = 2048
+_LONGEST_SEPARATOR = 8
 
 
 @final
@@ -97,6 +108,7 @@ class ItemSet(ColumnKind):
         other: the item that stands for every item outside the list; among the items or, if these are listed, one more.
         id: column of a long table, of one row per item, that says whose set a row belongs to; None where a cell holds
             a whole set.
+        separator: what stands between the items of a cell of text; None where sets are lists.
 
     Example:
         >>> ItemSet(items=("bread", "milk"), other="else", max_length=5).size
@@ -111,6 +123,7 @@ class ItemSet(ColumnKind):
     n_items: int | None = None
     other: str | None = None
     id: str | None = None
+    separator: str | None = None
 
     MOST_ITEMS: ClassVar[int] = 2**24
 
@@ -126,6 +139,8 @@ class ItemSet(ColumnKind):
             faults.append(f"Expected id to name a column, got id={shown(self.id)}.")
         if not faults:
             _check_sizes(n_items, max_length, other, faults)
+        if not faults and self.separator is not None:
+            _check_separator(self.separator, self.id, (*(items or ()), other or ""), faults)
         refuse(faults)
         settle(self, items=items, n_items=n_items, max_length=max_length, other=other)
 
@@ -133,6 +148,11 @@ class ItemSet(ColumnKind):
     def is_counted(self) -> bool:
         """Whether the items are whole numbers from 0."""
         return self.n_items is not None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether a cell is a list of items: no text, and no item of a long table."""
+        return self.id is None and self.separator is None
 
     @property
     def size(self) -> int:
@@ -150,7 +170,8 @@ class ItemSet(ColumnKind):
     def cell_bytes(self) -> int:
         """The longest items, as many as a set can hold; of items that are numbers, the sampler's width is the bound."""
         sizes = sorted((len(text.encode("utf-8", "surrogatepass")) for text in self.labels or ()), reverse=True)
-        return 64 + sum(sizes[: self.longest])
+        between = len((self.separator or "").encode())
+        return 64 + sum(sizes[: self.longest]) + between * self.longest
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -160,7 +181,7 @@ class ItemSet(ColumnKind):
         return (*self.items, self.other)
 
     def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> CodedSets:
-        """Return the sets of n cells of any type; lists hold sets, all else is the empty set.
+        """Return the sets of n cells of any type; lists hold sets, and text with a separator; all else is empty.
 
         No value, a value that is no list, and a list of nothing known are the empty set.
         """
@@ -169,7 +190,13 @@ class ItemSet(ColumnKind):
         return CodedSets.concatenate([_code_chunk(self, chunk, missing) for chunk in chunks])
 
     def decode(self, codes: CodedSets, storage: pa.DataType) -> pa.Array:
-        """Return sets as lists of exactly the storage type."""
+        """Return sets as lists of exactly the storage type, or as text with the separator between items."""
+        if self.separator is not None and not is_set_storage(storage):
+            lists = replace(self, separator=None).decode(codes, pa.list_(pa.string()))
+            text = pc.binary_join(lists, self.separator)
+            if types.is_dictionary(storage):
+                return as_dictionary(from_text(text, storage.value_type), storage)
+            return from_text(text, storage)
         if self.is_counted:
             whole, absent = codes.codes.astype(np.int64), np.zeros(codes.codes.size, dtype=bool)
             items = _numbers(self).to_storage(whole, absent, storage.value_type)
@@ -181,10 +208,13 @@ class ItemSet(ColumnKind):
 
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why sets cannot be stored in a type, or None if they can."""
+        if self.separator is not None and is_text(storage.value_type if types.is_dictionary(storage) else storage):
+            return None
         if not is_set_storage(storage):
             return (
                 f"Expected lists of items for kind set, got type {storage}. Store the sets as a list column; for a "
-                "table with one row per item, declare `id:`, the column that says whose item it is."
+                "table with one row per item, declare `id:`, the column that says whose item it is; for text, declare "
+                "`separator:`, what stands between items."
             )
         if not self.is_counted:
             return _levels(self).storage_fault(storage.value_type)
@@ -196,11 +226,15 @@ class ItemSet(ColumnKind):
 
     def reading_fault(self, storage: pa.DataType) -> str | None:
         """Return why no cell of a type can be a set."""
-        return None if is_set_storage(storage) else self.storage_fault(storage)
+        if is_set_storage(storage) or (self.separator is not None and is_scalar(storage)):
+            return None
+        return self.storage_fault(storage)
 
     @property
     def sample_type(self) -> pa.DataType:
-        """Lists of whole numbers, or of what the labels are."""
+        """Lists of whole numbers, or of what the labels are; text, if a separator is declared."""
+        if self.separator is not None:
+            return pa.string()
         return pa.list_(pa.int64() if self.is_counted else _levels(self).sample_type)
 
     def problems(
@@ -209,9 +243,13 @@ class ItemSet(ColumnKind):
         """Yield cells without a set, items outside the list, and sets that are too long."""
         for chunk in () if isinstance(column, np.ndarray) else column.chunks:
             cells = plain(chunk)
-            _, items = list_parts(cells)
+            _, items = _parts(self, cells)
             whole = replace(self, max_length=self.size).code(cells, missing=missing)
-            yield "missing", cells.filter(pa.array(~valid_mask(cells)))
+            there = valid_mask(cells)
+            if self.separator is not None and is_text(cells.type):
+                tokens = [token for token in missing if token]  # an empty text is the empty set
+                there = valid_mask(without_tokens(read_text(cells), tokens))
+            yield "missing", cells.filter(pa.array(~there))
             yield "unknown", items.filter(pa.array(find_items(self, items, missing) == UNKNOWN))
             yield "clamped", cells.filter(pa.array(whole.lengths > self.max_length))
 
@@ -237,6 +275,22 @@ def _check_sizes(n_items: int | None, max_length: int, other: str | None, faults
         faults.append(f"Expected other to be one of the items 0 to n_items - 1, got other={shown(other)}.")
     if n_items is not None and other is not None and not faults and other != str(int(other)):
         faults.append(f"Expected other to be a plain whole number, got other={shown(other)}.")
+
+
+def _check_separator(separator: object, id_column: str | None, items: Sequence[str], faults: list[str]) -> None:
+    if not isinstance(separator, str) or not 1 <= len(separator) <= _LONGEST_SEPARATOR:
+        faults.append(f"Expected separator to be text of 1 to {_LONGEST_SEPARATOR} signs, got {shown(separator)}.")
+    elif any(sign.isdigit() for sign in separator):
+        faults.append(f"Expected separator without digits, got {separator!r}.")
+    elif id_column is not None:
+        faults.append("Expected either separator or id, got both: with an id, a cell is one item.")
+    elif any(_mark(separator) in item for item in items):
+        faults.append(f"Expected no item to hold the separator {_mark(separator)!r}, got one that does.")
+
+
+def _mark(separator: str) -> str:
+    """Return what cells are cut at: blanks around it are those around items, which do not count."""
+    return separator.strip() or separator
 
 
 def is_set_storage(storage: pa.DataType) -> bool:
@@ -274,6 +328,19 @@ def list_parts(cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
     return lengths.to_numpy(zero_copy_only=False), cells.flatten()
 
 
+def _parts(kind: ItemSet, cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """Return the number of items in each cell, and the items of all of them: of lists, and of text that is split."""
+    cells = plain(cells)
+    if kind.separator is None or is_set_storage(cells.type):
+        return list_parts(cells)
+    if types.is_dictionary(cells.type):
+        cells = plain(cells.dictionary_decode())
+    if not is_scalar(cells.type):
+        return list_parts(cells)
+    lengths, items = list_parts(pc.split_pattern(canonical_text(cells), _mark(kind.separator)))
+    return lengths, pc.utf8_trim_whitespace(items)
+
+
 def _distinct(owners: np.ndarray, codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return owners and codes without those that came before in the same set, in their order."""
     _, first = np.unique(owners * np.int64(size) + codes, return_index=True)
@@ -282,7 +349,7 @@ def _distinct(owners: np.ndarray, codes: np.ndarray, size: int) -> tuple[np.ndar
 
 
 def _code_chunk(kind: ItemSet, cells: pa.Array, missing: Sequence[str]) -> CodedSets:
-    lengths, values = list_parts(cells)
+    lengths, values = _parts(kind, cells)
     n = lengths.size
     codes = known_codes(kind, find_items(kind, values, missing))
     owners = np.repeat(np.arange(n), lengths)

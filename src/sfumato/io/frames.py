@@ -56,7 +56,7 @@ class PandasSource(Source):
         lists and sets lie in columns of objects, which says nothing of their cells: the schema does.
         """
         found = {name: kind.written for name, kind in columns.items() if isinstance(kind, Integer | Continuous | Open)}
-        sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.id is None}
+        sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.is_listed}
         objects = {name for name in sets if self.dtypes.get(name) == "object"}
         images = {name for name, kind in columns.items() if isinstance(kind, Image)}
         files = {name for name in images if self.dtypes.get(name) == "object"}

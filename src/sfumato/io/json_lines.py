@@ -46,7 +46,7 @@ class JsonLinesSource(Source):
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
         """Return the source of the columns that the schema names; sets of items are arrays."""
-        sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.id is None}
+        sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.is_listed}
         return replace(self, storage={name: _LISTS if name in sets else pa.string() for name in columns})
 
     def measured(self) -> Source:

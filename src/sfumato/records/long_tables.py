@@ -175,6 +175,8 @@ def as_written(table: pa.Table, schema: Schema, storage: Mapping[str, pa.DataTyp
     for name, kind in schema.of_kind(ItemSet).items():
         if kind.id is not None:
             return _long(name, kind.id, table.column(name), storage[kind.id], start)
+        if not kind.is_listed:
+            continue
         place = table.column_names.index(name)
         field = pa.field(name, table.schema.field(place).type, metadata={N_ITEMS: str(_n_items(kind))})
         table = table.set_column(place, field, table.column(name))
