@@ -40,6 +40,7 @@ from sfumato.io.headers import require_names
 from sfumato.io.picture_cells import with_likely_pictures
 from sfumato.records.draft_notes import left_out, missing_texts, said_of
 from sfumato.records.image_labels import beside_images
+from sfumato.records.long_hints import set_hint
 from sfumato.records.proposals import Guesses, Whose, proposed, proposed_whose
 from sfumato.records.rule_candidates import rule_candidates
 from sfumato.records.sentinels import settle_marks
@@ -182,7 +183,7 @@ def draft_schema(
         candidates = tuple(
             rule_candidates(source, dataclasses.replace(schema, columns=closed, sources={}, unit=None, weight=None))
         )
-    notes = {name: f"{note}{said_of(name, surveys)}" for name, (_, note) in proposals.items()}
+    notes = {name: f"{note}{said_of(name, surveys)}{set_hint(surveys[name])}" for name, (_, note) in proposals.items()}
     return Draft(schema, notes, whose, lines if is_table else (), candidates)
 
 

@@ -30,6 +30,7 @@ from sfumato.columns.kinds import (
     ItemSet,
 )
 from sfumato.columns.open import Open, OpenKind
+from sfumato.records.long_hints import numbers_of_sets
 from sfumato.records.roles import measures_bodies, names_people, role_of
 from sfumato.records.survey import ColumnSurvey
 from sfumato.schema.unit import Unit
@@ -222,13 +223,20 @@ def proposed_whose(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> W
         )
         return Whose(Unit(column=name, max_rows=_UNIT_ROWS), question, weight, weight_note)
     perhaps = [name for name in repeated if role_of(name) is None and names_people(name)] + by_role["household"]
+    perhaps += [name for name in proposals if name not in perhaps and numbers_of_sets(surveys[name])]
     example = perhaps[0] if perhaps else "NAME"
     question = "Whom does the guarantee protect? Not said, so each row counts as another person. "
     if perhaps:
-        question += f"{', '.join(perhaps)} repeats, as in a long table: if it names people, write "
+        listed, repeat = (", ".join(perhaps), "repeat" if len(perhaps) > 1 else "repeats")
+        question += f"{listed} {repeat}, as in a long table: if it names people, write "
     else:
         question += "If people have several rows, say which column names them: "
-    return Whose(None, f"{question}unit: {{column: {example}, max_rows: {_UNIT_ROWS}}}", weight, weight_note)
+    question += f"unit: {{column: {example}, max_rows: {_UNIT_ROWS}}}"
+    if perhaps:
+        question += (
+            f"; if a row is one item of a set, such as a basket, write {{kind: set, id: {example}}} for the items"
+        )
+    return Whose(None, question, weight, weight_note)
 
 
 def _repeats(survey: ColumnSurvey) -> bool:
