@@ -113,8 +113,8 @@ class DateTime(WholeKind):
 
     @property
     def microseconds(self) -> int:
-        """Length of a step."""
-        return MICROSECONDS[self.resolution]
+        """Length of a step, of months on average."""
+        return 2_629_746_000_000 if self.resolution == "month" else MICROSECONDS[self.resolution]
 
     @property
     def is_digits(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 import pandas as pd
 from scipy import special
 
+from sfumato.columns.resolutions import Resolution
 from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice, require_open_unit
 from sfumato.inference.calibration import Target
 from sfumato.inference.moments import Value, length, moment, plain, shown
@@ -51,16 +52,16 @@ class Estimate:
     parts: Mapping[str, Value] = field(default_factory=dict)
     ends: Ends | None = field(default=None, repr=False, compare=False)
 
-    def as_moment(self, microseconds: int) -> Estimate:
-        """Return an estimate of steps since 1970 of so many microseconds as one of a moment."""
+    def as_moment(self, resolution: Resolution, microseconds: int) -> Estimate:
+        """Return an estimate of steps since 1970, of so many microseconds each, as one of a moment."""
 
         def ends(z: float) -> tuple[pd.Timestamp, pd.Timestamp]:
             low, high = self._ends(z)
-            return moment(low, microseconds), moment(high, microseconds)
+            return moment(low, resolution), moment(high, resolution)
 
         return replace(
             self,
-            value=moment(self.value, microseconds),
+            value=moment(self.value, resolution),
             std_error=length(self.std_error, microseconds),
             parts={cause: length(size, microseconds) for cause, size in self.parts.items()},
             ends=ends,

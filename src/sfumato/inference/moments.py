@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from sfumato.columns.resolutions import Resolution, moment_of, step_of
 
 Value = Any
 """A number; of dates a `pandas.Timestamp`, and as an error or a difference a `pandas.Timedelta`."""
@@ -14,9 +17,12 @@ _LONGEST = 10**17
 _UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
 
 
-def moment(steps: float, microseconds: int) -> pd.Timestamp:
-    """Return the moment so many steps after 1970, within the years 1 to 9999."""
-    found = min(max(steps * microseconds, _FIRST), _LAST)
+def moment(steps: float, resolution: Resolution) -> pd.Timestamp:
+    """Return the moment so many steps after 1970, within the years 1 to 9999; a part of a month is that part of it."""
+    ends = (step_of(end, resolution) for end in (_FIRST, _LAST))
+    whole = math.floor(min(max(steps, next(ends)), next(ends)))
+    first, following = (moment_of(step, resolution) for step in (whole, whole + 1))
+    found = min(max(first + (steps - whole) * (following - first), _FIRST), _LAST)
     return pd.Timestamp(np.datetime64(round(found), "us"))
 
 

@@ -144,7 +144,7 @@ class Questions(Rows):
     def _of_kind(self, found: Estimate, name: str) -> Estimate:
         """Return an estimate in the column's own unit: of dates a moment, with times as errors."""
         kind = self.measured.column(name).kind
-        return found.as_moment(kind.microseconds) if isinstance(kind, DateTime) else found
+        return found.as_moment(kind.resolution, kind.microseconds) if isinstance(kind, DateTime) else found
 
     def _require_rows(self, found: np.ndarray, names: tuple[str, ...]) -> None:
         """Refuse labels that the model hardly draws: nothing above noise was measured of them, which is not 0 ± 0.
