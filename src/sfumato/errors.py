@@ -24,7 +24,9 @@ even `from None` keeps the original exception, and the cell in its text, on `__c
 from __future__ import annotations
 
 import math
+import os
 from numbers import Integral, Real
+from pathlib import Path
 
 __all__ = [  # what a caller catches; the validators below are for this package
     "BudgetExceededError",
@@ -175,6 +177,24 @@ def require_choice(choices: tuple[str, ...], **named: object) -> None:
 def require_flag(**named: object) -> None:
     """Raise ConfigError unless the one keyword argument is True or False: other values have a truth by accident."""
     require_instance(bool, "True or False", **named)
+
+
+def require_name(**named: object) -> None:
+    """Raise ConfigError unless the one keyword argument is the name of a column, or None."""
+    name, value = _one(named)
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(f"Expected {name} to be the name of a column, got a {type(value).__name__}.")
+
+
+def require_path(**named: object) -> Path:
+    """Return the one keyword argument as a path if it is one, else raise ConfigError."""
+    name, value = _one(named)
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise ConfigError(f"Expected {name} to be a path, got a {type(value).__name__}.")
+    if not text or "\0" in text:
+        raise ConfigError(f"Expected {name} to be a path, got {'a name that no file can have' if text else 'no text'}.")
+    return Path(text)
 
 
 def require_positive(hint: str = "", **named: object) -> float:

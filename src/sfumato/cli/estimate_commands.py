@@ -20,8 +20,8 @@ from sfumato.release import load
 from sfumato.release.estimates import Estimating
 
 _FORMS = (
-    "'y ~ x + C(z)', mean COL, variance COL, quantile COL Q, correlation COL COL, share COL=LABEL, count [COL=LABEL], "
-    "or crosstab COL COL"
+    "'y ~ x + C(z)', mean COL, variance COL, quantile COL Q, correlation COL COL, share COL=LABEL, missing COL, "
+    "count [COL=LABEL], or crosstab COL COL"
 )
 _NAMED = 3  # questions before a reason that they share
 
@@ -40,7 +40,7 @@ def estimate_command(
         typer.Argument(
             metavar="[QUESTION...]",
             help="A formula, as 'y ~ x + C(z)'; or mean COL, variance COL, quantile COL Q, correlation COL COL, "
-            "share COL=LABEL ..., count [COL=LABEL ...], crosstab COL COL.",
+            "share COL=LABEL ..., missing COL (the share of missing cells), count [COL=LABEL ...], crosstab COL COL.",
         ),
     ] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
@@ -159,10 +159,12 @@ def _ask(release: Estimating, question: Sequence[str], by: str | None, logit: bo
     }
     if name == "share":
         return release.share(_labels(rest), by=by, **options)
+    if name == "missing":
+        return release.share(dict.fromkeys(_exactly(rest, name, 1)), by=by, **options)
     if name in grouped:
         return grouped[name][1](*_exactly(rest, name, grouped[name][0]), by=by, **options)
     if by is not None:
-        raise ConfigError(f"Expected --by beside a formula, mean, variance or share, got it beside {name}.")
+        raise ConfigError(f"Expected --by beside a formula, mean, variance, share or missing, got it beside {name}.")
     if name == "count":
         return release.count(_labels(rest), **options)
     if name == "quantile":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from sfumato.errors import require_instance, require_integer, require_open_unit
+from sfumato.errors import require_instance, require_integer, require_name, require_open_unit
 from sfumato.evaluate.clusters import clustering
 from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlations
 from sfumato.evaluate.likelihood import table_likelihood
@@ -102,6 +102,9 @@ def evaluate(
     if train_rows is not None:
         require_integer(at_least=4, train_rows=train_rows)
     require_integer(at_least=0, seed=seed)
+    require_name(target=target)
+    if positive is not None:
+        require_instance(str, "a label of the target", positive=positive)
     schema = open_schema(schema)
     if schema.open:
         opened = (open_source(rows, csv=schema.reader.csv) for rows in (real, synthetic))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.errors import ConfigError, require_integer
+from sfumato.errors import ConfigError, require_choice, require_integer
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.functions import all_functions
 from sfumato.inference.measured import Measured
@@ -49,8 +49,7 @@ def replicate_codes(
     n = require_integer(at_least=1, n=release.certificate.n_public if n is None else n)
     if n > MOST_ROWS:
         raise ConfigError(f"Expected n of at most {MOST_ROWS} rows a replicate, got {n=}.")
-    if target not in ("population", "table"):
-        raise ConfigError(f"Expected target to be 'population' or 'table', got {target=}.")
+    require_choice(("population", "table"), target=target)
     seed = fresh_seed() if seed is None else require_integer(at_least=0, seed=seed)
     Measured(release)  # refuses before the first replicate is asked for
     return (_codes(release, n, seed, place, target) for place in range(m))

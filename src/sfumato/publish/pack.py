@@ -13,7 +13,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.columns.kinds import ItemSet
-from sfumato.errors import ConfigError, OutputError, require_integer
+from sfumato.errors import (
+    ConfigError,
+    OutputError,
+    require_choice,
+    require_flag,
+    require_instance,
+    require_integer,
+    require_path,
+)
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing, refuse_inputs
 from sfumato.io.sinks import write_table
 from sfumato.io.table_folders import MARKER, TableFormat, write_tables
@@ -95,11 +103,19 @@ def pack(
     Example:
         >>> sfumato.pack("people.sfm", "people", publication={"title": "People 2024"})  # doctest: +SKIP
     """
-    place, about = Path(out), _publication(publication)
-    path = None if isinstance(release, Release) else Path(release)
+    place, about = require_path(out=out), _publication(publication)
+    path = None if isinstance(release, Release) else require_path(release=release)
+    public_key = None if public_key is None else require_path(public_key=public_key)
+    require_flag(spreadsheet_safe=spreadsheet_safe)
+    require_instance((list, tuple), "a list of formats", formats=formats)
     refuse_inputs(place, release=path, public_key=public_key)
     refuse_existing(place, overwrite=False)
-    if not formats or set(formats) - set(FORMATS) or len(set(formats)) < len(formats):
+    if (
+        not formats
+        or not all(isinstance(form, str) for form in formats)
+        or set(formats) - set(FORMATS)
+        or len(set(formats)) < len(formats)
+    ):
         raise ConfigError(f"Expected formats of {', '.join(FORMATS)}, each once, got {list(formats)!r}.")
     n = None if n is None else require_integer(at_least=0, n=n)
     if public_key is not None:
@@ -153,8 +169,7 @@ def export(
         "schema": lambda found: yaml_text(found.schema.to_dict()),
         "certificate": lambda found: json_text(found.certificate.to_dict()),
     }
-    if form not in forms:
-        raise ConfigError(f"Expected one of {', '.join(forms)}, got {form!r}.")
+    require_choice(tuple(forms), form=form)
     return forms[form](_private(release))
 
 

@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import ConfigError, ReleaseError, SfumatoError, require_instance, require_integer
+from sfumato.errors import ConfigError, ReleaseError, SfumatoError, require_flag, require_integer, require_path
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source, to_container
 from sfumato.io.table_folders import write_tables
@@ -264,6 +264,8 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         if n is None:
             n = self.certificate.n_public
         n = require_integer(at_least=0, n=n)
+        if n > _MOST_ROWS:
+            raise ConfigError(f"Expected at most {_MOST_ROWS} rows, got a larger n.")
         if isinstance(conditions.sampler, LinkedTable | RuledUnits):
             if compared is not None:
                 raise ConfigError("Expected linked rows as they are drawn, got unique_rows. Leave it out.")
@@ -309,9 +311,10 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         Raises:
             OutputError: the path exists and may not be replaced, or cannot be written.
         """
-        require_instance((str, os.PathLike), "a path", path=path)
+        place = require_path(path=path)
+        require_flag(overwrite=overwrite)
         manifest, packed = self._manifest()
-        write_files(Path(path), manifest, packed, overwrite=overwrite)
+        write_files(place, manifest, packed, overwrite=overwrite)
 
     @property
     def hashes(self) -> Bound:
@@ -356,11 +359,14 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
             ConfigError: an argument is outside its domain, or a column does not fit the format.
             OutputError: the output exists and `overwrite` is False, or it cannot be written.
         """
+        path = require_path(path=path)
+        require_flag(overwrite=overwrite)
+        require_flag(spreadsheet_safe=spreadsheet_safe)
         if self.schema.two_tables is not None:
             require_whole(class_counts, unique_rows, unique_columns)
             pairs = self.table_batches(n, seed=seed, given=given, workers=workers)
             csv = self.schema.csv_output
-            write_tables(pairs, Path(path), overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv)
+            write_tables(pairs, path, overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv)
             return
         batches = self.batches(
             n, seed=seed, given=given, class_counts=class_counts, workers=workers,

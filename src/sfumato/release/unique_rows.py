@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from sfumato.columns.kinds import TabularKind
-from sfumato.errors import ConfigError, SampleWarning
+from sfumato.errors import ConfigError, SampleWarning, require_choice, require_instance
 from sfumato.schema.schema import Schema
 
 UniqueRows: TypeAlias = Literal["keep", "drop"]
@@ -31,6 +31,20 @@ _MOST_DRAWN = 16  # times the rows that are asked for
 _MISSING = np.uint64(0x9E3779B97F4A7C15)
 
 
+def _require_words(unique_rows: object, unique_columns: object) -> None:
+    """Refuse another word than the two, and what is no list of names.
+
+    Raises:
+        ConfigError: names the argument.
+    """
+    require_choice(get_args(UniqueRows), unique_rows=unique_rows)
+    if unique_columns is not None:
+        require_instance((list, tuple), "a list of names of columns", unique_columns=unique_columns)
+        assert isinstance(unique_columns, list | tuple)
+        for name in unique_columns:
+            require_instance(str, "the name of a column", unique_columns=name)
+
+
 def columns_to_compare(
     schema: Schema, unique_rows: str, unique_columns: Sequence[str] | None, *, class_counts: object
 ) -> tuple[str, ...] | None:
@@ -40,8 +54,7 @@ def columns_to_compare(
         ConfigError: not one of the two words, columns that are not the release's, a release of something else than a
             table, or class counts, which dropping rows would change.
     """
-    if unique_rows not in get_args(UniqueRows):
-        raise ConfigError(f"Expected unique_rows to be 'keep' or 'drop', got unique_rows={unique_rows!r}.")
+    _require_words(unique_rows, unique_columns)
     if unique_rows == "keep":
         if unique_columns:
             raise ConfigError("Expected unique_columns beside unique_rows='drop' only, got them without it.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import ConfigError, OutputError
+from sfumato.errors import ConfigError, OutputError, require_flag, require_integer, require_name, require_path
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.pictures import image_names, read_pictures
@@ -90,7 +90,10 @@ def write_report(
             beside it.
         SchemaError, DataError: the real rows cannot be read under the release's schema.
     """
-    out = Path(out)
+    out = require_path(out=out)
+    require_flag(overwrite=overwrite)
+    require_name(target=target)
+    require_integer(at_least=0, seed=seed)
     refuse_existing(out, overwrite=overwrite)
     require_templates()
     if real is not None:
@@ -103,7 +106,7 @@ def write_report(
     if public_key is not None:
         if isinstance(release, Release):
             raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
-        signed = verify_release(Path(release), Path(public_key))
+        signed = verify_release(require_path(release=release), require_path(public_key=public_key))
     found = release if isinstance(release, Release) else load(release)
     if real is not None:
         require_unweighted(found.schema, "the report beside real rows")

@@ -1,0 +1,66 @@
+"""`sfumato estimate` with wrong words of every kind: one sentence, never a traceback (`call` looks for one)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato
+
+N = 500
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "a": np.where(rng.random(N) < 0.2, np.nan, rng.normal(size=N)), "sex": rng.choice(["f", "m"], N),
+            "day": pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, N), "D"),
+        }
+    )  # fmt: skip
+    columns = {
+        "a": {"kind": "continuous", "lower": -5, "upper": 5, "nullable": True},
+        "sex": {"kind": "categorical", "categories": ["f", "m"]},
+        "day": {"kind": "datetime", "lower": "2020-01-01", "upper": "2021-01-01"},
+    }
+    place = tmp_path_factory.mktemp("release") / "r.sfm"
+    sfumato.fit(frame, {"rows": N, "columns": columns}, epsilon=8.0, delta=1e-5).save(place)
+    return place
+
+
+WORDS = ["", " ", "a", "sex", "day", "nonsense", "sex=f", "sex=x", "a=1", "=", "a=", "0.5", "nan", "1e999", "-1", "`a"]
+QUESTIONS = ["mean", "variance", "quantile", "correlation", "share", "missing", "count", "crosstab", "nonsense", "a ~"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_wrong_words_get_a_sentence(call, path, question) -> None:
+    for words in ([], *([word] for word in WORDS), *(["a", word] for word in WORDS), ["a", "sex", "day"]):
+        found = call("estimate", path, question, "--", *words)
+        assert found.code in (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--level", "2"], ["--level", "x"], ["--level", "nan"], ["--by", "a"], ["--by", "day"], ["--by", ""],
+        ["--of", "x"], ["--json", "--csv"], ["--list"], ["--pairs", "3"], ["--units"], ["--logit"], ["--by", "nonsense"],
+    ],
+)  # fmt: skip
+def test_wrong_options_get_a_sentence(call, path, options) -> None:
+    assert call("estimate", path, "mean", "a", *options).code in (1, 2)
+
+
+@pytest.mark.parametrize("formula", ["~ a", "a ~ zz", "a ~ b c", "sex ~ lag(a)", "a ~ (", "a ~ log(sex)", "a~0"])
+@pytest.mark.parametrize("options", [[], ["--logit"]])
+def test_wrong_formulas_get_a_sentence(call, path, formula, options) -> None:
+    assert call("estimate", path, formula, *options).code in (1, 2)
+
+
+def test_shares_of_missing_cells(call, path) -> None:
+    found = call("estimate", path, "missing", "a", "--json").json
+    assert found["low"] < 0.2 < found["high"]
+    groups = call("estimate", path, "missing", "a", "--by", "sex", "--json").json["groups"]
+    assert {entry["group"] for entry in groups} == {"f", "m"}
+    assert call("estimate", path, "missing", "sex").code == 2

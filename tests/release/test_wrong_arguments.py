@@ -1,0 +1,199 @@
+"""Every public method of a release and of its estimates, and the front door, with arguments of every kind.
+
+What is wrong is one sentence of a `SfumatoError`; nothing else is ever raised. A right answer is fine too.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import inspect
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato
+from sfumato.errors import SfumatoError
+from sfumato.evaluate import evaluate
+from sfumato.report import write_report
+
+N = 600
+
+
+class Odd:
+    """Equal to nothing, no key, no truth."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("compared")
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("taken for a truth value")
+
+
+def wrong() -> list[object]:
+    return [
+        None, [], ["a", "b"], ("a",), {}, {"a": 1}, {1: 2}, {"a": ["x"]}, {"s": np.array(["f", "m"])}, set(), "",
+        "nonsense", "a\0b", "x" * 300, b"a", 0, 1, -1, 10**400, 1.5, -0.5, float("nan"), float("inf"), True,
+        np.int64(3), np.int64(-3), np.float64(0.5), np.float64("nan"), np.bool_(True), np.array([1, 2]), np.array("a"),
+        np.array(["a", "b"]), pd.NA, pd.NaT, pd.Series(["a"]), pd.DataFrame({"a": [1]}), datetime.date(2020, 1, 1),
+        pd.Timestamp("2020-01-01"), decimal.Decimal("0.5"), 1j, object(), object, len, lambda x: x, Path("nowhere"),
+        range(3), Odd(), iter([1]), np.datetime64("2020-01-01"), slice(1),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=N), "b": rng.normal(size=N), "s": rng.choice(["f", "m"], N),
+            "t": rng.choice(["x", "y", "z"], N),
+            "d": pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, N), "D"),
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    number = {"kind": "continuous", "lower": -5, "upper": 5}
+    return {
+        "rows": N,
+        "columns": {
+            "a": {**number, "nullable": True}, "b": number, "s": {"kind": "categorical", "categories": ["f", "m"]},
+            "t": {"kind": "categorical", "categories": ["x", "y", "z"]},
+            "d": {"kind": "datetime", "lower": "2020-01-01", "upper": "2021-01-01"},
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def release(table, schema) -> sfumato.Release:
+    return sfumato.fit(table, schema, epsilon=8.0, delta=1e-5, target="s")
+
+
+def calls(release: sfumato.Release) -> dict[str, tuple[Callable[..., Any], Mapping[str, Any]]]:
+    """Return the methods, and arguments with which each is right."""
+    groups, pairs, fitted = release.mean("a", by="s"), release.crosstab("s", "t"), release.ols("a ~ b")
+    by = release.ols("a ~ b", by="s")
+    found: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+        "mean": (release.mean, {"column": "a"}), "share": (release.share, {"condition": {"s": "f"}}),
+        "count": (release.count, {}), "crosstab": (release.crosstab, {"first": "s", "second": "t"}),
+        "quantile": (release.quantile, {"column": "d"}), "variance": (release.variance, {"column": "a"}),
+        "correlation": (release.correlation, {"first": "a", "second": "b"}),
+        "ols": (release.ols, {"formula": "a ~ b"}), "logit": (release.logit, {"formula": "s ~ b"}),
+        "answers": (release.answers, {"most_pairs": 0}), "sample": (release.sample, {"n": 3}),
+        "batches": (release.batches, {"n": 3}), "replicates": (release.replicates, {"m": 2, "n": 9}),
+        "replicate_batches": (release.replicate_batches, {"m": 2, "n": 9}),
+    }  # fmt: skip
+    for name, held in {
+        "estimate": release.mean("d"),
+        "groups": groups,
+        "pairs": pairs,
+        "fit": fitted,
+        "fits": by,
+    }.items():
+        for method in ("interval", "conf_int", "summary", "to_dict", "to_frame", "table", "__getitem__"):
+            if hasattr(held, method):
+                found[f"{name}.{method}"] = (getattr(held, method), {})
+    return found
+
+
+def tried(
+    method: Callable[..., Any], right: Mapping[str, Any], places: Iterator[Path]
+) -> Iterator[tuple[str, Exception]]:
+    """Yield what is raised beside our own errors, with each argument replaced by each wrong one."""
+    parameters = inspect.signature(method).parameters
+    output = next((name for name in ("path", "out") if name in parameters), None)
+    for name, parameter in parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        for value in wrong():
+            if name in ("n", "m", "workers") and isinstance(value, int) and not isinstance(value, bool) and value > 2:
+                continue  # as many as that may be asked for
+            arguments = {**right, **({} if output is None else {output: next(places)}), name: value}
+            try:
+                made = method(**arguments)
+                if hasattr(made, "__next__"):
+                    next(made, None)
+            except SfumatoError as error:
+                if not str(error).startswith(("Expected", "Cannot", "Column")):
+                    yield f"{name}={type(value).__name__}", error
+            except Exception as error:  # noqa: BLE001 - this is what must not be
+                yield f"{name}={type(value).__name__}", error
+
+
+def refused(method: Callable[..., Any], right: Mapping[str, Any], folder: Path, suffix: str = "") -> None:
+    places = (folder / f"{i}{suffix}" for i in itertools.count())
+    here = Path.cwd()
+    os.chdir(folder)  # what `nonsense` may name is written there
+    try:
+        assert [f"{name}: {error!r}" for name, error in tried(method, right, places)] == []
+    finally:
+        os.chdir(here)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_questions_and_samples(release, tmp_path, part) -> None:
+    for name, (method, right) in list(calls(release).items())[part::6]:
+        (tmp_path / name).mkdir()
+        refused(method, right, tmp_path / name)
+
+
+def test_outputs(table, schema, tmp_path) -> None:
+    columns = {"s": schema["columns"]["s"]}
+    release = sfumato.fit(table[["s"]], {"rows": N, "columns": columns}, epsilon=8.0, delta=1e-5)
+    for name, method, right, suffix in (
+        ("save", release.save, {}, ".sfm"),
+        ("write_sample", release.write_sample, {"n": 3}, ".csv"),
+    ):
+        (tmp_path / name).mkdir()
+        refused(method, right, tmp_path / name, suffix)
+
+
+@pytest.mark.slow
+def test_pages_and_packs(table, schema, tmp_path) -> None:
+    columns = {"s": schema["columns"]["s"]}
+    release = sfumato.fit(table[["s"]], {"rows": N, "columns": columns}, epsilon=8.0, delta=1e-5)
+    for name, method, right, suffix in (
+        ("report", release.report, {}, ".html"),
+        ("write_report", write_report, {"release": release}, ".html"),
+        ("pack", sfumato.pack, {"release": release, "n": 3}, ""),
+    ):
+        (tmp_path / name).mkdir()
+        refused(method, right, tmp_path / name, suffix)
+
+
+def test_the_front_door(release, table, tmp_path) -> None:
+    release.save(tmp_path / "r.sfm")
+    refused(sfumato.describe, {"data": table}, tmp_path)
+    refused(sfumato.load, {}, tmp_path)
+    refused(sfumato.export, {"release": release, "form": "registry"}, tmp_path)
+    refused(sfumato.combine, {"results": [(1.0, 0.1), (1.2, 0.1)]}, tmp_path)
+
+
+@pytest.mark.slow
+def test_scores_and_fits(release, table, schema, tmp_path) -> None:
+    few = table[["s", "t"]].head(12)
+    known = {"rows": 12, "columns": {name: schema["columns"][name] for name in few}}
+    refused(evaluate, {"real": few, "synthetic": few, "schema": known}, tmp_path)
+    small = sfumato.fit(few, known, epsilon=8.0, delta=1e-5)
+    refused(small.evaluate, {"real": few, "n": 12}, tmp_path)
+    refused(sfumato.fit, {"data": few, "schema": known, "epsilon": 1.0, "delta": 1e-5}, tmp_path)
+
+
+def test_every_public_method_is_tried(release) -> None:
+    """A new method joins this test, or stands here with the test that tries it."""
+    elsewhere = {
+        "check", "evaluate", "form", "certificate", "measurements", "parameters", "sampler", "schema", "units",
+        "checked", "table_batches", "save", "report", "write_sample", "hashes",
+    }  # fmt: skip
+    public = {name for name in dir(sfumato.Release) if not name.startswith("_")}
+    assert public - elsewhere <= calls(release).keys()
