@@ -45,7 +45,8 @@ def test_wrong_words_get_a_sentence(call, path, question) -> None:
     "options",
     [
         ["--level", "2"], ["--level", "x"], ["--level", "nan"], ["--by", "a"], ["--by", "day"], ["--by", ""],
-        ["--of", "x"], ["--json", "--csv"], ["--list"], ["--pairs", "3"], ["--units"], ["--logit"], ["--by", "nonsense"],
+        ["--of", "x"], ["--json", "--csv"], ["--list"], ["--pairs", "3"], ["--units"], ["--logit"],
+        ["--by", "nonsense"],
     ],
 )  # fmt: skip
 def test_wrong_options_get_a_sentence(call, path, options) -> None:

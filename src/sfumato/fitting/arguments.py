@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.columns.kinds import ItemSet
-from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer
+from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer, require_name, require_path
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
@@ -141,8 +141,16 @@ def nominal_budget(rows: int | None) -> PrivacyBudget:
     return PrivacyBudget(_NOMINAL_EPSILON, default_delta(rows or 100_000))
 
 
-def check_progress(progress: object) -> None:
-    """Refuse what cannot be told the name of a stage."""
+def check_call(progress: object, target: object, **files: object) -> None:
+    """Refuse what cannot be told the name of a stage, a target that is no name, and files that are no paths.
+
+    Raises:
+        ConfigError: names the argument.
+    """
+    require_name(target=target)
+    for name, path in files.items():
+        if path is not None:
+            require_path(**{name: path})
     if progress is not None and not callable(progress):
         # its type only: what was passed by mistake may be records
         raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")

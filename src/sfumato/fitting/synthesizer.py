@@ -14,7 +14,7 @@ from sfumato.errors import ConfigError, SchemaError, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import (
     RowCount,
-    check_progress,
+    check_call,
     check_target,
     noise_door,
     nominal_budget,
@@ -352,7 +352,7 @@ class Synthesizer(ABC):
         engine: Engine | None = None,
     ) -> Release:
         """Check and plan, then charge, let `run` draw, and certify."""
-        check_progress(progress)
+        check_call(progress, target, checkpoint=checkpoint, ledger=ledger)
         schema = open_schema(schema)
         warn_of_draft(schema, accept_draft=accept_draft)
         refuse_criteria(schema)
