@@ -39,7 +39,7 @@ def _require_words(unique_rows: object, unique_columns: object) -> None:
     """
     require_choice(get_args(UniqueRows), unique_rows=unique_rows)
     if unique_columns is not None:
-        require_instance((list, tuple), "a list of names of columns", unique_columns=unique_columns)
+        require_instance((list, tuple), "a list of column names", unique_columns=unique_columns)
         assert isinstance(unique_columns, list | tuple)
         for name in unique_columns:
             require_instance(str, "the name of a column", unique_columns=name)
