@@ -5,6 +5,7 @@ import json
 import math
 import os
 import traceback
+import uuid
 from decimal import Decimal
 
 import numpy as np
@@ -722,3 +723,12 @@ def test_zero_comes_back_as_zero(seed):
 def test_a_format_with_a_field_twice_is_a_schema_error():
     with pytest.raises(SchemaError, match="format"):
         DateTime(lower="2020-01-01", upper="2020-12-31", format="%Y-%m-%d %Y")
+
+
+def test_uuids_are_read_as_they_are_written():
+    """Their bytes as text would join those that end in white space or zeros."""
+    ids = [uuid.UUID(int=i) for i in (9, 10, 32, 2**127 + 160)]
+    column = pa.array([*(i.bytes for i in ids), None], pa.uuid())
+    kind = Categorical(categories=tuple(map(str, ids)), nullable=True)
+    assert kind.code(column, missing=()).tolist() == [0, 1, 2, 3, 4]
+    assert kind.code(pa.chunked_array([column.slice(2)]), missing=()).tolist() == [2, 3, 4]

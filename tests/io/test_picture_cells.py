@@ -14,6 +14,7 @@ from pyarrow import feather
 from sfumato import ConditionalGaussian
 from sfumato.columns.kinds import Categorical, Image
 from sfumato.errors import SchemaError
+from sfumato.io.picture_cells import with_pictures
 from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema
 from sfumato.records.private import PrivateData
@@ -78,6 +79,8 @@ def test_a_row_without_such_a_picture_is_left_out_alone(pixels, files, tmp_path)
         assert np.array_equal(x, pixels[kept])
         assert y.tolist() == [i % 2 for i in kept]
     source = open_source(tmp_path / "nested.parquet", chunk_rows=5)
+    labels = with_pictures(source, SCHEMA.columns).chunks(["label"])  # rows are those with a picture all the same
+    assert [cell for chunk in labels for cell in chunk.columns["label"].to_pylist()] == y.tolist()
     (found,) = (f for f in validate(source, SCHEMA) if f.problem == "unparseable")
     assert (found.count, found.examples) == (5, ["row 3", "row 8", "row 12", "row 14", "row 40"])
     assert "5 not read" in draft_schema(source).notes["image"]

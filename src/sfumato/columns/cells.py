@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+_UUID = pa.uuid()
+
 
 def total(read: Callable[[pa.Array], np.ndarray], cells: pa.Array, refused: Callable[[int], np.ndarray]) -> np.ndarray:
     """Return what `read` makes of cells; where Arrow refuses some, halve until they stand alone.
@@ -45,7 +47,10 @@ def plain(cells: pa.Array) -> pa.Array:
     """Return the same cells, their extension, run-end, view and small decimal types undone."""
     while True:
         kind = cells.type
-        if isinstance(cells, pa.ExtensionArray):
+        if kind.equals(_UUID):  # whose bytes are no text
+            words = [None if cell is None else str(cell) for cell in cells.to_pylist()]
+            cells = pa.array(words, pa.string())
+        elif isinstance(cells, pa.ExtensionArray):
             cells = cells.storage
         elif types.is_run_end_encoded(kind):
             cells = pc.run_end_decode(cells)
