@@ -79,7 +79,7 @@ BUGS = [
         "io/frames.py",
         "            return float_text(float(cell))\n",
         "            return str(cell)\n",
-        f"{READERS} -k 'wide and pandas'",
+        f"{READERS} -k wide and pandas",
     ),
     PlantedBug(
         "readers: numbers that were rounded name units",
@@ -93,7 +93,7 @@ BUGS = [
         "io/origins.py",
         '    written = (schema.metadata or {}).get(b"pandas")\n',
         "    written = None\n",
-        f"{READERS} -k 'wide and parquet'",
+        f"{READERS} -k wide and parquet",
     ),
     PlantedBug(
         "readers: batches have the types of the first",
