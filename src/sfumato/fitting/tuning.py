@@ -52,6 +52,7 @@ from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.private import PrivateData
 from sfumato.release import Release
+from sfumato.release.clock_rows import ClockRows, CodedClocks
 from sfumato.release.item_sets import ItemRows, SetRows
 from sfumato.release.ruled import FreeRows, RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler, with_package
@@ -278,6 +279,13 @@ class Search:
         sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
         if isinstance(sampler, MixtureSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
+        described = self.facts.described
+        if clocks := described.clocks:
+            return CodedClocks(clocks, self._without_clocks(ClockRows(clocks, sampler)))
+        return self._without_clocks(sampler)
+
+    def _without_clocks(self, sampler: Sampler) -> Sampler:
+        """Return a sampler of rows without times of day, coded as the records are."""
         if sets := self.facts.described.set_columns:
             return ItemRows(SetRows(sets, sampler))
         plan = self.facts.described.rule_plan

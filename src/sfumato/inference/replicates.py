@@ -23,6 +23,7 @@ from sfumato.inference.functions import all_functions
 from sfumato.inference.measured import Measured
 from sfumato.inference.questions import Questions
 from sfumato.maths.streams import fresh_seed, public_stream
+from sfumato.release.clock_rows import ClockRows
 from sfumato.release.item_sets import SetRows
 from sfumato.release.ruled import RuledSampler
 
@@ -62,7 +63,8 @@ def _codes(release: Release, n: int, seed: int, place: int, target: str) -> Mapp
     calibration = Calibration(all_functions(measured, asked), measured.size, measured.rows_variance, measured.weighting)
     rng = public_stream(seed, place, _DRAW_STREAM)
     weights = calibration.drawn(rng, sampled=target == "population")
-    rows, plan = _WeightedRows(measured, weights), release.schema.rule_plan
+    rows, plan, clocks = _WeightedRows(measured, weights), release.schema.rule_plan, release.schema.clocks
+    rows = ClockRows(clocks, rows) if clocks else rows
     if sets := release.schema.set_columns:
         return SetRows(sets, rows).rows(n, rng)
     return (rows if plan is None else RuledSampler(plan, rows)).rows(n, rng)

@@ -15,6 +15,7 @@ from sfumato.records.engine import Engine, Records, Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.source_records import SourceRecords
 from sfumato.records.weights import fractions
+from sfumato.schema.clocks import with_clocks
 from sfumato.schema.schema import Schema
 from sfumato.schema.weight import readable_weight_kind, weight_kind
 
@@ -95,6 +96,7 @@ class PrivateData(SourceRecords):
         codes = codes if plan is None else plan.to_free(codes)
         for name, column in self._schema.set_columns.items():
             codes |= column.held(codes.pop(name))
+        codes = with_clocks(codes, self._schema.clocks)
         if weight is not None:
             cells = chunk.columns[weight.column]
             codes[weight.column] = fractions(readable_weight_kind(self._schema), cells, missing)

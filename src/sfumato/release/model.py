@@ -28,6 +28,7 @@ from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound, Protected
 from sfumato.records.long_tables import as_written, written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
+from sfumato.release.clock_rows import ClockRows
 from sfumato.release.conditions import Conditions
 from sfumato.release.estimates import Estimating
 from sfumato.release.files import packed_arrays, read_files, write_files
@@ -84,6 +85,8 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         inner, plan = build_sampler(self.schema.modelled, self.sampler, self.parameters), self.schema.rule_plan
         if isinstance(inner, MixtureSet):
             return inner
+        if clocks := self.schema.clocks:
+            inner = ClockRows(clocks, inner)
         if sets := self.schema.set_columns:  # rules beside these are refused
             return SetRows(sets, inner)
         if plan is None:

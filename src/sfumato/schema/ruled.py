@@ -19,6 +19,7 @@ from sfumato.errors import SchemaError
 from sfumato.rules import RulePlan, read_rules
 from sfumato.rules.examples import require_rows
 from sfumato.rules.reading import MOST_RULES
+from sfumato.schema.clocks import clocks_of
 from sfumato.schema.set_columns import set_columns, with_items
 from sfumato.schema.weight import weight_kind
 
@@ -121,18 +122,18 @@ def _planned(rules: _Frozen, kinds: tuple[tuple[str, TabularKind], ...]) -> Rule
 def modelled(schema: Schema) -> Schema:
     """Return the schema of what is measured and modelled; itself of a plain table.
 
-    That is what rules leave free; of sets beside other columns a truth value for each item; and the weight as one
-    column more, from 0 to its bound: what a row's weight has to do with its other columns decides how surely these are
-    known.
+    That is what rules leave free; of sets beside other columns a truth value for each item; times of day; and the
+    weight as one column more, from 0 to its bound: what a row's weight has to do with its other columns decides how
+    surely these are known.
     """
     plan = rule_plan(schema)
-    sets = set_columns(schema)
-    if plan is None and schema.weight is None and not sets:
+    sets, clocks = set_columns(schema), clocks_of(schema, plan)
+    if plan is None and schema.weight is None and not sets and not clocks:
         return schema
     columns = dict(schema.columns)
     if plan is not None:
         columns = {name: plan.free.get(name, kind) for name, kind in columns.items() if name not in plan.follows}
-    columns = with_items(columns, sets)
+    columns = with_items(columns, sets) | {clock.column: clock.times for clock in clocks.values()}
     if schema.weight is not None:
         columns[schema.weight.column] = weight_kind(schema)
     cleared = {"sources": {}, "table_source": {}, "weight": None}

@@ -30,6 +30,7 @@ from sfumato.io.chunks import Source
 from sfumato.io.csv_form import CsvOutput
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion, criteria_faults, criteria_of
+from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 from sfumato.schema.entries import read_kind
@@ -167,6 +168,11 @@ class Schema:
     def set_columns(self) -> dict[str, SetColumn]:
         """The columns of sets beside others, with the columns of truth values that are modelled for them."""
         return set_columns(self)
+
+    @property
+    def clocks(self) -> dict[str, Clock]:
+        """The columns of moments of which the time of day is modelled beside them."""
+        return clocks_of(self, self.rule_plan)
 
     @property
     def csv_output(self) -> CsvOutput:
