@@ -9,7 +9,7 @@ from fixtures import tables
 from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
-from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit, evaluate
+from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
 from sfumato.fitting.discovery import _span
@@ -248,7 +248,6 @@ class TestOpenColumns:
 
     def test_all_else_refuses_them(self):
         for refused in (
-            lambda: evaluate.evaluate(self.FRAME, self.FRAME, schema=self.OPENED),
             lambda: sfumato.tune(self.FRAME, schema=self.OPENED, candidates=[ConditionalGaussian(epsilon=1)]),
             lambda: ConditionalGaussian(epsilon=1).epsilon_for(self.OPENED, target_error=0.1),
             lambda: audit.audit(ConditionalGaussian(epsilon=1), schema=self.OPENED),
