@@ -9,6 +9,7 @@ from sfumato.records.drafting import draft_schema
 from sfumato.records.sentinels import sentinel_numbers
 
 N = 600
+FLAGS = ["true", "false"] * (N // 2)
 RNG = np.random.default_rng(1)
 DAYS = [f"20{i % 20 + 10}-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(N)]
 
@@ -19,6 +20,14 @@ def _some(values, odd, every=10):
 
 def _draft(**columns):
     return draft_schema(open_source(pa.table({**columns, "flag": [True, False] * (N // 2)})))
+
+
+def _draft_of_file(folder, **columns):
+    """A draft of a text file, which has no other word for no value."""
+    path = folder / "t.csv"
+    rows = [[*columns, "flag"], *zip(*columns.values(), FLAGS, strict=True)]
+    path.write_text("\n".join(map(",".join, rows)))
+    return draft_schema(open_source(path))
 
 
 @pytest.mark.parametrize(
@@ -78,12 +87,14 @@ def test_numbers_that_are_no_text_are_said_alone():
         (["null", "red"], "null", False),
     ],
 )
-def test_an_answer_is_a_label(values, mark, is_label):
-    found = _draft(x=[values[i % len(values)] for i in range(N)])
+def test_an_answer_is_a_label(tmp_path, values, mark, is_label):
+    found = _draft_of_file(tmp_path, x=[values[i % len(values)] for i in range(N)])
     assert (mark in found.schema.missing) != is_label
     assert ("is taken for an answer" in found.to_yaml()) == is_label
 
 
-def test_where_numbers_are_missing_so_labels_are_too():
-    found = _draft(x=[["NA", "red", "blue", ""][i % 4] for i in range(N)], n=_some(["1.5", "2.5"], "NA"))
+def test_where_numbers_are_missing_so_labels_are_too(tmp_path):
+    found = _draft_of_file(
+        tmp_path, x=[["NA", "red", "blue", ""][i % 4] for i in range(N)], n=_some(["1.5", "2.5"], "NA")
+    )
     assert "NA" in found.schema.missing
