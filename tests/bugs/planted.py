@@ -68,6 +68,34 @@ READERS = "tests/attacks/test_readers.py"
 
 BUGS = [
     PlantedBug(
+        "discovery: bounds are read off the records before they are counted",
+        "fitting/domain_counts.py",
+        "                part += np.bincount(cells_of(numbers), minlength=MISSING + 1)\n",
+        "                part += np.bincount(cells_of(numbers - np.nanmin(numbers, initial=0.0)), minlength=MISSING + 1)\n",
+        "tests/mechanisms/test_queries.py tests/fitting/test_discovery.py",
+    ),
+    PlantedBug(
+        "estimates: quantiles are biased",
+        "inference/questions.py",
+        "        value = at(q)\n",
+        "        value = at(0.9 * q)\n",
+        "tests/inference -k quantile",
+    ),
+    PlantedBug(
+        "tables: numbers go together with nothing",
+        "methods/tables/features.py",
+        "        columns.append(np.append(power, 0.0) if missing else power)\n",
+        "        columns.append(np.zeros(present.size + missing))\n",
+        "tests/methods/tables/test_dependence.py",
+    ),
+    PlantedBug(
+        "calibration: small budgets take gigabytes",
+        "privacy/accounting.py",
+        "    return max(interval, _FINEST_INTERVAL)\n",
+        "    return 1e-9\n",
+        "tests/privacy/test_calibration_cost.py",
+    ),
+    PlantedBug(
         "readers: whole numbers beside a missing cell keep their digits",
         "io/origins.py",
         "    return column.cast(pa.float64(), safe=False)\n",

@@ -1,0 +1,38 @@
+"""What it takes to find the noise of a small budget: seconds and little memory, whatever the plan."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import resource
+resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.calibration import calibrate
+from sfumato.privacy.plan import Plan, Stage
+stages = [Stage(name="sums", noise_multiplier=5.0), {sampled}]
+plan = calibrate(Plan(stages), PrivacyBudget({epsilon}, 1e-6))
+found = account(plan, 1e-6).epsilon
+assert 0.98 * {epsilon} <= found <= {epsilon}, found
+"""
+SAMPLED = {
+    "unsampled": 'Stage(name="more", noise_multiplier=1.0, count=50)',
+    "many steps": 'Stage(name="sgd", noise_multiplier=1.0, sampling_probability=0.001, count=30_000)',
+    "large batches": 'Stage(name="sgd", noise_multiplier=1.0, sampling_probability=0.2, count=200)',
+}
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0])
+@pytest.mark.parametrize("sampled", SAMPLED)
+def test_small_budgets_take_seconds_and_little_memory(sampled, epsilon):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    program = PROGRAM.format(sampled=SAMPLED[sampled], epsilon=epsilon)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-500:]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 60
+    assert after.ru_maxrss < 2 << 20  # KiB
