@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sfumato.columns.text_forms import without_point
+
 _UUID = pa.uuid()
 
 
@@ -148,8 +150,16 @@ def without_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
     """Return text cells with every cell that reads as a missing token made null."""
     if not missing:
         return text
+    return pc.if_else(is_token(text, missing), pa.scalar(None, text.type), text)
+
+
+def is_token(text: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """Return which text cells read as a missing token, null for none; `-99.0` as `-99`: see `without_point`."""
     tokens = pa.array(list(missing), text.type)
-    return pc.if_else(pc.is_in(text, value_set=tokens), pa.scalar(None, text.type), text)
+    found = pc.is_in(text, value_set=tokens)
+    if not any(token.lstrip("-").isdigit() for token in missing):
+        return found
+    return pc.or_(found, pc.is_in(without_point(text), value_set=tokens))
 
 
 def valid_mask(cells: pa.Array) -> np.ndarray:

@@ -37,7 +37,7 @@ from sfumato.columns.facts import (
 )
 from sfumato.columns.kind import Fault, refuse, settle
 from sfumato.columns.moments import read_microseconds, store_dates
-from sfumato.columns.number_cells import read_integers
+from sfumato.columns.number_cells import read_floats, read_integers
 from sfumato.columns.resolutions import MICROSECONDS, Resolution, moment_of, moments_of, step_of, steps_of
 from sfumato.columns.storage import from_text, number_fault, store_integer
 
@@ -148,7 +148,9 @@ class DateTime(WholeKind):
         values = values_of(plain(cells).type)
         if self.is_digits and is_scalar(values) and not is_text(values):
             numbers, valid = read_integers(cells, missing)
-            cells = pa.array(numbers, mask=~valid).cast(pa.string())
+            exact = read_floats(cells, missing)
+            is_whole = valid & (exact == np.rint(exact))  # a fraction is no date, as it is none in text
+            cells = pa.array(numbers, mask=~is_whole).cast(pa.string())
         micros, valid = read_microseconds(cells, missing, self.format)
         return steps_of(micros, self.resolution), valid
 

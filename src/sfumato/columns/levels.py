@@ -416,7 +416,7 @@ def _find_written(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np
     """Return label codes of text as it was written, where what is no label may be a whole number written as `1.0`."""
     found = _find_text(kind, text, missing)
     if (found == UNKNOWN).any():  # pandas writes numbers so where a cell of the column is missing
-        found = np.where(found == UNKNOWN, _find_text(kind, without_point(text), ()), found)
+        found = np.where(found == UNKNOWN, _find_text(kind, without_point(text), missing), found)
     return found
 
 

@@ -27,8 +27,9 @@ from sfumato.columns.cells import (
     valid_mask,
     without_tokens,
 )
-from sfumato.columns.date_text import has_date, parse_dates
+from sfumato.columns.date_text import has_date, has_digits_alone, parse_dates
 from sfumato.columns.facts import EPOCH
+from sfumato.columns.text_forms import without_point
 
 _DAY = 86_400_000_000
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -50,6 +51,8 @@ def read_microseconds(
         return np.append(micros, 0)[places], np.append(valid, False)[places]
     if is_text(storage):
         text = without_tokens(read_text(cells), missing)
+        if format is not None and has_digits_alone(format):
+            text = without_point(text)
         micros, valid = parse_dates(text, format)
         rest = ~valid & valid_mask(text)
         if format is not None and not strict and rest.any():

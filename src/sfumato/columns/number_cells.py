@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.cells import dictionary_indices, is_text, is_token, plain, read_text, valid_mask, without_tokens
 from sfumato.columns.text_forms import floats, integers, rounded_to_int64
 from sfumato.columns.written import Written
 
@@ -94,9 +94,7 @@ def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
     if types.is_floating(cells.type):
         absent |= np.isnan(read_floats(cells, ()))
     elif is_text(cells.type) and missing:
-        text = read_text(cells)
-        tokens = pa.array(list(missing), text.type)
-        absent |= pc.is_in(text, value_set=tokens).to_numpy(zero_copy_only=False)
+        absent |= is_token(read_text(cells), missing).to_numpy(zero_copy_only=False)
     return absent
 
 

@@ -31,6 +31,7 @@ from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
 from sfumato.columns.levels import MISSING, UNKNOWN, Categorical
 from sfumato.columns.numbers import Integer
 from sfumato.columns.storage import as_dictionary, from_text
+from sfumato.columns.text_forms import without_point
 from sfumato.errors import ConfigError
 
 _WHOLE = r"^(?:0|[1-9][0-9]{0,8})$"
@@ -384,6 +385,7 @@ def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray
 
 
 def _find_whole(text: pa.Array, size: int) -> np.ndarray:
+    text = without_point(text)
     is_whole = pc.match_substring_regex(text, _WHOLE)
     numbers = pc.if_else(is_whole, text, pa.scalar("-1", text.type)).cast(pa.int64())
     found = numbers.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32)

@@ -110,8 +110,8 @@ def _taken(text: bytes, form: _Form, *, ended: bool) -> tuple[bytes, bytes]:
             start += len(lines)
             if found is None:
                 break
-            whole = form.record.match(text, start, start + LONGEST + 1)
-            if whole is not None and (whole.end() < len(text) or ended):
+            whole = form.record.match(text, start, start + LONGEST + 1)  # the last of these is no end, but looked at
+            if whole is not None and whole.end() - start <= LONGEST and (whole.end() < len(text) or ended):
                 done.append(text[start : whole.end()])
                 start = whole.end()
             elif not ended and len(text) - start <= LONGEST:

@@ -17,6 +17,7 @@ from pyarrow import types
 from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, joined, plain, read_text, without_tokens
 from sfumato.columns.facts import LARGEST_EXACT
+from sfumato.columns.text_forms import without_point
 from sfumato.io.chunks import Column
 
 NOBODY = -1
@@ -78,7 +79,7 @@ def text_hash(text: str) -> int:
 
 
 def unit_names(cells: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return whom or what each cell names, as text, the same for `5` and 5.0; null where it names nobody.
+    """Return whom or what each cell names, as text, the same for `5`, `5.0` and 5.0; null where it names nobody.
 
     A number of 2^53 or more that has been a float names nobody: it may stand for any of several whole numbers, whose
     rows would be taken for those of one unit.
@@ -92,10 +93,12 @@ def unit_names(cells: pa.Array, missing: Sequence[str]) -> pa.Array:
     cells = plain(cells)
     if isinstance(cells, pa.DictionaryArray):
         return unit_names(cells.dictionary, missing).take(cells.indices)
+    if types.is_nested(cells.type) or types.is_interval(cells.type):
+        return pa.nulls(len(cells), pa.large_string())
     if not is_text(cells.type):
         coded = cells.dictionary_encode()
         return unit_names(_texts(coded.dictionary), missing).take(coded.indices)
-    text = without_tokens(read_text(cells).cast(pa.large_string()), missing)
+    text = without_point(without_tokens(read_text(cells).cast(pa.large_string()), missing))
     rounded = pc.match_substring_regex(text, _WITH_EXPONENT)
     if not pc.any(rounded).as_py():
         return text
