@@ -26,6 +26,22 @@ def _draft(values, chunk_rows=97, *, exact=True, name="x"):
     return draft_schema(open_source(table, chunk_rows=chunk_rows), exact=exact)
 
 
+@pytest.mark.parametrize("write", ["{:.17g}", "{:.7f}", "{:.2e}", "{:.3E}"])
+def test_numbers_of_many_decimals_are_numbers(write):
+    values = [write.format((i * i % 9973 + 1) / 7e6) for i in range(N)]
+    kind = _draft(values).schema.columns["x"]
+    assert isinstance(kind, Continuous)
+    assert kind.resolution is None
+    assert (kind.lower, kind.upper) == (min(map(float, values)), max(map(float, values)))
+    assert _draft(values, exact=False).schema.columns["x"] == Open(kind="continuous")
+
+
+def test_numbers_of_many_decimals_after_a_comma_are_numbers():
+    values = [f"{(i * i % 9973 + 1) / 7e4:.9f}".replace(".", ",") for i in range(N)]
+    assert _draft(values).schema.reader.written.decimal == ","
+    assert isinstance(_draft(values).schema.columns["x"], Continuous)
+
+
 @pytest.mark.parametrize("odd", ["<5", "90+", ">=100", "unknown", "*", "#DIV/0!", "refused", "inf"])
 @pytest.mark.parametrize("every", [3, 10])
 def test_odd_cells_leave_numbers_numbers(odd, every):

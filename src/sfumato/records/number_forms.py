@@ -20,7 +20,6 @@ from sfumato.columns.number_cells import read_floats
 from sfumato.columns.text_forms import decimals, floats, integers
 from sfumato.columns.written import DECIMALS, THOUSANDS, Written
 
-_MOST_DECIMALS = 6
 _SPACE = "[ \u00a0\u202f]?"
 _MONEY = r"(?:R\$|US\$|[$€£¥₹₩₽₺]|CHF|EUR|USD|GBP|SEK|NOK|DKK|kr|zł|Kč|Ft)"
 _UNIT = (
@@ -161,7 +160,7 @@ class NumberForms:
                 if part.count:
                     span = span.joined(part)
             occur = (not thousands or span.has_groups) and (decimal == "." or span.decimals > 0 or thousands == ".")
-            if span.count and occur and span.decimals <= _MOST_DECIMALS:
+            if span.count and occur:
                 found[marks] = span
         return found
 

@@ -110,7 +110,7 @@ def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> t
         found = Open(kind="datetime", format=kind.format, resolution=kind.resolution)
         said = note.removeprefix("dates: replace the bounds")
         return found, f"dates: the fit buys the first and the last year; or write public bounds{said}"
-    if isinstance(kind, Integer) and counted is not None and _names_records(name, counted):
+    if isinstance(kind, Integer) and counted is not None and _names_records(name, survey, counted):
         return Identifier(), (
             "whole numbers that seem to name a record or a person: not released. If they measure something, write "
             "{kind: integer, discover: true}"
@@ -169,13 +169,13 @@ def _is_rare(survey: ColumnSurvey, counted: _Counted) -> bool:
     return (counted.rare_share > 0.5 and not is_list) or counted.even(_MANY_LABELS)
 
 
-def _names_records(name: str, counted: _Counted) -> bool:
-    """Whether whole numbers name records or people: few times each, equally often; or so named, and rare or even."""
+def _names_records(name: str, survey: ColumnSurvey, counted: _Counted) -> bool:
+    """Whether whole numbers name records or people: few times each, equally often; or so named or so long, and rare."""
     if counted.distinct < _FEWEST_NUMBERS:
         return False
     alike = counted.largest == counted.smallest and counted.largest < _RARE
     many = counted.rare_share > 0.5 or counted.even(_MANY_NUMBERS)
-    return alike or (many and names_people(name))
+    return alike or (many and (names_people(name) or min(abs(survey.lowest or 0), abs(survey.highest or 0)) > _LARGEST))
 
 
 def _opened(open: OpenKind, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
