@@ -71,6 +71,15 @@ def test_kinds(name):
         assert kinds_of(Noisy(total + noise, n / 500), (name,)) == {name: kind}
 
 
+@pytest.mark.parametrize("name", ["zip", "Postleitzahl", "patient_id", "order_no", "phone"])
+def test_whole_numbers_that_name_places_or_people_are_labels(name):
+    total, n = _counted({name: ["10115", "80331", "20095"], "visits": ["1", "20", "3"], "zip_mean": ["1.5", "2.5"]})
+    found = kinds_of(Noisy(total, n / 500), (name, "visits", "zip_mean"))
+    assert {column: kind.kind for column, kind in found.items()} == {
+        name: "categorical", "visits": "integer", "zip_mean": "continuous",
+    }  # fmt: skip
+
+
 def test_reasons():
     names = tuple(TEXTS)
     total, n = _counted({name: texts for name, (texts, _) in TEXTS.items()})

@@ -47,7 +47,7 @@ CASES = {
     "record numbers": ("x", range(N), Identifier()),
     "record numbers as text": ("x", [str(10_000 + i) for i in range(N)], Identifier()),
     "numbers too long to discover": ("x", RNG.integers(10**17, 10**17 + 10**6, N), Identifier()),
-    "numbers too long to discover, as text": ("x", [str(v) for v in RNG.integers(10**17, 10**17 + 250, N)], Identifier()),
+    "numbers too long to discover, as text": ("x", list(map(str, RNG.integers(10**17, 10**17 + 250, N))), Identifier()),
     "two rows of each": ("x", [i // 2 for i in range(N)], Identifier()),
     "a few rows of each, named so": ("patient_id", RNG.integers(0, 250, N), Identifier()),
     "a few of each, not named so": ("amount", RNG.integers(0, 250, N), INTEGER),

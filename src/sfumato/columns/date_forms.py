@@ -22,7 +22,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.date_text import MONTHS, default_format, format_dates, has_digits_alone, parse_dates, parts_of
+from sfumato.columns.date_text import (
+    MONTHS,
+    WEEKDAYS,
+    default_format,
+    format_dates,
+    has_digits_alone,
+    parse_dates,
+    parts_of,
+)
 from sfumato.columns.resolutions import MICROSECONDS, Resolution
 
 OFFSETS = tuple(
@@ -133,6 +141,11 @@ def _forms() -> Iterator[DateForm]:
     for format in ("%G-W%V", "%GW%V"):
         yield DateForm(f"week {format}", format, "week")
     yield DateForm("week day", "%G-W%V-%u", "day")
+    yield DateForm("year day", "%Y-%j", "day")
+    for names, mark, day in itertools.product(("%a %b", "%A %B"), (", ", " "), ("%d", "%-d")):
+        weekday, month = names.split()
+        yield DateForm(f"{weekday}{mark}d b", f"{weekday}{mark}{day} {month} %Y", "day")
+        yield DateForm(f"{weekday}{mark}b d", f"{weekday}{mark}{month} {day}, %Y", "day")
     for finest, hour in itertools.product(_LADDER[1:3], ("%H", "%-H")):
         yield from _ladder(
             "time" if finest == "minute" else "time s", _TIMES[finest].strip().replace("%H", hour), finest
@@ -148,7 +161,7 @@ _BY_FORMAT = {
     format: [i for i, form in enumerate(DATE_FORMS) if form.format == format]
     for format in dict.fromkeys(form.format for form in DATE_FORMS)
 }
-_NAME, _HALF = "\x01", "\x02"
+_NAME, _HALF, _WEEKDAY = "\x01", "\x02", "\x03"
 _SHAPES = {"Y": "9999", "y": "99", "m": "99", "d": "99", "H": "99", "I": "99", "M": "99", "S": "99", "G": "9999"} | {
     "V": "99",
     "u": "9",
@@ -157,8 +170,12 @@ _SHAPES = {"Y": "9999", "y": "99", "m": "99", "d": "99", "H": "99", "I": "99", "
     "b": _NAME,
     "B": _NAME,
     "p": _HALF,
+    "j": "999",
+    "a": _WEEKDAY,
+    "A": _WEEKDAY,
 }
 _MONTH = rf"(?i)(?:{'|'.join(MONTHS)}|{'|'.join(month[:3] for month in MONTHS if month != 'May')})"
+_DAY_NAME = rf"(?i)^(?:{'|'.join(WEEKDAYS)}|{'|'.join(day[:3] for day in WEEKDAYS)})"
 _ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
 
 
@@ -246,6 +263,7 @@ def _shapes_of(text: pa.Array) -> pa.Array:
     shape = pc.if_else(pc.fill_null(short, False), text, none)
     shape = pc.if_else(pc.fill_null(pc.match_substring_regex(shape, "[0-9]"), False), shape, none)
     shape = pc.replace_substring_regex(shape, pattern=_MONTH, replacement=_NAME)
+    shape = pc.replace_substring_regex(shape, pattern=_DAY_NAME, replacement=_WEEKDAY)
     shape = pc.replace_substring_regex(shape, pattern="[AP]M$", replacement=_HALF)
     return pc.replace_substring_regex(shape, pattern="[0-9]", replacement="9")
 

@@ -35,7 +35,7 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SHORT = tuple(month[:3] for month in MONTHS)
 _DIRECTIVE = re.compile(r"%([-^]?)(3f|[A-Za-z%])")
 _DAY = 86_400_000_000
@@ -60,8 +60,8 @@ _PATTERNS = {
     "p": r"(?P<p>am|pm)",
     "b": rf"(?P<b>{'|'.join(_SHORT)})",
     "B": rf"(?P<B>{'|'.join(MONTHS)})",
-    "a": rf"(?:{'|'.join(day[:3] for day in _DAYS)})",
-    "A": rf"(?:{'|'.join(_DAYS)})",
+    "a": rf"(?:{'|'.join(day[:3] for day in WEEKDAYS)})",
+    "A": rf"(?:{'|'.join(WEEKDAYS)})",
     "%": "%",
 }
 _WRITERS: dict[str, Callable[[datetime], str]] = {
@@ -82,8 +82,8 @@ _WRITERS: dict[str, Callable[[datetime], str]] = {
     "p": lambda t: "AM" if t.hour < 12 else "PM",
     "b": lambda t: _SHORT[t.month - 1],
     "B": lambda t: MONTHS[t.month - 1],
-    "a": lambda t: _DAYS[t.weekday()][:3],
-    "A": lambda t: _DAYS[t.weekday()],
+    "a": lambda t: WEEKDAYS[t.weekday()][:3],
+    "A": lambda t: WEEKDAYS[t.weekday()],
     "%": lambda _: "%",
 }
 _ISO_FORMATS = (

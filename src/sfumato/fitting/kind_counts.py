@@ -22,6 +22,7 @@ from sfumato.columns.written import Written
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
 from sfumato.records.engine import Rows
+from sfumato.records.roles import names_people, role_of
 
 PRESENT = 4.0
 """Standard deviations of noise at which what is counted is taken to exist."""
@@ -173,9 +174,17 @@ def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
 
     Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, unless codes
     stand out beside them, as `V57` or `007` beside `788`, or numbers beyond 2^53, which are codes too: those are
-    labels. Whole if at most one number of a hundred, or what noise may be, is not.
+    labels. Whole if at most one number of a hundred, or what noise may be, is not; whole numbers whose name says that
+    they name places or people (`zip`, `patient_id`) are labels.
     """
-    return {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
+    found = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
+    codes = [name for name in columns if found[name].kind == "integer" and _names_something(name)]
+    return found | {name: Open(kind="categorical") for name in codes}
+
+
+def _names_something(name: str) -> bool:
+    """Whether a column's name, which is public, says that its numbers are no quantities."""
+    return role_of(name) == "place" or names_people(name)
 
 
 def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:
