@@ -121,6 +121,16 @@ def _iso() -> Iterator[DateForm]:
                     yield from _ladder(f"iso{mark}z".strip(), format + written, finest, written)
 
 
+def _weekdays() -> Iterator[DateForm]:
+    """Yield days with their place in a week or a year."""
+    yield DateForm("week day", "%G-W%V-%u", "day")
+    yield DateForm("year day", "%Y-%j", "day")
+    for names, mark, day in itertools.product(("%a %b", "%A %B"), (", ", " "), ("%d", "%-d")):
+        weekday, month = names.split()
+        yield DateForm(f"{weekday}{mark}d b", f"{weekday}{mark}{day} {month} %Y", "day")
+        yield DateForm(f"{weekday}{mark}b d", f"{weekday}{mark}{month} {day}, %Y", "day")
+
+
 def _forms() -> Iterator[DateForm]:
     yield DateForm("iso", "%Y-%m-%d", "day")
     yield from _iso()
@@ -140,12 +150,7 @@ def _forms() -> Iterator[DateForm]:
         yield DateForm(f"month {format.replace('B', 'b')}", format, "month")
     for format in ("%G-W%V", "%GW%V"):
         yield DateForm(f"week {format}", format, "week")
-    yield DateForm("week day", "%G-W%V-%u", "day")
-    yield DateForm("year day", "%Y-%j", "day")
-    for names, mark, day in itertools.product(("%a %b", "%A %B"), (", ", " "), ("%d", "%-d")):
-        weekday, month = names.split()
-        yield DateForm(f"{weekday}{mark}d b", f"{weekday}{mark}{day} {month} %Y", "day")
-        yield DateForm(f"{weekday}{mark}b d", f"{weekday}{mark}{month} {day}, %Y", "day")
+    yield from _weekdays()
     for finest, hour in itertools.product(_LADDER[1:3], ("%H", "%-H")):
         yield from _ladder(
             "time" if finest == "minute" else "time s", _TIMES[finest].strip().replace("%H", hour), finest
