@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato
+from fixtures.workbooks import workbook
 from harness.coupling import check_sensitivities, coupled
 from sfumato.columns.sets import CodedSets
 from sfumato.errors import SfumatoError
@@ -157,9 +158,8 @@ def polars():
 
 
 def excel(rows, path):
-    pytest.importorskip("openpyxl")
-    pd.DataFrame(columns(rows)).to_excel(path, index=False)
-    return path
+    cells = [[str(cell) if isinstance(cell, list) else cell for cell in row.values()] for row in rows]
+    return workbook(path, list(rows[0]), *cells)
 
 
 def json_lines(rows, path):

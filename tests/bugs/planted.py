@@ -71,7 +71,8 @@ BUGS = [
         "discovery: bounds are read off the records before they are counted",
         "fitting/domain_counts.py",
         "                part += np.bincount(cells_of(numbers), minlength=MISSING + 1)\n",
-        "                part += np.bincount(cells_of(numbers - np.nanmin(numbers, initial=0.0)), minlength=MISSING + 1)\n",
+        "                numbers = numbers - np.nanmin(numbers, initial=0.0)\n"
+        "                part += np.bincount(cells_of(numbers), minlength=MISSING + 1)\n",
         "tests/mechanisms/test_queries.py tests/fitting/test_discovery.py",
     ),
     PlantedBug(
