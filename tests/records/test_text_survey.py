@@ -4,12 +4,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fixtures.workbooks import workbook
 from sfumato.columns.kinds import Categorical, Continuous, DateTime, Identifier, Integer
 from sfumato.columns.open import Open
 from sfumato.columns.written import Written
 from sfumato.errors import DataError
 from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema
+from sfumato.records.validation import validate
+from sfumato.schema.schema import Schema
 
 N = 600
 AGES = [str(i % 73 + 18) for i in range(N)]
@@ -149,6 +152,17 @@ def test_another_format_is_named_where_it_reads_too():
     assert "could also be" not in _draft(DATES["months"][0]).to_yaml()
 
 
+@pytest.mark.parametrize("odd", ["99991231", "99999999", "00000000"])
+def test_digits_that_stand_for_no_date(odd):
+    days = [str(day).replace("-", "") for day in DAYS]
+    draft = _draft(_with(days, odd))
+    kind = draft.schema.columns["x"]
+    assert isinstance(kind, DateTime)
+    assert (kind.format, kind.nullable, kind.upper < "2022") == ("%Y%m%d", True, True)
+    assert odd in draft.schema.missing
+    assert f"'{odd}' ({N // 10} cells): read as missing" in draft.to_yaml()
+
+
 def test_digits_are_dates_only_if_all_are():
     assert isinstance(_draft(_with(DATES["compact"][0], "99")).schema.columns["x"], Integer)
     assert isinstance(_draft(["20210101", "20210203"] * (N // 2)).schema.columns["x"], Categorical)
@@ -156,6 +170,21 @@ def test_digits_are_dates_only_if_all_are():
 
 def test_zeros_before_digits_are_codes():
     assert isinstance(_draft([f"{i % 40:03}" for i in range(N)]).schema.columns["x"], Categorical)
+
+
+def test_rows_above_the_names_of_a_workbook_are_said(tmp_path):
+    rows = [[30 + i, "f" if i % 2 else "m"] for i in range(40)]
+    titled = workbook(tmp_path / "titled.xlsx", ["Report of 2021"], ["age", "sex"], *rows)
+    with pytest.raises(DataError, match=r"titled.xlsx .* name every column, got cells under no name"):
+        draft_schema(open_source(titled))
+    noted = workbook(tmp_path / "noted.xlsx", ["age", "sex"], [*rows[0], "see below"], *rows[1:])
+    draft = draft_schema(open_source(noted))
+    assert "cells under no name beside 1 records are not read (row 1 below the header, ...)" in draft.to_yaml()
+    assert list(draft.schema.columns) == ["age", "sex"]
+    schema = Schema.from_dict({"rows": 40, "columns": {"age": {"kind": "integer", "lower": 0, "upper": 99}}})
+    assert [(found.problem, found.count) for found in validate(open_source(noted), schema)] == [("shortened", 1)]
+    plain = workbook(tmp_path / "plain.xlsx", ["age", "sex"], *rows)
+    assert not validate(open_source(plain), schema)
 
 
 def test_lines_that_are_not_read_are_said(tmp_path):

@@ -146,6 +146,10 @@ class Source(ABC):
         """Yield the names of records that are read without their last cells, which are empty. Not private."""
         return iter(())
 
+    def beside(self) -> Iterator[str]:
+        """Yield the names of records beside which stand cells under no name, which are not read. Not private."""
+        return iter(())
+
     def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
         """Read the rows from the first to the last, in chunks of at most `chunk_rows`.
 

@@ -17,6 +17,7 @@ from sfumato.io.sheet import sheet_rows
 from sfumato.io.stored import StoredFile
 from sfumato.io.workbook import Workbook
 
+_NEAR = 100  # columns behind those of the header in which other cells are looked for
 _PART_CHARACTERS = 16 << 20  # of text in rows that are not yet a table
 
 
@@ -52,6 +53,15 @@ class ExcelSource(Source):
 
     def _table(self, rows: list[list[str]]) -> pa.Table:
         return pa.table([pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)], names=list(self.names))
+
+    def beside(self) -> Iterator[str]:
+        """Yield the rows that hold something near the columns of the header, and under no name."""
+        last = self.first + len(self.names)
+        rows = _rows(self.file, 0, last + _NEAR)
+        next(rows)
+        for number, row in enumerate(rows, 1):
+            if any(row[: self.first]) or any(row[last:]):
+                yield f"row {number} below the header"
 
     def size(self) -> int:
         """Bytes of the file."""

@@ -112,7 +112,7 @@ def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, 
     """Return what is not read of a source, a line each: for a draft's head.
 
     Raises:
-        DataError: most records of a CSV are not.
+        DataError: most records of a CSV are not, or most of a workbook only in part.
     """
     skipped, shortened = _count(source.skipped()), _count(source.shortened())
     lines = []
@@ -122,6 +122,14 @@ def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, 
             f"Expected the lines of {source.label} to have as many cells as the first one, got others in most. If "
             "lines above the header say something else (a title, a date), take them out; or declare the delimiter."
         )
+    beside, first = _count(source.beside())
+    if beside > 0.5 * n_read:
+        raise DataError(
+            f"Expected the first row of {source.label} that is not empty to name every column, got cells under no name "
+            "beside most records. If rows above the names say something else (a title, a date), take them out."
+        )
+    if beside:
+        lines.append(f"cells under no name beside {beside:,} records are not read ({first}, ...)")
     if skipped[0]:
         lines.append(f"{skipped[0]:,} records cannot be read ({skipped[1]}, ...): they are left out")
     if shortened[0]:

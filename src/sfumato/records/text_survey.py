@@ -33,6 +33,7 @@ ODD_SHARE = 0.5
 _FEW_ODD = 5  # other words beside numbers; more are labels, unless hardly a cell holds one
 _HARDLY = 0.02  # share of cells that are slips of a pen
 _FEW_NUMBERS = 30  # numbers beside other words: with so few they are all labels
+_NO_DAY = r"^(?:99991231|99999999|00000000)$"  # written for no date beside 20210716
 _FEW_COMPACT = 20  # numbers that may be dates by chance
 _CODES = 0.01  # share of numbers with zeros before them from which they are codes
 
@@ -105,6 +106,7 @@ class TextSurvey:
         numbers: plain numbers and those written in other ways, by what these are.
         dates: cells by the form of date that they have first.
         n_number_dates: dates that are plain numbers too.
+        no_days: numbers that stand for no date beside such dates.
         odd: odd numbers and dates (`<5`, `inf`, `0000-00-00`), by their text.
         others: texts that are nothing of all this.
     """
@@ -117,6 +119,7 @@ class TextSurvey:
     numbers: NumberForms = field(default_factory=NumberForms)
     dates: np.ndarray = field(default_factory=lambda: np.zeros(len(DATE_FORMS), dtype=np.int64))
     n_number_dates: int = 0
+    no_days: Counter[str] = field(default_factory=Counter)
     odd: ValueCounts = field(default_factory=ValueCounts)
     others: ValueCounts = field(default_factory=ValueCounts)
 
@@ -133,6 +136,9 @@ class TextSurvey:
         is_date = forms >= 0
         self.dates += np.bincount(forms[is_date], counts[is_date], len(DATE_FORMS)).astype(np.int64)
         self.n_number_dates += int(counts[is_date & number].sum())
+        no_day = number & ~is_date & pc.match_substring_regex(words, _NO_DAY).to_numpy(zero_copy_only=False)
+        if no_day.any():
+            self.no_days.update(_counted(words.filter(pa.array(no_day)), counts[no_day]))
         if plain.any():
             some = words.filter(pa.array(plain))
             exponents = pc.match_substring_regex(some, "[eE]").to_numpy(zero_copy_only=False)
@@ -168,10 +174,13 @@ class TextSurvey:
         fitting = int(family_counts(self.dates, form).sum())
         if self.n_number_dates:  # digits alone, which may be any numbers
             n_numbers = self.n_plain + self.n_codes
-            if self.n_number_dates < n_numbers or self.plain.n_distinct < _FEW_COMPACT:
+            if self.n_number_dates + self.no_days.total() < n_numbers or self.plain.n_distinct < _FEW_COMPACT:
                 return None
-        odd = self._odd(fitting)
-        return None if odd is None else Reading(date=form, odd=odd)
+        if not self.n_number_dates:
+            odd = self._odd(fitting)
+            return None if odd is None else Reading(date=form, odd=odd)
+        odd = self._odd(fitting + self.no_days.total())
+        return None if odd is None else Reading(date=form, odd={**self.no_days, **odd})
 
     def _as_numbers(self, decimal: str | None) -> Reading | None:
         if self.n_codes > _CODES * (self.n_plain + self.n_codes):

@@ -123,11 +123,12 @@ def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
     """Yield findings of the records that cannot be read, and of those that are not read to their end."""
     left_out = ("left out, whole records", source.skipped())
     cut = ("read without their last cells, which are empty and beyond the header", source.shortened())
+    beside = ("read without the cells beside them, which are under no name", source.beside())
     images = schema.images
     column = images[0] if images else ""
     problem: Problem = "unparseable" if images else "skipped"
     kinds: tuple[tuple[str, Problem, tuple[str, Iterator[str]]], ...]
-    kinds = ((column, problem, left_out), ("", "shortened", cut))
+    kinds = ((column, problem, left_out), ("", "shortened", cut), ("", "shortened", beside))
     for place, what, (becomes, records) in kinds:
         finding = Finding(column=place, problem=what, becomes=becomes)
         for text in records:
