@@ -181,7 +181,8 @@ def test_rows_above_the_names_of_a_workbook_are_said(tmp_path):
     draft = draft_schema(open_source(noted))
     assert "cells under no name beside 1 records are not read (row 1 below the header, ...)" in draft.to_yaml()
     assert list(draft.schema.columns) == ["age", "sex"]
-    schema = Schema.from_dict({"rows": 40, "columns": {"age": {"kind": "integer", "lower": 0, "upper": 99}}})
+    sex = {"kind": "categorical", "categories": ["f", "m"]}
+    schema = Schema.from_dict({"columns": {"age": {"kind": "integer", "lower": 0, "upper": 99}, "sex": sex}})
     assert [(found.problem, found.count) for found in validate(open_source(noted), schema)] == [("shortened", 1)]
     plain = workbook(tmp_path / "plain.xlsx", ["age", "sex"], *rows)
     assert not validate(open_source(plain), schema)

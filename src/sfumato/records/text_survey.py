@@ -119,7 +119,7 @@ class TextSurvey:
     numbers: NumberForms = field(default_factory=NumberForms)
     dates: np.ndarray = field(default_factory=lambda: np.zeros(len(DATE_FORMS), dtype=np.int64))
     n_number_dates: int = 0
-    no_days: Counter[str] = field(default_factory=Counter)
+    no_days: ValueCounts = field(default_factory=ValueCounts)
     odd: ValueCounts = field(default_factory=ValueCounts)
     others: ValueCounts = field(default_factory=ValueCounts)
 
@@ -138,7 +138,7 @@ class TextSurvey:
         self.n_number_dates += int(counts[is_date & number].sum())
         no_day = number & ~is_date & pc.match_substring_regex(words, _NO_DAY).to_numpy(zero_copy_only=False)
         if no_day.any():
-            self.no_days.update(_counted(words.filter(pa.array(no_day)), counts[no_day]))
+            self.no_days.add_counts(_counted(words.filter(pa.array(no_day)), counts[no_day]))
         if plain.any():
             some = words.filter(pa.array(plain))
             exponents = pc.match_substring_regex(some, "[eE]").to_numpy(zero_copy_only=False)
@@ -174,13 +174,13 @@ class TextSurvey:
         fitting = int(family_counts(self.dates, form).sum())
         if self.n_number_dates:  # digits alone, which may be any numbers
             n_numbers = self.n_plain + self.n_codes
-            if self.n_number_dates + self.no_days.total() < n_numbers or self.plain.n_distinct < _FEW_COMPACT:
+            if self.n_number_dates + self.no_days.counts.total() < n_numbers or self.plain.n_distinct < _FEW_COMPACT:
                 return None
         if not self.n_number_dates:
             odd = self._odd(fitting)
             return None if odd is None else Reading(date=form, odd=odd)
-        odd = self._odd(fitting + self.no_days.total())
-        return None if odd is None else Reading(date=form, odd={**self.no_days, **odd})
+        odd = self._odd(fitting + self.no_days.counts.total())
+        return None if odd is None else Reading(date=form, odd={**self.no_days.counts, **odd})
 
     def _as_numbers(self, decimal: str | None) -> Reading | None:
         if self.n_codes > _CODES * (self.n_plain + self.n_codes):
