@@ -172,6 +172,14 @@ def test_zeros_before_digits_are_codes():
     assert isinstance(_draft([f"{i % 40:03}" for i in range(N)]).schema.columns["x"], Categorical)
 
 
+@pytest.mark.parametrize("write", ["{} days 00:15:00", "{}:20:00"])
+def test_durations_are_said(write):
+    text = _draft([write.format(30 + i) for i in range(N)]).to_yaml()
+    assert "x: {kind: identifier}" in text
+    assert "They are durations, which have no kind" in text
+    assert "durations" not in _draft([f"ward {i}" for i in range(N)]).to_yaml()
+
+
 def test_rows_above_the_names_of_a_workbook_are_said(tmp_path):
     rows = [[30 + i, "f" if i % 2 else "m"] for i in range(40)]
     titled = workbook(tmp_path / "titled.xlsx", ["Report of 2021"], ["age", "sex"], *rows)

@@ -39,6 +39,8 @@ _CALLING = r"^\+[0-9]{7,}$"
 _GROUPS = r"^[+(]?[0-9]+(?:[-/. ()]+[0-9]+)+$"
 _INFINITE = r"^[+-]?(?:(?i:inf|infinity)|\x{221e})$"
 _LIMIT = r"^(?:(?P<before><=?|>=?|[\x{2264}\x{2265}]) ?(?P<number>[+-]?[0-9]*\.?[0-9]+)|(?P<from>[0-9]*\.?[0-9]+) ?\+)$"
+_CLOCK = r"[0-9]+:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+_DURATION = rf"^[+-]?(?:[0-9]+ ?days?(?:,? \+?{_CLOCK})?|{_CLOCK})$"
 _ERROR = r"^#(?:DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)$"
 _SIGNS = {"\u2212": "-", "\ufe63": "-", "\uff0d": "-", "\uff0b": "+", "\ufe62": "+", "\u066b": ".", "\uff0e": "."}
 _TRUTH_WORDS = tuple(word for pair in TRUTHS for word in pair)
@@ -168,6 +170,17 @@ def limits(text: pa.Array) -> np.ndarray:
     parts = pc.extract_regex(ascii_text(text), pattern=_LIMIT)
     number, first = parts.field("number"), parts.field("from")
     return floats(pc.if_else(pc.equal(pc.fill_null(number, ""), ""), first, number))
+
+
+def is_duration(text: pa.Array) -> np.ndarray:
+    """Return which texts are lengths of time, as pandas and Excel write them.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> is_duration(pa.array(["0 days 08:15:00", "3 days", "1 day, 2:03:04", "30:00:00", "08:15", "3"])).tolist()
+        [True, True, True, True, False, False]
+    """
+    return _matches(ascii_text(text), _DURATION)
 
 
 def is_truth(text: pa.Array) -> np.ndarray:

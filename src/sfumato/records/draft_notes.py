@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from sfumato.columns.cells import is_text
-from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS, odd_numbers
+from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS, is_duration, odd_numbers
 from sfumato.errors import DataError
 from sfumato.io.chunks import Source
 from sfumato.records.sentinels import usable_tokens
@@ -73,6 +73,8 @@ def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
         said += f". Beside them {_shown(words)}: read as missing"
     if survey.is_number and survey.text is not None and survey.text.numbers.is_either(survey.written):
         said += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
+    if _holds_durations(survey):
+        said += ". They are durations, which have no kind: write them in a copy as numbers of one unit, such as hours"
     if survey.tokens:
         said += _said_of_tokens(survey, usable_tokens(surveys)[1])
     answers = [mark for mark in (*MISSING_TOKENS, *MISSING_MARKS) if mark and _is_answer(mark, survey)]
@@ -80,6 +82,18 @@ def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
         listed = ", ".join(map(repr, answers))
         said += f". {listed} is taken for an answer: if it stands for no value, put it into `missing`"
     return said
+
+
+def _holds_durations(survey: ColumnSurvey) -> bool:
+    """Whether most texts of a column that is neither numbers nor dates are lengths of time."""
+    if survey.text is None or survey.is_number or survey.date is not None or not survey.text.others.counts:
+        return False
+    counts = survey.text.others.counts
+    some = is_duration(pa.array(list(counts), pa.string()))
+    return (
+        sum(count for count, is_one in zip(counts.values(), some.tolist(), strict=True) if is_one)
+        > 0.5 * counts.total()
+    )
 
 
 def _is_answer(mark: str, survey: ColumnSurvey) -> bool:

@@ -54,7 +54,7 @@ class Finding:
             rows a constant is not the same; `too_many`: units with more than `max_rows` rows. Of two tables, `no_key`:
             rows without a key; `repeated`: keys that units have more than once; `orphans`: rows whose key no unit has;
             `no_rows`: units without rows. Of weights, `negative`: below 0. Of the table, `skipped`: records that cannot
-            be read, such as lines with too many cells; `shortened`: those with empty cells beyond the header;
+            be read, such as lines with too many cells; `shortened`: those with cells beyond the header;
             `no_records`: none can be; `nothing_declared`: no column says what its cells may be.
         becomes: what a fit makes of such cells, or what is wrong with the column.
         count: how many cells, unknown items of sets, records, or units; 0 for a problem of the whole column or table.

@@ -143,8 +143,9 @@ def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 
     """
     if entry is None and isinstance(storage, pa.FixedShapeTensorType):
         raise SchemaError(
-            f"Expected a table to find a schema for, got images in column {name!r}. Declare their bounds: `sfumato "
-            "schema draft` writes a first schema."
+            f"Expected a table with named columns, got an array, whose rows are images in column {name!r}. Make a data "
+            "frame of numbers: pandas.DataFrame(array, columns=[...]). Of images, declare the bounds: `sfumato schema "
+            "draft` writes a first schema."
         )
     if entry is None:
         return _LEFT_OUT if types.is_nested(storage) else Open().to_dict()
