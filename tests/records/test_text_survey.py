@@ -106,6 +106,18 @@ def test_how_numbers_are_written(name, chunk_rows):
         assert found.resolution == 0.01
 
 
+@pytest.mark.parametrize("mark", [".", ","])
+@pytest.mark.parametrize("decimals", [6, 7, 12, 17])
+def test_numbers_with_many_decimals_are_numbers(mark, decimals):
+    words = [f"{n / 7:.{decimals}f}".replace(".", mark) for n in range(-N // 2, N // 2)]
+    draft = _draft(words)
+    kind = draft.schema.columns["x"]
+    assert isinstance(kind, Continuous)
+    assert kind.resolution == (1e-6 if decimals == 6 else None)
+    assert (draft.schema.reader.written.decimal or ".") == mark
+    assert _draft(words, exact=False).schema.columns["x"].kind == "continuous"
+
+
 def test_points_that_may_part_thousands_are_said(tmp_path):
     path = tmp_path / "t.csv"
     values = [f"{i % 90 + 10}.{i % 900 + 100}" for i in range(N)]
