@@ -19,7 +19,7 @@ COLUMNS = {
             "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%-d/%-m/%Y", "%-m/%-d/%Y", "%d.%m.%Y", "%-d.%-m.%y", "%m-%d-%y",
             "%d-%b-%Y", "%-d-%b-%y", "%b %-d %Y", "%b %d, %Y", "%-d %B %Y", "%B %-d, %Y", "%d%^b%Y", "%Y%m%d",
             "%Y/%-m/%-d", "%G-W%V-%u", "%-d. %B %Y", "%Y-%j", "%a, %d %b %Y",
-            "%A, %-d %B %Y", "%A %B %-d, %Y",
+            "%A, %-d %B %Y", "%A %B %-d, %Y", "%b-%-d-%Y", "%B-%d-%Y",
         ],
         ("day", DAYS),
     ),
@@ -53,6 +53,25 @@ def test_a_column_has_the_form_that_it_was_written_in(format, column):
     micros, valid = parse_dates(text, format)
     assert valid.all()
     assert format_dates(micros, ~valid, format).to_pylist() == text.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "format",
+    [
+        "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%SZ", "%-m/%-d/%Y %-H:%M", "%d.%m.%Y %H:%M",
+        "%m/%d/%Y %I:%M:%S %p", "%Y%m%dT%H%M%S",
+    ],
+)  # fmt: skip
+def test_midnights_are_days_however_they_are_written(format):
+    for moments, resolution in ((DAYS, "day"), ([day + dt.timedelta(hours=3) for day in DAYS], "hour")):
+        text = pa.array([written(moment, format) for moment in moments])
+        form = chosen_form(np.bincount(date_forms(text), minlength=len(DATE_FORMS)))
+        assert (form.format, form.resolution) == (format, resolution)
+
+
+def test_a_time_of_day_has_no_days():
+    form = chosen_form(np.bincount(date_forms(pa.array(["00:00:00"])), minlength=len(DATE_FORMS)))
+    assert (form.format, form.resolution) == ("%H:%M:%S", "hour")
 
 
 def test_offsets_of_summer_and_winter_are_one_column():

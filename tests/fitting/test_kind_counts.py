@@ -80,6 +80,13 @@ def test_whole_numbers_that_name_places_or_people_are_labels(name):
     }  # fmt: skip
 
 
+def test_noise_of_many_cells_is_no_number():
+    total, n = _counted({"x": [None]})
+    rng = np.random.default_rng(0)
+    noisy = (Noisy(total + rng.normal(0, n / 500, total.shape), n / 500) for _ in range(300))
+    assert all(kinds_of(one, ("x",)) == {"x": Open(kind="categorical")} for one in noisy)
+
+
 def test_reasons():
     names = tuple(TEXTS)
     total, n = _counted({name: texts for name, (texts, _) in TEXTS.items()})

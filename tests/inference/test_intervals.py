@@ -1,11 +1,11 @@
-"""Intervals of correlations: Fisher's where only sampling moves them, of one length where noise does."""
+"""Intervals of correlations: Fisher's where only sampling moves them, of one length where noise does. Of variances."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from sfumato.inference.intervals import of_correlation
+from sfumato.inference.intervals import of_correlation, of_variance
 
 
 @pytest.mark.parametrize("value", [-0.9, 0.0, 0.5, 0.998])
@@ -23,3 +23,9 @@ def test_noise_reaches_as_far_near_one_as_anywhere(value: float) -> None:
     near, far = (high, low) if value > 0 else (low, high)
     assert abs(near) == 1.0 or abs(near) > 0.98
     assert abs(far) > abs(value) - 0.06
+
+
+@pytest.mark.parametrize("error", [0.0, 0.2])
+def test_a_column_that_never_varies_has_an_interval_from_zero(error: float) -> None:
+    low, high = of_variance(0.0, {"noise": error})(2.0)
+    assert (low, high) == (0.0, 2 * error)

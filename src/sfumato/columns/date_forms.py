@@ -27,6 +27,7 @@ from sfumato.columns.date_text import (
     WEEKDAYS,
     default_format,
     format_dates,
+    has_date,
     has_digits_alone,
     parse_dates,
     parts_of,
@@ -83,9 +84,9 @@ def _days() -> Iterator[tuple[str, str]]:
         for name, day in itertools.product(("%b", "%^b", "%B"), ("%d", "%-d")):
             if mark or day == "%d":
                 yield f"d{mark}b{year}", f"{day}{mark}{name}{second}%{year}"
-    for mark in (", ", " "):
+    for mark in (", ", " ", "-"):
         for name, day in itertools.product(("%b", "%B"), ("%d", "%-d")):
-            yield f"b d{mark}", f"{name} {day}{mark}%Y"
+            yield f"b d{mark}", f"{name}{mark[-1]}{day}{mark}%Y"
     yield "compact", "%Y%m%d"
 
 
@@ -102,18 +103,18 @@ _CLOCKS: tuple[tuple[Resolution, str], ...] = (
     ("second", " %I:%M:%S %p"),
     ("second", " %-I:%M:%S %p"),
 )
-_LADDER: tuple[Resolution, ...] = ("hour", "minute", "second", "millisecond", "microsecond")
+_LADDER: tuple[Resolution, ...] = ("day", "hour", "minute", "second", "millisecond", "microsecond")
 
 
 def _ladder(family: str, format: str, finest: Resolution, offset: str = "") -> Iterator[DateForm]:
-    """Yield a form with every resolution that its texts may show: full hours are often written to the second."""
-    for resolution in _LADDER[: _LADDER.index(finest) + 1]:
+    """Yield a form with every resolution that its texts may show: days are often written to the second."""
+    for resolution in _LADDER[0 if has_date(format) else 1 : _LADDER.index(finest) + 1]:
         yield DateForm(family, format, resolution, offset)
 
 
 def _iso() -> Iterator[DateForm]:
     for mark in " T":
-        for finest in _LADDER[1:]:
+        for finest in _LADDER[2:]:
             format = "%Y-%m-%d" + _TIMES[finest].replace(" ", mark)
             yield from _ladder(f"iso{mark}".strip(), format, finest)
             for offset in OFFSETS:
@@ -140,7 +141,7 @@ def _forms() -> Iterator[DateForm]:
         yield DateForm(family, format, "day")
         if family == "compact":
             continue
-        for finest, hour in itertools.product(_LADDER[1:3], ("%H", "%-H")):
+        for finest, hour in itertools.product(_LADDER[2:4], ("%H", "%-H")):
             yield from _ladder(f"{family} t", format + _TIMES[finest].replace("%H", hour), finest)
         for finest, clock in _CLOCKS if family in ("d/Y", "d/y", "d-Y", "b d, ") else ():
             yield from _ladder(f"{family} p", format + clock, finest)
@@ -151,7 +152,7 @@ def _forms() -> Iterator[DateForm]:
     for format in ("%G-W%V", "%GW%V"):
         yield DateForm(f"week {format}", format, "week")
     yield from _weekdays()
-    for finest, hour in itertools.product(_LADDER[1:3], ("%H", "%-H")):
+    for finest, hour in itertools.product(_LADDER[2:4], ("%H", "%-H")):
         yield from _ladder(
             "time" if finest == "minute" else "time s", _TIMES[finest].strip().replace("%H", hour), finest
         )

@@ -34,7 +34,7 @@ def bounded(estimate: Estimate, lowest: float, highest: float) -> Estimate:
 def of_variance(value: float, parts: Mapping[str, float]) -> Ends:
     """Return intervals of a variance: on the logarithm; from 0 where noise may be all of it."""
     std_error = size_of(parts)
-    if std_error > _MOST_RELATIVE * value:  # a factor says nothing
+    if std_error >= _MOST_RELATIVE * value:  # a factor says nothing, nor does one of a column that never varies
         return lambda z: (max(value - z * std_error, 0.0), max(value + z * std_error, 0.0))
     relative = std_error / value
     return lambda z: (value * np.exp(-z * relative), value * np.exp(z * relative))
