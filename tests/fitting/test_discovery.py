@@ -298,13 +298,25 @@ def test_numbers_that_no_cell_shows_alone_are_seen_together():
     assert _span(np.zeros(N_CELLS), 0.0, 8) is None, "of no number at all nothing is seen without noise either"
 
 
-@pytest.mark.filterwarnings("ignore:Nearly all values")
+@pytest.mark.filterwarnings("ignore:Nearly all values", "ignore:Of 'place' no more than one")
 def test_bounds_of_unseen_numbers_are_said_to_be_made_up():
     frame = pd.DataFrame({"age": np.arange(20, 60), "place": list("ab") * 20})
     method = ConditionalGaussian(epsilon=0.1, delta=1e-6)
     with pytest.warns(SchemaWarning, match=r"No cell of 'age' stood out .* bounds of about -1024 and 1024"):
         release = method.fit(frame, schema=OpenSchema.of(frame, {"age": "integer"}), n_public=40, seed=1)
     assert (release.schema.columns["age"].lower, release.schema.columns["age"].upper) == (-1023, 1023)
+
+
+def test_columns_of_which_one_value_was_seen_are_said():
+    rain = np.where(np.arange(600) % 3, 0.0, np.geomspace(0.001, 300_000.0, 600).round(3))
+    frame = pd.DataFrame({"rain": rain, "place": [f"place {i % 80}" for i in range(600)], "sex": list("fm") * 300})
+    kinds = {"rain": "continuous", "place": "categorical", "sex": "categorical"}
+    method = ConditionalGaussian(epsilon=1.0, delta=1e-6)
+    with pytest.warns(SchemaWarning, match="Of 'rain', 'place' no more than one value stood out from the noise"):
+        release = method.fit(frame, schema=OpenSchema.of(frame, kinds), n_public=600, target="place", seed=1)
+    columns = release.schema.columns
+    assert columns["place"].labels == ("other",)
+    assert (columns["rain"].lower, columns["rain"].upper) == pytest.approx((0.0, 0.0), abs=2**-19)
 
 
 def _people(n: int = 6_000) -> pd.DataFrame:
@@ -339,6 +351,7 @@ def test_cents_stay_cents_and_codes_are_labels(tmp_path):
     np.testing.assert_allclose(cents, cents.round(), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Of 'id' no more than one")
 def test_the_target_is_kept_whatever_its_labels():
     frame = _people(3_000)[["id", "half"]]
     schema = OpenSchema.of(frame, {"id": "categorical"}, rows=3_000)

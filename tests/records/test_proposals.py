@@ -152,6 +152,15 @@ def test_what_names_no_person_is_never_the_unit(name, values):
     assert (f"{name} repeats" in found.to_yaml()) == (name in ("order_id", "id"))
 
 
+def test_neither_weights_nor_counts_of_persons_are_asked_about():
+    counts = {"days": [i // 2 for i in range(N)], "age": repeated(range(70))}
+    assert "days repeats" in draft(counts).to_yaml()
+    assert "days repeats" not in draft(counts | {"patient_id": np.arange(N) * 7}).to_yaml()
+    weighted = draft({"finalwgt": [i // 2 + 1 for i in range(N)], "age": repeated(range(70))})
+    assert weighted.schema.weight is not None
+    assert "finalwgt repeats" not in weighted.to_yaml()
+
+
 def test_a_household_is_the_unit_only_where_persons_have_no_number_of_their_own():
     homes = {"hhid": [i // 3 for i in range(N)], "age": repeated(range(70))}
     assert draft(homes).schema.unit == Unit(column="hhid", max_rows=5)

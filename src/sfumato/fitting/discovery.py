@@ -333,4 +333,18 @@ def _made(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) ->
             SchemaWarning,
             7,
         )
+    if constant := [repr(name) for name, kind in made.items() if _is_constant(kind)]:
+        warnings.warn(
+            f"Of {', '.join(constant)} no more than one value stood out from the noise: all others are read as it, or "
+            f"as {OTHER!r}. Declare bounds or labels, or spend a larger epsilon.",
+            SchemaWarning,
+            7,
+        )
     return made
+
+
+def _is_constant(kind: ColumnKind) -> bool:
+    """Whether every cell of a column that was found is the same, but for what is nearly 0, or missing."""
+    if isinstance(kind, Categorical):
+        return kind.categories == (OTHER,)
+    return isinstance(kind, Integer | Continuous) and kind.upper - kind.lower <= cell_span(SIDE + PARTS)[1]

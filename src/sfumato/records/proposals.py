@@ -223,7 +223,9 @@ def proposed_whose(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> W
         )
         return Whose(Unit(column=name, max_rows=_UNIT_ROWS), question, weight, weight_note)
     perhaps = [name for name in repeated if role_of(name) is None and names_people(name)] + by_role["household"]
-    perhaps += [name for name in proposals if name not in perhaps and numbers_of_sets(surveys[name])]
+    if not any(_is_key(surveys[name]) for name in single):  # else a row is a person
+        perhaps += [name for name in proposals if name not in perhaps and numbers_of_sets(surveys[name])]
+    perhaps = [name for name in perhaps if weight is None or name != weight.column]
     example = perhaps[0] if perhaps else "NAME"
     question = "Whom does the guarantee protect? Not said, so each row counts as another person. "
     if perhaps:
