@@ -298,7 +298,7 @@ def test_numbers_that_no_cell_shows_alone_are_seen_together():
     assert _span(np.zeros(N_CELLS), 0.0, 8) is None, "of no number at all nothing is seen without noise either"
 
 
-@pytest.mark.filterwarnings("ignore:Nearly all values", "ignore:Of 'place' no more than one")
+@pytest.mark.filterwarnings("ignore:Nearly all values")
 def test_bounds_of_unseen_numbers_are_said_to_be_made_up():
     frame = pd.DataFrame({"age": np.arange(20, 60), "place": list("ab") * 20})
     method = ConditionalGaussian(epsilon=0.1, delta=1e-6)
@@ -317,6 +317,14 @@ def test_columns_of_which_one_value_was_seen_are_said():
     columns = release.schema.columns
     assert columns["place"].labels == ("other",)
     assert (columns["rain"].lower, columns["rain"].upper) == pytest.approx((0.0, 0.0), abs=2**-19)
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_truth_value_that_is_rarely_another_stays_one(value):
+    frame = pd.DataFrame({"seen": [value] * 3_990 + [not value] * 10, "sex": list("fm") * 2_000})
+    release = ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(frame, schema=OpenSchema.of(frame, rows=4_000), seed=1)
+    assert isinstance(release.schema.columns["seen"], Boolean)
+    assert release.sample(50, seed=0)["seen"].dtype == bool
 
 
 def _people(n: int = 6_000) -> pd.DataFrame:

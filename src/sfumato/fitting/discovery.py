@@ -169,12 +169,12 @@ _TRUTH_VALUES = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 def _labels(words: Mapping[str, float], present: float, std: float, nullable: bool) -> Categorical | Boolean:
     """Return the published words, and `other` where a rest stands out from the noise; the most frequent word first.
 
-    Two words for false and true are a truth value, which keeps its spelling.
+    Words for false and true alone are a truth value, which keeps its spelling.
     """
     frequent = sorted(words, key=lambda word: -words[word])[:_MOST_WORDS]
     rest = present - sum(words[word] for word in frequent)
     has_rest = not frequent or rest > PRESENT * std * math.sqrt(len(frequent) + 2)
-    logical = next((pair for pair in _TRUTH_VALUES if set(pair) == set(frequent)), None)
+    logical = next((pair for pair in _TRUTH_VALUES if set(pair) >= set(frequent)), None)
     if not has_rest and logical is not None:
         return Boolean(text=None if logical == _TRUTH_VALUES[0] else logical, nullable=nullable)
     if not has_rest:
@@ -295,6 +295,7 @@ def discover(
     left = _reasons(released, counts, n, reasons)
     left = {name: why for name, why in left.items() if name != target and (name in unknown or why != "rare")}
     made |= dict.fromkeys(_left_out(schema, left), Identifier())
+    _say_constant(made)
     columns = {
         name: _rounded(_as_declared(made[name], opened[name]), resolutions.get(name)) if name in made else kind
         for name, kind in schema.columns.items()
@@ -333,14 +334,18 @@ def _made(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) ->
             SchemaWarning,
             7,
         )
+    return made
+
+
+def _say_constant(made: Mapping[str, ColumnKind]) -> None:
+    """Warn of columns that are released with one value."""
     if constant := [repr(name) for name, kind in made.items() if _is_constant(kind)]:
         warnings.warn(
             f"Of {', '.join(constant)} no more than one value stood out from the noise: all others are read as it, or "
             f"as {OTHER!r}. Declare bounds or labels, or spend a larger epsilon.",
             SchemaWarning,
-            7,
+            6,
         )
-    return made
 
 
 def _is_constant(kind: ColumnKind) -> bool:
