@@ -19,6 +19,7 @@ from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
 
+DAY = dt.date(2020, 2, 3)
 SECRET = "Xanthippe-4711"
 
 
@@ -85,7 +86,7 @@ def test_hive_folders_are_columns_of_text(tmp_path):
         open_source(tmp_path / "ds")
 
 
-def test_types_that_differ_become_text_cell_by_cell(tmp_path):
+def test_files_of_other_types_are_read_each_by_its_own(tmp_path):
     write(tmp_path / "1.parquet", v=[1, 2], s=pa.array([[1], None]), d=pa.array(["x"] * 2).dictionary_encode())
     write(tmp_path / "2.parquet", v=[1.0, None], s=pa.array([[], ["b"]]), d=["y", None])
     write(tmp_path / "3.parquet", v=pa.nulls(1), s=pa.array([[]], pa.list_(pa.null())), d=pa.nulls(1))
@@ -93,8 +94,8 @@ def test_types_that_differ_become_text_cell_by_cell(tmp_path):
     assert source.storage["v"] == pa.string()
     assert source.storage["s"] == pa.large_list(pa.string())
     assert read(source) == {
-        "v": ["1", "2", "1", None, None],
-        "s": [["1"], None, [], ["b"], []],
+        "v": [1, 2, 1.0, None, None],
+        "s": [[1], None, [], ["b"], []],
         "d": ["x", "x", "y", None, None],
     }
 
@@ -118,8 +119,33 @@ def test_a_cell_of_a_type_of_its_own_is_missing_and_stops_nothing(tmp_path, odd)
     write(tmp_path / "1.parquet", v=[1])
     write(tmp_path / "2.parquet", v=[odd])
     source = open_source(tmp_path / "*.parquet")
-    assert read(source) == {"v": ["1", None]}
-    assert PrivateData(source, Schema(columns={"v": Integer(lower=0, upper=9)}, rows=2)).coded()
+    records = PrivateData(source, Schema(columns={"v": Integer(lower=0, upper=9, nullable=True)}, rows=2))
+    codes = np.concatenate([rows["v"] for rows in records.coded()])
+    assert codes[0] == 1 / 9
+    assert np.isnan(codes[1])
+
+
+# How text of a column is written says nothing of the numbers and dates of a file that has them as such.
+DECLARED = {
+    "number": ({"kind": "continuous", "lower": 0, "upper": 2000, "written": {"decimal": ",", "thousands": "."}}, 1.234),
+    "date": ({"kind": "datetime", "lower": "2020-01-01", "upper": "2020-12-31", "format": "%Y-%d-%m"}, DAY),
+    "clock": (
+        {"kind": "datetime", "lower": "00:00", "upper": "23:59", "format": "%H:%M", "resolution": "minute"},
+        dt.time(9, 30),
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", ["x", True, 7, b"x"])
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_record_of_another_type_leaves_the_forms_of_others(tmp_path, name, odd):
+    entry, cell = DECLARED[name]
+    write(tmp_path / "1.parquet", v=[cell])
+    alone = PrivateData(open_source(tmp_path / "1.parquet"), Schema.from_dict({"columns": {"v": entry}, "rows": 2}))
+    write(tmp_path / "2.parquet", v=[odd])
+    both = PrivateData(open_source(tmp_path / "*.parquet"), Schema.from_dict({"columns": {"v": entry}, "rows": 2}))
+    (before, *_), (after, *_) = (np.concatenate([rows["v"] for rows in records.coded()]) for records in (alone, both))
+    assert before == after
 
 
 def test_of_sets_what_is_no_list_is_missing(tmp_path):

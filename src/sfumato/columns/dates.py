@@ -176,6 +176,24 @@ class DateTime(WholeKind):
             return store_integer(text.cast(pa.int64()).fill_null(0).to_numpy(), absent, storage)
         return store_dates(micros, absent, storage)
 
+    def text_of(self, cell: date | time) -> str:
+        """Return a date or a time of Python as a column of this format has it: one outside of the bounds as the bound.
+
+        Raises:
+            ValueError: the cell is no value of its type.
+        """
+        wall = cell
+        if isinstance(cell, time):
+            wall = datetime.combine(EPOCH.date(), cell)
+        elif not isinstance(cell, datetime):
+            wall = datetime(cell.year, cell.month, cell.day)
+        assert isinstance(wall, datetime)
+        exact = datetime(*wall.timetuple()[:6], microsecond=wall.microsecond)  # pandas' own have more digits
+        first, last = self.bounds
+        step = min(max(step_of(microseconds_since_epoch(exact), self.resolution), first), last)
+        moment = EPOCH + timedelta(microseconds=moment_of(step, self.resolution))
+        return written(moment, self.format or default_format(self.resolution))
+
     def _value_fault(self, storage: pa.DataType) -> str | None:
         if self.is_clock and types.is_time(storage):
             return None

@@ -12,18 +12,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import valid_text
+from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import LARGEST_EXACT, float_text
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.moments import wall_clock_of
 from sfumato.columns.numbers import Continuous, Integer
-from sfumato.columns.open import Open
+from sfumato.columns.open import YEARS, Open
 from sfumato.columns.sets import ItemSet
 from sfumato.columns.written import Written
 from sfumato.io.chunks import Chunk, Source, check_names
@@ -41,28 +42,27 @@ class PandasSource(Source):
 
     Attributes:
         frame: the data frame.
-        written: columns of numbers, and how these are written as text.
+        forms: columns of numbers and of dates, and how these are written as text.
     """
 
     counts_entries: ClassVar[bool] = True
 
     frame: pd.DataFrame
-    written: Mapping[str, Written] = field(default_factory=dict)
+    forms: Mapping[str, Form] = field(default_factory=dict)
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
-        """Return the source in which numbers among texts are written as a column declares it, and sets are lists.
+        """Return the source in which numbers and dates among texts are written as a column declares it; sets are lists.
 
         One cell of text makes a column of numbers one of objects: the numbers in it have to be read as before. Python
         lists and sets lie in columns of objects, which says nothing of their cells: the schema does.
         """
-        found = {name: kind.written for name, kind in columns.items() if isinstance(kind, Integer | Continuous | Open)}
         sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.is_listed}
         objects = {name for name in sets if self.dtypes.get(name) == "object"}
         images = {name for name, kind in columns.items() if isinstance(kind, Image)}
         files = {name for name in images if self.dtypes.get(name) == "object"}
         return replace(
             self,
-            written={name: how for name, how in found.items() if how is not None},
+            forms=_forms(columns),
             storage={**self.storage, **dict.fromkeys(objects, _LISTS), **dict.fromkeys(files, _FILES)},
             dtypes={**self.dtypes, **dict.fromkeys(objects, f"{_LISTS}[pyarrow]")},  # in which samples come back
         )
@@ -76,7 +76,7 @@ class PandasSource(Source):
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         for start in range(0, len(self.frame), self.chunk_rows):
             rows = self.frame.iloc[start : start + self.chunk_rows]
-            cells = {name: _from_pandas(rows[name], self.storage[name], self.written.get(name)) for name in columns}
+            cells = {name: _from_pandas(rows[name], self.storage[name], self.forms.get(name)) for name in columns}
             yield Chunk(columns=cells, n_rows=len(rows))
 
 
@@ -88,12 +88,13 @@ class PolarsSource(Source):
     counts_entries: ClassVar[bool] = True
 
     frame: pl.DataFrame
+    forms: Mapping[str, Form] = field(default_factory=dict)
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
-        """Return the source in which objects that are declared sets are lists."""
+        """Return the source in which objects that are declared sets are lists, others written as is declared."""
         sets = {name for name, kind in columns.items() if isinstance(kind, ItemSet) and kind.id is None}
         objects = {name for name in sets if self.dtypes.get(name) == "Object"}
-        return replace(self, storage={**self.storage, **dict.fromkeys(objects, _LISTS)}) if objects else self
+        return replace(self, storage={**self.storage, **dict.fromkeys(objects, _LISTS)}, forms=_forms(columns))
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         for start in range(0, self.frame.height, self.chunk_rows):
@@ -102,7 +103,7 @@ class PolarsSource(Source):
             table = rows.select(
                 arrow_columns(rows.schema, [name for name in columns if name not in objects])
             ).to_arrow()
-            cells = {name: _objects(cells, self.storage[name]) for name, cells in objects.items()}
+            cells = {name: _objects(cells, self.storage[name], self.forms.get(name)) for name, cells in objects.items()}
             cells |= dict(zip(table.column_names, table.columns, strict=True))
             yield Chunk(columns={name: cells[name] for name in columns}, n_rows=rows.height)
 
@@ -170,10 +171,23 @@ def arrow_columns(schema: pl.Schema, names: Sequence[str]) -> list[pl.Expr]:
     return [column(name) for name in names]
 
 
-def _objects(cells: Sequence[object], storage: pa.DataType) -> pa.ChunkedArray:
+def _objects(cells: Sequence[object], storage: pa.DataType, form: Form | None) -> pa.ChunkedArray:
     """Return Python objects as text, or as lists of texts, each by itself."""
-    read = _cell_texts if storage == _LISTS else cell_text
+    read = _cell_texts if storage == _LISTS else lambda cell: _formed_text(cell, form, cell_text)
     return pa.chunked_array([pa.array(map(read, cells), type=storage)])
+
+
+def _forms(columns: Mapping[str, ColumnKind]) -> dict[str, Form]:
+    """Return how the numbers and dates of columns are written as text, where that is declared."""
+    found: dict[str, Form] = {}
+    for name, kind in columns.items():
+        if isinstance(kind, Integer | Continuous | Open) and kind.written is not None:
+            found[name] = kind.written
+        if isinstance(kind, Open) and kind.kind == "datetime" and kind.format is not None:
+            found[name] = kind.between(*YEARS)
+        if isinstance(kind, DateTime) and kind.format is not None:
+            found[name] = kind
+    return found
 
 
 def to_pandas(table: pa.Table, dtypes: Mapping[str, str]) -> pd.DataFrame:
@@ -200,6 +214,9 @@ def to_polars(table: pa.Table, dtypes: Mapping[str, str]) -> pl.DataFrame:
         frame = frame.with_columns(pl.col(name).cast(pl.Enum(labels.to_pylist())))
     return frame
 
+
+Form: TypeAlias = Written | DateTime
+"""How numbers or dates of a column are written as text."""
 
 _LISTS = pa.list_(pa.string())
 _FILES = pa.binary()
@@ -232,12 +249,12 @@ def _zone_name(zone: datetime.tzinfo) -> str:
     return name.removeprefix("UTC") if re.fullmatch(r"UTC[+-]\d\d:\d\d", name) else name
 
 
-def _from_pandas(series: pd.Series, storage: pa.DataType, written: Written | None) -> pa.ChunkedArray:
+def _from_pandas(series: pd.Series, storage: pa.DataType, form: Form | None) -> pa.ChunkedArray:
     import pandas as pd
 
     if isinstance(series.dtype, pd.CategoricalDtype):
         codes = np.asarray(series.cat.codes, dtype=np.int32)
-        labels = _from_pandas(pd.Series(series.cat.categories), storage.value_type, written).combine_chunks()
+        labels = _from_pandas(pd.Series(series.cat.categories), storage.value_type, form).combine_chunks()
         indices = pa.array(codes, mask=codes < 0)
         return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, labels, ordered=storage.ordered)])
     if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:
@@ -253,16 +270,19 @@ def _from_pandas(series: pd.Series, storage: pa.DataType, written: Written | Non
             pass
     # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
     # and gives up on a whole column for one odd cell: a record would change how the others are read.
-    text = object_text if written is None else lambda cell: _written_text(cell, written)
-    return pa.chunked_array([pa.array(map(text, series), type=storage)])
+    read = object_text if form is None else lambda cell: _formed_text(cell, form, object_text)
+    return pa.chunked_array([pa.array(map(read, series), type=storage)])
 
 
-def _written_text(cell: object, written: Written) -> str | None:
-    """The text of one Python object, of a number as its column writes numbers."""
-    text = object_text(cell)
-    if text is None or not isinstance(cell, int | float | Decimal | np.number) or isinstance(cell, bool):
-        return text
-    return written.text(text)
+def _formed_text(cell: object, form: Form | None, read: Callable[[object], str | None]) -> str | None:
+    """The text of one Python object, of a number or a date as its column writes these."""
+    text = read(cell)
+    if text is None:
+        return None
+    if isinstance(form, DateTime) and isinstance(cell, datetime.date | datetime.time):
+        return form.text_of(cell)
+    is_number = isinstance(cell, int | float | Decimal | np.number) and not isinstance(cell, bool)
+    return form.text(text) if isinstance(form, Written) and is_number else text
 
 
 def _cell_texts(cell: object) -> list[str | None] | None:

@@ -1,7 +1,7 @@
 """Several files as one table: a glob, a list, a folder of Parquet, with the columns that its sub-folders name.
 
-The pieces are read one after the other, each by the types of its own. Where these differ, all pieces become text, cell
-by cell: a file's types may follow from one of its cells, and must not change how the cells of another file are read.
+The pieces are read one after the other, each by the types of its own: a file's types may follow from one of its cells,
+and must not change how the cells of another file are read. Chunks of other types follow each other.
 """
 
 from __future__ import annotations
@@ -102,17 +102,13 @@ class JoinedSource(Source):
         for piece, folder in zip(self.files, self.folders, strict=True):
             own = [name for name in columns if name not in folder]
             for chunk in piece.chunks(own or piece.names[:1]):
-                yield pa.table({name: self._column(name, piece, chunk, folder) for name in columns})
+                yield pa.table({name: self._column(name, chunk, folder) for name in columns})
 
-    def _column(
-        self, name: str, piece: Source, chunk: Chunk, folder: Mapping[str, str | None]
-    ) -> pa.Array | pa.ChunkedArray:
+    def _column(self, name: str, chunk: Chunk, folder: Mapping[str, str | None]) -> pa.Array | pa.ChunkedArray:
         if name in folder:
             return pa.repeat(pa.scalar(folder[name], pa.string()), chunk.n_rows)
         column = chunk.columns[name]
-        if not isinstance(column, np.ndarray) and piece.storage[name] == self.storage[name]:
-            return column
-        return converted(column, self.storage[name])
+        return converted(column, self.storage[name]) if isinstance(column, np.ndarray) else column
 
 
 @final
