@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import valid_text
+from sfumato.columns.date_text import has_date
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import LARGEST_EXACT, float_text
 from sfumato.columns.images import Image
@@ -183,8 +184,8 @@ def _forms(columns: Mapping[str, ColumnKind]) -> dict[str, Form]:
     for name, kind in columns.items():
         if isinstance(kind, Integer | Continuous | Open) and kind.written is not None:
             found[name] = kind.written
-        if isinstance(kind, Open) and kind.kind == "datetime" and kind.format is not None:
-            found[name] = kind.between(*YEARS)
+        if isinstance(kind, Open) and kind.format is not None and not has_date(kind.format):
+            found[name] = kind.between(*YEARS)  # times of day, which have no years
         if isinstance(kind, DateTime) and kind.format is not None:
             found[name] = kind
     return found
