@@ -458,6 +458,17 @@ def test_no_set_changes_how_another_is_read(tmp_path, kind, name):
     check_alike(*outcomes)
 
 
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "arrow in batches", "parquet in parts"])
+def test_the_first_set_of_a_column_decides_nothing(tmp_path, kind):
+    rows = [{"s": None}] * N
+    outcomes = []
+    for i, more in enumerate(([], [{"s": [1, 2]}])):
+        (tmp_path / str(i)).mkdir()
+        outcomes.append(outcome(INPUTS[kind](rows + more, tmp_path / str(i)), SETS))
+    assert not isinstance(outcomes[0], str)
+    check_alike(*outcomes)
+
+
 TABLES = {
     "tables": {
         "persons": {"key": "id", "rows": N, "columns": ["sex"]},

@@ -176,7 +176,7 @@ class DateTime(WholeKind):
             return store_integer(text.cast(pa.int64()).fill_null(0).to_numpy(), absent, storage)
         return store_dates(micros, absent, storage)
 
-    def text_of(self, cell: date | time) -> str:
+    def cell_text(self, cell: date | time) -> str:
         """Return a date or a time of Python as a column of this format has it: one outside of the bounds as the bound.
 
         Raises:

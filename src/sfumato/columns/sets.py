@@ -24,6 +24,7 @@ from sfumato.columns.cells import (
     read_text,
     total,
     valid_mask,
+    values_of,
     without_tokens,
 )
 from sfumato.columns.facts import label_text, labels_text, shown, whole_number
@@ -227,7 +228,9 @@ class ItemSet(ColumnKind):
 
     def reading_fault(self, storage: pa.DataType) -> str | None:
         """Return why no cell of a type can be a set."""
-        if is_set_storage(storage) or (self.separator is not None and is_scalar(storage)):
+        if is_set_storage(storage) or types.is_null(values_of(storage)):  # no cell has a value: one may bring the type
+            return None
+        if self.separator is not None and is_scalar(storage):
             return None
         return self.storage_fault(storage)
 

@@ -281,7 +281,7 @@ def _formed_text(cell: object, form: Form | None, read: Callable[[object], str |
     if text is None:
         return None
     if isinstance(form, DateTime) and isinstance(cell, datetime.date | datetime.time):
-        return form.text_of(cell)
+        return form.cell_text(cell)
     is_number = isinstance(cell, int | float | Decimal | np.number) and not isinstance(cell, bool)
     return form.text(text) if isinstance(form, Written) and is_number else text
 
