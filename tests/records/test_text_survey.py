@@ -57,6 +57,15 @@ def test_odd_cells_leave_numbers_numbers(odd, every):
     assert _draft(_with(AGES, odd, every), exact=False).schema.columns["x"] == Open(kind="integer")
 
 
+@pytest.mark.parametrize("form", ["~{}", "ca. {}", "{}*", "{} H"])
+def test_marked_numbers_leave_numbers_numbers(form):
+    draft = _draft([form.format(age) if i % 10 == 0 else age for i, age in enumerate(AGES)])
+    assert isinstance(draft.schema.columns["x"], Integer)
+    assert "no plain numbers, so read as missing. To keep them, take the mark out" in draft.to_yaml()
+    assert form.format("18") not in draft.schema.missing
+    assert not isinstance(_draft([form.format(age) for age in AGES]).schema.columns["x"], Integer)
+
+
 def test_a_word_that_another_column_answers_is_no_missing_text():
     words = ["unknown" if i % 2 else "known" for i in range(N)]
     table = pa.table({"age": _with(AGES, "unknown"), "status": words})

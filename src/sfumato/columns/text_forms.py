@@ -39,6 +39,7 @@ _CALLING = r"^\+[0-9]{7,}$"
 _GROUPS = r"^[+(]?[0-9]+(?:[-/. ()]+[0-9]+)+$"
 _INFINITE = r"^[+-]?(?:(?i:inf|infinity)|\x{221e})$"
 _LIMIT = r"^(?:(?P<before><=?|>=?|[\x{2264}\x{2265}]) ?(?P<number>[+-]?[0-9]*\.?[0-9]+)|(?P<from>[0-9]*\.?[0-9]+) ?\+)$"
+_MARKED = r"^(?:(?:~|\x{2248}|ca?\.) ?[0-9]*\.?[0-9]+|[+-]?[0-9]*\.?[0-9]+(?: ?[*\x{2020}\x{2021}]+| [HL]{1,2}))$"
 _CLOCK = r"[0-9]+:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
 _DURATION = rf"^[+-]?(?:[0-9]+ ?days?(?:,? \+?{_CLOCK})?|{_CLOCK})$"
 _ERROR = r"^#(?:DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)$"
@@ -145,16 +146,16 @@ def is_code(text: pa.Array) -> np.ndarray:
 
 
 def odd_numbers(text: pa.Array) -> pa.Array:
-    """Return what texts beside numbers are: `limit`, `infinite`, `error`, or null for anything else.
+    """Return what texts beside numbers are: `limit`, `marked`, `infinite`, `error`, or null for anything else.
 
     Example:
         >>> import pyarrow as pa
-        >>> odd_numbers(pa.array(["<5", "90+", ">=100", "-inf", "#DIV/0!", "7", "red"])).to_pylist()
-        ['limit', 'limit', 'limit', 'infinite', 'error', None, None]
+        >>> odd_numbers(pa.array(["<5", "90+", ">=100", "~40", "5.7*", "-inf", "#DIV/0!", "7", "red"])).to_pylist()
+        ['limit', 'limit', 'limit', 'marked', 'marked', 'infinite', 'error', None, None]
     """
     plain = ascii_text(text)
     found = np.full(len(text), None, dtype=object)
-    for form, pattern in (("limit", _LIMIT), ("infinite", _INFINITE), ("error", _ERROR)):
+    for form, pattern in (("limit", _LIMIT), ("marked", _MARKED), ("infinite", _INFINITE), ("error", _ERROR)):
         found[_matches(plain, pattern)] = form
     return pa.array(found.tolist(), pa.string())
 

@@ -50,8 +50,8 @@ def _odd_words(surveys: Mapping[str, ColumnSurvey]) -> list[str]:
 
 
 def _is_word(text: str) -> bool:
-    """Whether an odd cell says nothing of a number: neither a limit (`<5`) nor an infinity."""
-    return odd_numbers(pa.array([text], pa.string()))[0].as_py() not in ("limit", "infinite")
+    """Whether an odd cell says nothing of a number: no limit (`<5`), no marked number (`~5`), no infinity."""
+    return odd_numbers(pa.array([text], pa.string()))[0].as_py() not in ("limit", "marked", "infinite")
 
 
 def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
@@ -61,12 +61,15 @@ def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
     forms = {text: odd_numbers(pa.array([text], pa.string()))[0].as_py() for text in survey.odd}
     limits = {text: count for text, count in survey.odd.items() if forms[text] == "limit"}
     infinite = {text: count for text, count in survey.odd.items() if forms[text] == "infinite"}
-    words = {text: count for text, count in survey.odd.items() if text not in limits | infinite}
+    marked = {text: count for text, count in survey.odd.items() if forms[text] == "marked"}
+    words = {text: count for text, count in survey.odd.items() if text not in limits | infinite | marked}
     if limits:
         said += (
             f". Beside them {_shown(limits)}: no numbers, so read as missing. To keep a limit, write its number in a "
             "copy of the data (it is clamped to the bounds), or declare kind: categorical with `other`"
         )
+    if marked:
+        said += f". Beside them {_shown(marked)}: no plain numbers, so read as missing. To keep them, take the mark out"
     if infinite:
         said += f". Beside them {_shown(infinite)}: clamped to the nearest bound"
     if words:

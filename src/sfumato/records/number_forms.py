@@ -21,7 +21,10 @@ from sfumato.columns.text_forms import decimals, floats, integers
 from sfumato.columns.written import DECIMALS, THOUSANDS, Written
 
 _SPACE = "[ \u00a0\u202f]?"
-_MONEY = r"(?:R\$|US\$|[$€£¥₹₩₽₺]|CHF|EUR|USD|GBP|SEK|NOK|DKK|kr|zł|Kč|Ft)"
+_MONEY = (
+    r"(?:R\$|US\$|[$€£¥₹₩₽₺]|CHF|EUR|USD|GBP|SEK|NOK|DKK|ISK|PLN|CZK|HUF|RON|BGN|TRY|UAH|RUB|CAD|AUD|NZD|JPY|CNY|KRW|INR|"
+    r"HKD|SGD|THB|IDR|MYR|PHP|VND|BRL|MXN|ARS|CLP|COP|ZAR|NGN|KES|EGP|ILS|SAR|AED|Rs|kr|zł|Kč|Ft)"
+)
 _UNIT = (
     r"(?:%|‰|°C|°F|kg|mg|µg|g|cm|mm|km|ml|kWh|km/h|mph|lbs?|min|bpm|mmHg|mmol/[lL]|mg/d[lL]|m²|[yY]ears|[yY]rs|Jahre|"
     r"days|hours|Tage|Stunden)"
