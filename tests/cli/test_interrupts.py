@@ -50,7 +50,7 @@ accounts = [None, account_of_fits([plan], 1e-5, plan.neighbours)]
 ledger_state.account_of_fits = lambda plans, *_: accounts[len(plans)]
 
 PLACES = {
-    "charge": (data_ledger, "charge"), "statistic": (Ledger, "charge"), "end": (data_ledger.Charge, "end"),
+    "charge": (data_ledger, "charge"), "statistic": (Ledger, "charge"), "end": (data_ledger.Charge, "_end"),
     "save": (Release, "save"), "write": (files, "_write"), "flush": (atomic, "_flush"),
     "publish": (atomic, "_publish"), "rename": (atomic, "_rename"), "remove": (atomic, "_remove"),
     "cost": (release_commands, "print_cost"), "last words": (release_commands, "tell_written"),
