@@ -35,7 +35,7 @@ from sfumato.columns.date_text import (
 from sfumato.columns.resolutions import MICROSECONDS, Resolution
 
 OFFSETS = tuple(
-    ["Z", " UTC", "-02:30", "-03:30", "-09:30"]
+    ["Z", " UTC", " GMT", "-02:30", "-03:30", "-09:30"]
     + [f"{sign}{hour:02}:00" for sign, last in (("-", 12), ("+", 14)) for hour in range(last + 1)]
     + [
         f"+{time}"
@@ -87,6 +87,7 @@ def _days() -> Iterator[tuple[str, str]]:
     for mark in (", ", " ", "-"):
         for name, day in itertools.product(("%b", "%B"), ("%d", "%-d")):
             yield f"b d{mark}", f"{name}{mark[-1]}{day}{mark}%Y"
+    yield from ((f"named {format}", format) for format in ("%Y-%b-%d", "%d.%b.%Y"))
     yield "compact", "%Y%m%d"
 
 
@@ -122,8 +123,21 @@ def _iso() -> Iterator[DateForm]:
                     yield from _ladder(f"iso{mark}z".strip(), format + written, finest, written)
 
 
-def _weekdays() -> Iterator[DateForm]:
-    """Yield days with their place in a week or a year."""
+_MONTHS = ("%m-%Y", "%YM%m", "%B-%y")
+_LOGGED: tuple[tuple[str, Resolution], ...] = (
+    ("%Y%m%d %H:%M", "minute"),
+    ("%d.%m.%Y, %H:%M", "minute"),
+    ("%Y-%m-%d %I:%M %p", "minute"),
+    ("%Y-%m-%d %I:%M:%S %p", "second"),
+    ("%d/%b/%Y:%H:%M:%S", "second"),
+    ("%a %b %d %H:%M:%S %Y", "second"),
+)
+
+
+def _rarer() -> Iterator[DateForm]:
+    """Yield moments as programs log them, and days with their place in a week or a year."""
+    for format, finest in _LOGGED:
+        yield from _ladder(f"logged {format}", format, finest)
     yield DateForm("week day", "%G-W%V-%u", "day")
     yield DateForm("year day", "%Y-%j", "day")
     for names, mark, day in itertools.product(("%a %b", "%A %B"), (", ", " "), ("%d", "%-d")):
@@ -147,11 +161,24 @@ def _forms() -> Iterator[DateForm]:
             yield from _ladder(f"{family} p", format + clock, finest)
     yield from _ladder("compact t", "%Y%m%dT%H%M%S", "second")
     yield from _ladder("compact s", "%Y%m%d%H%M%S", "second")
-    for format in ("%Y-%m", "%m/%Y", "%Y/%m", "%m.%Y", "%Y%m", "%b %Y", "%B %Y", "%b-%Y", "%B-%Y", "%b-%y", "%Y-%b"):
+    for format in (
+        "%Y-%m",
+        "%m/%Y",
+        "%Y/%m",
+        "%m.%Y",
+        "%Y%m",
+        "%b %Y",
+        "%B %Y",
+        "%b-%Y",
+        "%B-%Y",
+        "%b-%y",
+        "%Y-%b",
+        *_MONTHS,
+    ):
         yield DateForm(f"month {format.replace('B', 'b')}", format, "month")
     for format in ("%G-W%V", "%GW%V"):
         yield DateForm(f"week {format}", format, "week")
-    yield from _weekdays()
+    yield from _rarer()
     for finest, hour in itertools.product(_LADDER[2:4], ("%H", "%-H")):
         yield from _ladder(
             "time" if finest == "minute" else "time s", _TIMES[finest].strip().replace("%H", hour), finest
