@@ -560,3 +560,27 @@ def test_one_row_without_an_id_stays_within_the_charged_sensitivity(monkeypatch,
 
     _, _, tape = coupled(monkeypatch, fit, kept(frame, "a.parquet"), kept(more, "b.parquet"), more=1)
     assert check_sensitivities(tape, replaced=False) <= 1.0
+
+
+@pytest.mark.parametrize("role", ["value", "label", "unit", "date"])
+def test_a_token_for_no_value_is_none_however_its_column_is_stored(tmp_path, role):
+    """One text makes objects of a column of numbers: what is declared to stand for no value has to hold in both."""
+    days = pd.to_datetime(["2020-01-31", "9999-12-31"] * (N // 2)).astype("datetime64[us]")
+    frame = pd.DataFrame({"age": [20 + i % 50 for i in range(N)], "code": [1, -99] * (N // 2), "day": days})
+    frame["id"] = [7, -99] * (N // 2)
+    frame.loc[::7, "age"] = -99
+    column = {"value": "age", "label": "code", "unit": "id", "date": "day"}[role]
+    document = {
+        "missing": ["", "-99", "9999-12-31"],
+        "columns": {
+            "age": AGE, "code": LABELS, "id": {"kind": "identifier"},
+            "day": {"kind": "datetime", "lower": "2000-01-01", "upper": "2030-12-31", "nullable": True},
+        },
+    }  # fmt: skip
+    document |= {"unit": {"column": "id", "max_rows": 3}} if role == "unit" else {}
+    more = pd.concat([frame, frame[:1].astype(object).assign(**{column: "x"})], ignore_index=True)
+    assert more[column].dtype == object
+    base = outcome(frame, document)
+    check_alike(base, outcome(more, document))
+    with_none = frame.assign(**{column: frame[column].where(~frame[column].isin([-99, pd.Timestamp("9999-12-31")]))})
+    assert outcome(with_none, document) == base

@@ -130,7 +130,7 @@ class LevelKind(TabularKind):
         if not has_canonical_text(storage):
             return np.where(valid_mask(cells), UNKNOWN, MISSING).astype(np.int32)
         coded = cells.dictionary_encode()
-        found = _find_text(self, canonical_text(coded.dictionary), ())
+        found = _find_text(self, canonical_text(coded.dictionary), missing)
         return np.append(found, np.int32(MISSING))[dictionary_indices(coded)]
 
     def _code(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:

@@ -73,10 +73,23 @@ def read_microseconds(
     valid = valid_mask(cells)
     units = cells.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     if per_second > 10**6:
-        return units // (per_second // 10**6), valid
+        return _without_moments(units // (per_second // 10**6), valid, missing, format)
     earliest, latest = _SECONDS_OF_YEARS_1_TO_9999  # outside them the product would overflow
     units = np.clip(units, earliest * per_second // seconds_per_unit, latest * per_second // seconds_per_unit)
-    return units * (seconds_per_unit * 10**6 // per_second), valid
+    return _without_moments(units * (seconds_per_unit * 10**6 // per_second), valid, missing, format)
+
+
+def _without_moments(
+    micros: np.ndarray, valid: np.ndarray, missing: Sequence[str], format: str | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return moments with those masked that stand for no value, such as 9999-12-31: as their text would."""
+    if not any(token and token[0].isdigit() for token in missing):
+        return micros, valid
+    tokens, known = parse_dates(pa.array(list(missing), pa.string()), None)
+    if format is not None:
+        own, fits = parse_dates(pa.array(list(missing), pa.string()), format)
+        tokens, known = np.where(fits, own, tokens), known | fits
+    return micros, valid & ~np.isin(micros, tokens[known])
 
 
 def store_dates(micros: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:

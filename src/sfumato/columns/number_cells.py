@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.cells import dictionary_indices, is_text, is_token, plain, read_text, valid_mask, without_tokens
-from sfumato.columns.text_forms import floats, integers, rounded_to_int64
+from sfumato.columns.text_forms import floats, integers, is_truth, rounded_to_int64
 from sfumato.columns.written import Written
 
 _INT64_MAX = 2**63 - 1
@@ -29,12 +30,13 @@ def read_floats(cells: pa.Array, missing: Sequence[str], written: Written | None
     if is_text(storage):
         return floats(_plain_numbers(cells, missing, written))
     if types.is_decimal(storage):
-        return floats(cells.cast(pa.string()))
-    if types.is_boolean(storage) or types.is_integer(storage) or types.is_floating(storage):
-        if types.is_boolean(storage):
-            cells = cells.cast(pa.int8())
-        numbers = cells.cast(pa.float64(), safe=False)
+        return _without_values(floats(cells.cast(pa.string())), missing)
+    if types.is_boolean(storage):
+        numbers = cells.cast(pa.int8()).cast(pa.float64())
         return numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    if types.is_integer(storage) or types.is_floating(storage):
+        numbers = cells.cast(pa.float64(), safe=False)
+        return _without_values(numbers.fill_null(np.nan).to_numpy(zero_copy_only=False), missing)
     return np.full(len(cells), np.nan)
 
 
@@ -51,13 +53,16 @@ def read_integers(
     if is_text(storage):
         return integers(_plain_numbers(cells, missing, written))
     if types.is_decimal(storage):
-        return integers(cells.cast(pa.string()))
+        whole, valid = integers(cells.cast(pa.string()))
+        return whole, valid & ~np.isnan(read_floats(cells, missing))
     if types.is_boolean(storage) or types.is_integer(storage):
         valid = valid_mask(cells)
         if types.is_uint64(storage):
             cells = pc.min_element_wise(cells, pa.scalar(_INT64_MAX, pa.uint64()))
-        whole = cells.cast(pa.int64()).fill_null(0)
-        return whole.to_numpy(zero_copy_only=False), valid
+        whole = cells.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        if types.is_integer(storage) and (tokens := _token_values(tuple(missing))):
+            valid = valid & ~np.isin(whole, tokens)
+        return whole, valid
     return rounded_to_int64(read_floats(cells, missing))
 
 
@@ -86,16 +91,30 @@ def read_parsed(
 
 
 def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return True where a cell is null, NaN, or a missing token in text."""
+    """Return True where a cell is null, NaN, or a missing token: as text, or as the number that the token reads as."""
     if types.is_dictionary(cells.type):
         of_values = np.append(missing_mask(plain(cells.dictionary), missing), True)
         return of_values[dictionary_indices(cells)]
     absent = ~valid_mask(cells)
-    if types.is_floating(cells.type):
-        absent |= np.isnan(read_floats(cells, ()))
+    if types.is_floating(cells.type) or types.is_integer(cells.type) or types.is_decimal(cells.type):
+        absent |= np.isnan(read_floats(cells, missing))
     elif is_text(cells.type) and missing:
         absent |= is_token(read_text(cells), missing).to_numpy(zero_copy_only=False)
     return absent
+
+
+def _without_values(numbers: np.ndarray, missing: Sequence[str]) -> np.ndarray:
+    """Return numbers with NaN for those that stand for no value: one cell of text makes texts of a column of them."""
+    tokens = _token_values(tuple(missing))
+    return np.where(np.isin(numbers, tokens), np.nan, numbers) if tokens else numbers
+
+
+@lru_cache(maxsize=256)
+def _token_values(missing: tuple[str, ...]) -> tuple[float, ...]:
+    """Return the numbers among missing tokens."""
+    numbers = floats(pa.array(missing, pa.string()))
+    truths = is_truth(pa.array(missing, pa.string()))
+    return tuple(numbers[np.isfinite(numbers) & ~truths].tolist())
 
 
 def _plain_numbers(cells: pa.Array, missing: Sequence[str], written: Written | None) -> pa.Array:

@@ -103,7 +103,7 @@ def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray
     if is_text(cells.type):
         text = without_tokens(read_text(cells), missing)
     elif has_canonical_text(cells.type):
-        text = canonical_text(cells)
+        text = without_tokens(canonical_text(cells), missing)
     else:
         text = pa.nulls(len(cells), pa.string())
     return np.array(text.to_pylist(), dtype=object)
