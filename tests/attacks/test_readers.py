@@ -584,3 +584,33 @@ def test_a_token_for_no_value_is_none_however_its_column_is_stored(tmp_path, rol
     check_alike(base, outcome(more, document))
     with_none = frame.assign(**{column: frame[column].where(~frame[column].isin([-99, pd.Timestamp("9999-12-31")]))})
     assert outcome(with_none, document) == base
+
+
+@pytest.mark.parametrize("cell", [[1], {"x": 1}, "x", None, 2.5])
+def test_the_first_batch_of_a_function_decides_nothing(cell):
+    document = {"columns": {"age": AGE, "s": SETS["columns"]["s"]}}
+    rows = [{"age": 20 + i % 50, "s": [i % 5]} for i in range(N)]
+    first = pa.table({"age": [cell], "s": pa.array([None])})
+    base = outcome(lambda: iter([pa.table(columns(rows))]), document)
+    assert not isinstance(base, str)
+    check_alike(base, outcome(lambda: iter([first, pa.table(columns(rows))]), document))
+
+
+def test_units_in_batches_of_other_types_are_read_as_their_table_declares():
+    """One text makes texts of a batch of numbers: 1.234 in the other batch is no 1234."""
+    document = {
+        "tables": {
+            "persons": {"key": "id", "rows": N, "columns": ["v"]},
+            "visits": {"of": "persons", "max_rows": 2, "order": "day"},
+        },
+        "columns": {
+            "id": {"kind": "identifier"},
+            "v": {"kind": "continuous", "lower": 0, "upper": 2000, "written": {"thousands": ".", "decimal": ","}},
+            "day": {**AGE, "upper": 6},
+        },
+    }  # fmt: skip
+    persons = [{"id": i, "v": 1.234 + i / 8} for i in range(N)]
+    odd = [{"id": N, "v": "x"}]
+    visits = pa.table(columns([{"id": i, "day": i % 7} for i in range(N)]))
+    base = outcome({"persons": batches([arrow(persons)]), "visits": visits}, document)
+    check_alike(base, outcome({"persons": batches([arrow(persons), arrow(odd)]), "visits": visits}, document))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast, final
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from sfumato.io.datasets import open_dataset
 from sfumato.io.duckdb_queries import open_relation
 from sfumato.io.lazy_frames import open_lazy
 from sfumato.io.origins import pandas_columns
+from sfumato.io.picture_cells import holds_files
 from sfumato.io.spool import Batches, spooled
 
 if TYPE_CHECKING:
@@ -33,10 +34,20 @@ if TYPE_CHECKING:
 class MadeSource(Source):
     """What a function gives: called once when the source is opened, and once per pass.
 
-    Batches may have types of their own, which follow from their cells: each is read as it comes.
+    Batches may have types of their own, which follow from their cells: each is read as it comes. Of batches without a
+    schema beside them, no type is known before.
+
+    Attributes:
+        make: the function.
+        first: types of the first batch, for drafts.
     """
 
     make: Callable[[], Batches]
+    first: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def measured(self) -> Source:
+        """Return the source with the types of the first batch. Not private."""
+        return replace(self, storage={**self.storage, **self.first})
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield from table_chunks(self._batches(), columns, self.chunk_rows)
@@ -85,11 +96,11 @@ def _open_made(make: Callable[[], Batches], chunk_rows: int) -> MadeSource:
     label = "the function's batches"
     batches = attempt(make, f"Cannot call the function for {label}: it failed. It takes no argument.")
     schema: Any = getattr(batches, "schema", None)
+    first: Any = None
     if isinstance(schema, pa.Schema):
         inferred = pandas_columns(schema)
     else:
         what = "a pyarrow RecordBatchReader, or at least one record batch in an iterable"
-        first: Any = None
         if isinstance(batches, Iterable):
             first = attempt(lambda: next(iter(batches), None), f"Cannot read {label}: the function's iterable failed.")
         if not isinstance(first, pa.RecordBatch | pa.Table):
@@ -97,11 +108,19 @@ def _open_made(make: Callable[[], Batches], chunk_rows: int) -> MadeSource:
         schema = first.schema
         inferred = frozenset(schema.names)  # another batch may bring other types
     check_names(schema.names, label)
+    first_types = dict(zip(schema.names, schema.types, strict=True))
+    unknown = {name for name in inferred if _may_be_another(first_types[name])} if first is not None else set()
     return MadeSource(
         label=label,
         container="pyarrow",
-        storage=dict(zip(schema.names, schema.types, strict=True)),
+        storage={**first_types, **dict.fromkeys(unknown, pa.null())},
         chunk_rows=chunk_rows,
         inferred=inferred,
         make=make,
+        first=first_types,
     )
+
+
+def _may_be_another(kind: pa.DataType) -> bool:
+    """Whether cells of another batch may be of another type: not of files of pictures, which are declared."""
+    return not holds_files(kind) and not isinstance(kind, pa.BaseExtensionType)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from sfumato.columns.cells import joined, values_of
 from sfumato.columns.identifiers import Identifier
-from sfumato.columns.kind import ColumnKind
+from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded
 from sfumato.io.common_types import of_one_type
@@ -216,9 +216,17 @@ class TablePair(Source):
         if not parts:
             return pa.table({name: pa.array([], self.units.storage[name]) for name in wanted})
         # a column at a time, so that no more than one is there twice
-        table = pa.table({name: _whole([part.pop(name) for part in parts]) for name in wanted})
+        table = pa.table({name: self._whole(name, [part.pop(name) for part in parts]) for name in wanted})
         owners = np.concatenate(found)
         return table.take(pa.array(self._chosen(table, owners, places))).select(wanted)
+
+    def _whole(self, name: str, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        """Return the parts of a column as one array: of different types, as the values that each reads as by itself."""
+        arrays, kind = [joined(part) for part in parts], self.kinds.get(name)
+        if len({array.type for array in arrays}) > 1 and isinstance(kind, TabularKind):
+            codes = (kind.code(array, missing=self.missing[:-1]) for array in arrays)
+            arrays = [kind.decode(part, kind.sample_type) for part in codes]
+        return pa.concat_arrays(of_one_type(arrays))
 
     def _chosen(self, table: pa.Table, owners: np.ndarray, places: UnitNumbers) -> np.ndarray:
         """Return the row of each unit, shape (units,): of several, by content, never by where they lie."""
@@ -274,8 +282,3 @@ def _taken(column: pa.ChunkedArray | np.ndarray, rows: np.ndarray) -> pa.Chunked
 def _roomy(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return text in a type that holds more than 2 GiB of it."""
     return column.cast(pa.large_string()) if pa.types.is_string(column.type) else column
-
-
-def _whole(parts: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """Return the parts of a column as one array; their types may differ."""
-    return pa.concat_arrays(of_one_type([joined(part) for part in parts]))
