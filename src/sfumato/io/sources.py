@@ -48,6 +48,7 @@ _STORED: Mapping[str, Callable[..., Source]] = {
     **dict.fromkeys(DELIMITER_OF_SUFFIX, open_csv),
     ".parquet": open_parquet,
 }
+_WITHOUT_RECORDS = (".jsonl", ".ndjson", ".dat")  # where no byte is no record: whether there is one decides nothing
 _PACKED = (*DELIMITER_OF_SUFFIX, ".jsonl", ".ndjson")  # which are read through gzip, Zstandard and zip too
 STREAMED = tuple(
     sorted(f"{s[1:]}{packed}" for s in _STORED for packed in ["", *(COMPRESSIONS if s in _PACKED else [])])
@@ -116,7 +117,7 @@ def open_file(file: StoredFile, chunk_rows: int, csv: CsvForm | None = None) -> 
     suffix = format_suffix(file.name)
     if suffix not in _STORED or (file.compression is not None and suffix not in _PACKED):
         raise DataError(f"Expected a {', '.join(f'.{known}' for known in STREAMED)} file, got {file.name}. Convert it.")
-    if file.stamp[0] == 0:
+    if file.stamp[0] == 0 and suffix not in _WITHOUT_RECORDS:
         raise DataError(f"Expected data in {file.name}, got an empty file.")
     if suffix in DELIMITER_OF_SUFFIX:
         return open_csv(file, chunk_rows=chunk_rows, form=csv or CsvForm())
@@ -197,7 +198,7 @@ def _open_path(path: Path, chunk_rows: int, csv: CsvForm) -> Source:
     if reader is None and outside is None and suffix not in COMPRESSIONS:
         rule = f"Expected a {', '.join(suffixes(_READERS))} file, got {path.name}"
         raise DataError(f"{rule}. Convert it, or pass a data frame.")
-    if path.stat().st_size == 0 and reader is not open_baskets:  # of sets, none is a data set too
+    if path.stat().st_size == 0 and suffix not in _WITHOUT_RECORDS:
         raise DataError(f"Expected data in {path.name}, got an empty file.")
     if outside is not None:
         return open_with(outside, path, chunk_rows)
