@@ -267,10 +267,10 @@ def test_a_missing_token_that_is_a_category_is_that_category():
     assert _code(kind, pa.array(["None", "NA", "some"])).tolist() == [0, 2, 1]
 
 
-def test_tokens_apply_to_text_only():
+@pytest.mark.parametrize("cells", [["-9", "-8"], [-9, -8], [-9.0, -8.0], [Decimal("-9"), Decimal("-8")]], ids=str)
+def test_tokens_hold_however_a_column_is_stored(cells):
     kind = Integer(lower=-10, upper=0, nullable=True)
-    np.testing.assert_array_equal(_code(kind, pa.array([-9]), missing=("-9",)), [0.1])
-    np.testing.assert_array_equal(_code(kind, pa.array(["-9"]), missing=("-9",)), [np.nan])
+    np.testing.assert_array_equal(_code(kind, pa.array(cells), missing=("-9", "")), [np.nan, 0.2])
 
 
 @pytest.mark.parametrize("true", ["true", "TRUE", "Yes", "y", "T", "1", 1, 1.0, True])
