@@ -136,3 +136,12 @@ def test_resolutions_by_noisy_counts():
     counts[2, [1, 3, 7]] = 5_000, 4_000, 20  # six decimals below the noise
     assert resolutions_of(Noisy(counts, 5.0), ("a", "b", "c")) == {"a": 0.01, "c": 0.01}
     assert resolutions_of(Noisy(counts, 0.1), ("a", "b", "c")) == {"a": 0.01, "c": 0.01}  # one of a hundred may
+
+
+def test_of_columns_without_a_value_the_noise_says_nothing_else():
+    """Among thousands of cells that no record has, some noise is large: the reason stays the true one."""
+    noise = np.random.default_rng(0).normal(size=(200, KindCounts(("a",)).zero().shape[1]))
+    noise[:, 0] += 50.0
+    columns = tuple(f"c{i}" for i in range(len(noise)))
+    reasons = reasons_of(Noisy(noise, 1.0), columns)
+    assert sum(reasons.get(name) == "empty" for name in columns) >= 198

@@ -165,8 +165,9 @@ class _ColumnCounts:
         """Return why nothing can be made of a column but labels."""
         if self.counts[_LARGE] > max(_FEW * self.numbers, self.noise):
             return "large"
-        seen = self.counts[_MISSING] > self.noise and not (self.counts[1:] > self.noise).any()
-        return "empty" if seen else None
+        # of thousands of cells without a record, one or another is above a threshold that is meant for one
+        present = (self.counts[1:_DATES] > self.noise).any() or (self.dates > _AMONG_MANY * self.noise).any()
+        return "empty" if self.counts[_MISSING] > self.noise and not present else None
 
 
 def _columns(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, _ColumnCounts]:
