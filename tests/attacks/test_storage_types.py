@@ -192,6 +192,7 @@ class TestHardening1StorageTypes:
         assert made > 10
 
     @pytest.mark.filterwarnings("ignore:Nearly all values")
+    @pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")
     def test_nor_of_a_release_whose_columns_were_bought(self, tmp_path):
         for case, pair in _readers(tmp_path):
             before, after = (

@@ -45,7 +45,7 @@ TABLES = {
     "percent": (
         "share\tdose",
         lambda r: f"{r.uniform(0, 100):.1f}%\t{r.choice(['?', str(r.randint(1, 90)), str(r.randint(1, 90))])}",
-        "\t", "utf-8", [r"\d+\.\d%", r"\d*"],
+        "\t", "utf-8", [r"\d+\.\d%", r"\d+|\?"],  # what stood for no value is written so
     ),
     "wide": (
         "größe;preis",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.cells import valid_text
+from sfumato.columns.cells import is_text, valid_text
 from sfumato.columns.date_text import has_date
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import LARGEST_EXACT, float_text
@@ -384,7 +384,7 @@ def _to_pandas(column: pa.ChunkedArray, dtype: str | None) -> pd.Series:
     if column.null_count:
         dtype = _NULLABLE.get(dtype, dtype)
     kind = pd.api.types.pandas_dtype(dtype)
-    if _pandas_storage(kind) == pa.string() and not isinstance(kind, pd.StringDtype):
+    if _pandas_storage(kind) == pa.string() and not isinstance(kind, pd.StringDtype) and is_text(column.type):
         return column.to_pandas()
     # a detour over float64 would round large integers beside a missing value
     from_arrow = getattr(kind, "__from_arrow__", None)

@@ -72,7 +72,7 @@ def sentinel_numbers(counts: Mapping[float, int]) -> set[float]:
 
     Example:
         >>> ages = {float(age): 10 for age in range(18, 91)}
-        >>> sorted(sentinel_numbers(ages | {-99.0: 3, 999.0: 4})), sentinel_numbers(ages | {-3.0: 1, -99.0: 3})
+        >>> sorted(sentinel_numbers(ages | {-99.0: 3, 999.0: 4})), sentinel_numbers(ages | {-30.0: 1, -99.0: 3})
         ([-99.0, 999.0], set())
     """
     below = {number for number in counts if number < 0}
