@@ -172,3 +172,9 @@ def test_a_copy_of_the_process_removes_nothing(temporary):
     os.waitpid(child, 0)
     assert Path(folder).is_dir()
     assert read(source) == CELLS
+
+    def test_types_of_the_first_batch_are_for_samples_alone(self):
+        source = open_source(TABLE.to_batches)
+        assert set(source.storage.values()) == {pa.null()}
+        assert source.stored_type("a") == pa.int64()
+        assert source.measured().storage["a"] == pa.int64()

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.cells import joined
 from sfumato.columns.images import image_numbers
 from sfumato.columns.kinds import ColumnKind, Continuous, Integer
+from sfumato.columns.number_cells import read_floats
 from sfumato.errors import ConfigError, DataError, require_positive
-from sfumato.io.arrays import array_of
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
 from sfumato.records.engine import Rows
@@ -58,7 +59,8 @@ class SourceRecords:
             self._columns, self.names = ("x",), None
             self.dimension = int(np.prod(first.shape))
             return
-        other = [n for n, t in types.items() if not (pa.types.is_integer(t) or pa.types.is_floating(t))]
+        known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)  # of batches that are not yet there: null
+        other = [n for n, t in types.items() if not any(is_one(t) for is_one in known)]
         if other:
             raise DataError(
                 f"Expected {source.label} to have columns of numbers only, got {', '.join(map(repr, other))}. "
@@ -75,7 +77,7 @@ class SourceRecords:
     def _rows(self, chunk: Chunk) -> np.ndarray:
         if self.names is None:
             return image_numbers(chunk.columns[self._columns[0]]).reshape(chunk.n_rows, -1)
-        return np.column_stack([np.asarray(array_of(chunk.columns[n]), dtype=np.float64) for n in self._columns])
+        return np.column_stack([read_floats(joined(chunk.columns[n]), ()) for n in self._columns])
 
 
 class SchemaRecords:

@@ -67,7 +67,7 @@ def check_types(source: Source, schema: Schema, *, as_source: bool) -> None:
         if name in schema.released and name not in schema.open:
             schema.columns[name].check_storage(name, storage)
     for name in schema.ids:
-        check_ids(source.storage[name])
+        check_ids(source.stored_type(name))
     warnings.warn(
         f"The storage types of {source.label} are published, as as_source asks for. One cell may decide such a type: "
         "ask for it only if they were fixed without looking at the records. The certificate says so.",
@@ -85,7 +85,7 @@ def _check_written(name: str, storage: pa.DataType) -> None:
 
 def source_type(source: Source, name: str) -> pa.DataType:
     """Return the type of a column, of lists whatever their field was called."""
-    storage = source.storage[name]
+    storage = source.stored_type(name)
     return plain_list_type(storage) if is_set_storage(storage) else storage
 
 

@@ -111,6 +111,10 @@ class Source(ABC):
         """Return the source with storage types read off the records where only they tell. Not private: for drafts."""
         return self
 
+    def stored_type(self, name: str) -> pa.DataType:
+        """Return the type in which a column is stored, where `storage` does not rely on it."""
+        return self.storage[name]
+
     def size(self) -> int:
         """Return how many bytes it is stored in, 0 where that is not known: for bounds on memory, not private."""
         path = getattr(self, "path", None)

@@ -39,11 +39,15 @@ class MadeSource(Source):
 
     Attributes:
         make: the function.
-        first: types of the first batch, for drafts.
+        first: types of the first batch, for drafts and for samples in the types of the source.
     """
 
     make: Callable[[], Batches]
     first: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def stored_type(self, name: str) -> pa.DataType:
+        """Return the type of the first batch."""
+        return self.first.get(name, self.storage[name])
 
     def measured(self) -> Source:
         """Return the source with the types of the first batch. Not private."""
