@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import resource
-resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
+resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import PrivacyBudget
@@ -17,8 +17,7 @@ stages = [Stage(name="sums", noise_multiplier=5.0), {sampled}]
 plan = calibrate(Plan(stages), PrivacyBudget({epsilon}, 1e-6))
 epsilon = account(plan, 1e-6).epsilon
 assert 0.98 * {epsilon} <= epsilon <= {epsilon}, epsilon
-usage = resource.getrusage(resource.RUSAGE_SELF)
-print(usage.ru_utime, usage.ru_maxrss)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_utime)
 """
 SAMPLED = {
     "unsampled": 'Stage(name="more", noise_multiplier=1.0, count=50)',
@@ -33,6 +32,4 @@ def test_small_budgets_take_seconds_and_little_memory(sampled, epsilon):
     program = PROGRAM.format(sampled=SAMPLED[sampled], epsilon=epsilon)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-500:]
-    seconds, peak_kib = map(float, ended.stdout.split())
-    assert seconds < 60
-    assert peak_kib < 2 << 20
+    assert float(ended.stdout) < 60
