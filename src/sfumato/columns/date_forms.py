@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -190,10 +191,9 @@ def _forms() -> Iterator[DateForm]:
 DATE_FORMS = tuple(_forms())
 """Every form; of a family, what is particular comes last."""
 
-_BY_FORMAT = {
-    format: [i for i, form in enumerate(DATE_FORMS) if form.format == format]
-    for format in dict.fromkeys(form.format for form in DATE_FORMS)
-}
+_BY_FORMAT: defaultdict[str, list[int]] = defaultdict(list)
+for _place, _form in enumerate(DATE_FORMS):
+    _BY_FORMAT[_form.format].append(_place)
 _NAME, _HALF, _WEEKDAY = "\x01", "\x02", "\x03"
 _SHAPES = {"Y": "9999", "y": "99", "m": "99", "d": "99", "H": "99", "I": "99", "M": "99", "S": "99", "G": "9999"} | {
     "V": "99",
