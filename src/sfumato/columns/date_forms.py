@@ -192,8 +192,8 @@ DATE_FORMS = tuple(_forms())
 """Every form; of a family, what is particular comes last."""
 
 _BY_FORMAT: defaultdict[str, list[int]] = defaultdict(list)
-for _place, _form in enumerate(DATE_FORMS):
-    _BY_FORMAT[_form.format].append(_place)
+for _number, _form in enumerate(DATE_FORMS):
+    _BY_FORMAT[_form.format].append(_number)
 _NAME, _HALF, _WEEKDAY = "\x01", "\x02", "\x03"
 _SHAPES = {"Y": "9999", "y": "99", "m": "99", "d": "99", "H": "99", "I": "99", "M": "99", "S": "99", "G": "9999"} | {
     "V": "99",
