@@ -240,6 +240,20 @@ def test_discovery(monkeypatch, town):
     attack(monkeypatch, fit, frame, more)
 
 
+def test_discovery_of_units(monkeypatch):
+    """A unit with many rows moves what is found as one row does, whichever of them is read."""
+    frame = pd.DataFrame({"who": np.arange(300) // 3, "age": np.arange(300) % 70, "town": ["Riga", "Oslo"] * 150})
+    more = pd.concat([frame, pd.DataFrame({"who": [999] * 3, "age": [10**9, 1, 3], "town": "Riga"})], ignore_index=True)
+    columns = {"who": {"kind": "identifier"}, "age": {"kind": "integer", "discover": True}}
+    columns["town"] = {"kind": "categorical", "discover": True}
+    opened = Schema.from_dict({"rows": 300, "unit": {"column": "who", "max_rows": 3}, "columns": columns})
+
+    def fit(data):
+        return leaves(ConditionalGaussian(epsilon=8.0).fit(data, schema=opened, seed=1))
+
+    attack(monkeypatch, fit, frame, more)
+
+
 def test_a_bought_count(monkeypatch):
     def fit(data):
         method = ConditionalGaussian(epsilon=2.0, delta=1e-6)

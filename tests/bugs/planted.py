@@ -1538,6 +1538,21 @@ BUGS = [
         "tests/rules/test_reading.py -k breaks",
     ),
     PlantedBug(
+        "discovery: the count of records is not in the norm",
+        "fitting/domain_counts.py",
+        "return len(self.kinds) + self.with_records",
+        "return len(self.kinds)",
+        "tests/mechanisms/test_queries.py",
+    ),
+    PlantedBug(
+        "discovery: of a unit all rows are read with the noise of one",
+        "fitting/discovery.py",
+        "    records = OpenData(source, one_row_a_unit(schema), engine)\n",
+        "    records = OpenData(source, schema, engine)\n"
+        "    records.__class__ = type('R', (OpenData,), {'max_rows_per_unit': 1})\n",
+        "tests/attacks/test_recipes.py -k units",
+    ),
+    PlantedBug(
         "discovery: a number counts in every coarser number of decimals",
         "fitting/kind_counts.py",
         "total[i] += np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n",

@@ -450,7 +450,7 @@ class DenseTally:
         self.name, self.norm_bound, self.replace_bound = counts.name, counts.norm_bound, counts.replace_bound
 
     def zero(self):
-        return np.zeros(self.counts.ends[-1] + sum(map(len, self.words.values())))
+        return np.zeros(self.counts.zero().listed.size + sum(map(len, self.words.values())))
 
     def add(self, total, rows):
         tally = self.counts.zero()
@@ -492,8 +492,9 @@ OPEN_KINDS: dict[str, OpenKind] = {
 
 
 def _discovery_cases() -> list[StatisticCase]:
-    counts = DomainCounts(OPEN_KINDS)
+    counts, counted = DomainCounts(OPEN_KINDS), DomainCounts(OPEN_KINDS, with_records=True)
     return [
+        StatisticCase("open columns, records counted", DenseTally(counted, {"city": ("a", "b")}), open_rows(20)),
         StatisticCase("cells that parse", KindCounts(("city", "code", "seen")), open_rows(20)),
         StatisticCase("open columns", DenseTally(counts, {"city": ("a", "b")}), open_rows(20)),
     ]

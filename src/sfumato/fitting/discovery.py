@@ -2,8 +2,8 @@
 
     counts of the cells of a public grid (numbers), of missing cells, and of words    G(σ/√c) and an additive δ
 
-Everything else is read off the noisy counts, for free: the span of the cells that stand out, the words above their
-threshold, and whether a column has a missing value at all. Proof: docs/proofs/discovery.md.
+Of a unit one row is read. The rest is read off the noisy counts, for free: the span of the cells that stand out, the
+words above their threshold, and whether a column has a missing value at all. Proof: docs/proofs/discovery.md.
 
 Buying what a schema leaves open: the stages it costs, and the schema that comes of it.
 """
@@ -31,6 +31,8 @@ from sfumato.fitting.domain_counts import (
     SIDE,
     DomainCounts,
     cell_span,
+    domain_counts,
+    one_row_a_unit,
 )
 from sfumato.fitting.kind_counts import PRESENT, KindCounts, Reason, kinds_of, reasons_of, resolutions_of
 from sfumato.io.sources import Source
@@ -212,6 +214,8 @@ def _beyond(outer: np.ndarray, std: float) -> int:
 
 
 KINDS, DOMAINS = "kinds of columns", "discovery"
+WORDED = {"unknown", "categorical"}
+"""Kinds that may be found to be labels."""
 DOMAIN_SHARE = 0.1
 _KIND_SHARE = 0.02
 _DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
@@ -230,7 +234,7 @@ def discovery_stages(schema: Schema, delta: float) -> list[Stage]:
                 measures="per column of no declared kind or resolution, how many cells are numbers, dates or texts",
             )
         )
-    worded = {"unknown", "categorical"} & set(schema.open.values())
+    worded = WORDED & set(schema.open.values())
     if schema.open:
         stages.append(
             Stage(
@@ -264,13 +268,13 @@ def discover(
     Args:
         source: where the records lie.
         schema: what is public of them.
-        n: the public or bought number of rows.
+        n: the public or bought number of rows; where units have several, their number is measured.
         account: charged before noise is drawn.
         measured: takes in what was measured.
         engine: sums over the records; words that nobody listed are counted here.
         target: is not left out.
     """
-    records = OpenData(source, schema, engine)
+    records = OpenData(source, one_row_a_unit(schema), engine)
     opened = dict(schema.of_kind(Open))
     written = {name: kind.written for name, kind in opened.items()}
     unknown = tuple(name for name, kind in schema.open.items() if kind == "unknown")
@@ -286,11 +290,10 @@ def discover(
         measured.append((statistic.name, noisy))
     kinds: dict[str, OpenKind] = {name: opened[name].kind for name in schema.open}
     formats = {name: opened[name].format for name in unknown}
-    counts = DomainCounts(kinds, 1 if schema.unit is None else schema.unit.max_rows, written=written, formats=formats)
-    exact = tally(counts, records)
-    released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
-    listed = replace(released.listed, origin=origin_of(exact, DOMAINS, released.listed.noise_std))
-    measured.append((counts.name, listed))
+    counts = replace(
+        domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, written=written, formats=formats
+    )
+    released, n = _measured(counts, records, n, account, measured)
     made = _made(schema, released, counts, n)
     left = _reasons(released, counts, n, reasons)
     left = {name: why for name, why in left.items() if name != target and (name in unknown or why != "rare")}
@@ -301,6 +304,20 @@ def discover(
         for name, kind in schema.columns.items()
     }
     return replace(schema, columns=columns)
+
+
+def _measured(
+    counts: DomainCounts, records: OpenData, n: int, account: Account, measured: list[tuple[str, Noisy]]
+) -> tuple[NoisyTally, int]:
+    """Return the released tally of the columns, and the number of its records: `n`, or where not public a noisy one."""
+    exact = tally(counts, records)
+    released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
+    listed = replace(released.listed, origin=origin_of(exact, DOMAINS, released.listed.noise_std))
+    measured.append((counts.name, listed))
+    if not counts.with_records:
+        return released, n
+    columns = replace(listed, value=listed.value[:-1])
+    return replace(released, listed=columns), max(round(float(listed.value[-1])), 1)
 
 
 def _dates_beyond(noisy: NoisyTally, counts: DomainCounts, n: int) -> list[str]:

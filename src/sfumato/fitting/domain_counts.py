@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.words import Tally
 from sfumato.records.engine import Rows
 from sfumato.records.open_data import numbers_of, years_of
+from sfumato.schema.schema import Schema
 
 _FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
 PARTS = 4  # cells of an octave
@@ -70,13 +71,15 @@ def year_cells(years: np.ndarray) -> np.ndarray:
 class DomainCounts(Counts):
     """Per open column, how many records lie in each cell of the public grid, are missing, or hold each word.
 
-    One record adds a single 1 to each of the c columns: norm √c. Two records are at most √(2c) apart. Value: a `Tally`.
+    One record adds a single 1 to each of the c columns: norm √c. Two records are at most √(2c) apart. Where records are
+    counted too, that is one more 1, the same for all: norm √(c + 1). Value: a `Tally`.
 
     Attributes:
         kinds: the open columns with their kinds, none unknown.
         formats: of those of unknown kind that are dates, the format.
         unit_rows: most rows of a unit.
         written: how the numbers of some are written as text.
+        with_records: whether a last listed cell counts the records, whose number is not public.
     """
 
     kinds: Mapping[str, OpenKind]
@@ -84,11 +87,12 @@ class DomainCounts(Counts):
     name: str = "counts of open columns"
     written: Mapping[str, Written | None] = field(default_factory=dict)
     formats: Mapping[str, str | None] = field(default_factory=dict)
+    with_records: bool = False
 
     @property
     def squares(self) -> float:
-        """The number of columns."""
-        return len(self.kinds)
+        """The number of columns, and 1 where records are counted."""
+        return len(self.kinds) + self.with_records
 
     @property
     def worded(self) -> tuple[str, ...]:
@@ -103,11 +107,15 @@ class DomainCounts(Counts):
 
     def zero(self) -> Tally:
         """Return an empty tally."""
-        return Tally(np.zeros(self.ends[-1]), {name: Counter() for name in self.worded}, self.unit_rows)
+        return Tally(
+            np.zeros(self.ends[-1] + self.with_records), {name: Counter() for name in self.worded}, self.unit_rows
+        )
 
     def add(self, total: Tally, rows: Rows) -> None:
         """Count some records."""
-        parts = np.split(total.listed, self.ends[:-1])
+        if self.with_records:
+            total.listed[-1] += len(next(iter(rows.values())))
+        parts = np.split(total.listed[: self.ends[-1]], self.ends[:-1])
         for part, (name, kind) in zip(parts, self.kinds.items(), strict=True):
             column = rows[name]
             if kind in ("integer", "continuous"):
@@ -125,3 +133,22 @@ class DomainCounts(Counts):
                 part[0] += len(texts) - missing
             else:
                 total.words[name].update(text for text in texts if text)
+
+
+def one_row_a_unit(schema: Schema) -> Schema:
+    """Return the schema of the records that discovery reads: of each unit one row alone, so that noise is for one.
+
+    Which row follows from the unit's own rows, as `max_rows` chooses them.
+    """
+    unit = schema.unit
+    return schema if unit is None or unit.max_rows == 1 else replace(schema, unit=replace(unit, max_rows=1))
+
+
+def domain_counts(schema: Schema, kinds: Mapping[str, OpenKind]) -> DomainCounts:
+    """Return what the domains of open columns are read off; how many units there are is counted where none is known.
+
+    Args:
+        schema: what is public.
+        kinds: of its open columns, none unknown.
+    """
+    return DomainCounts(kinds, with_records=one_row_a_unit(schema) is not schema)

@@ -1,0 +1,29 @@
+"""How many records a label needs, to be kept by a fit that estimates which labels there are: from public facts."""
+
+from __future__ import annotations
+
+from sfumato.columns.open import OpenKind
+from sfumato.fitting.discovery import DOMAINS, WORDED
+from sfumato.fitting.domain_counts import domain_counts
+from sfumato.mechanisms.words import threshold_of
+from sfumato.privacy.plan import Plan
+from sfumato.schema.schema import Schema
+
+
+def label_threshold(plan: Plan, schema: Schema) -> float | None:
+    """Return the noisy count from which on a fit keeps a label that nobody listed; half of those with so many are kept.
+
+    A constant of plan and schema. It counts rows, or units, of which discovery reads one row each. None where no column
+    may hold such labels.
+
+    Args:
+        plan: calibrated, of a method that discovers.
+        schema: what is public of the table.
+    """
+    worded = [name for name, kind in schema.open.items() if kind in WORDED]
+    if not worded:
+        return None
+    kinds: dict[str, OpenKind] = {name: "categorical" if name in worded else k for name, k in schema.open.items()}
+    stage = plan[DOMAINS]
+    noise_std = stage.noise_multiplier * domain_counts(schema, kinds).norm_bound
+    return threshold_of(stage.extra_delta, noise_std=noise_std, columns=len(worded), unit_rows=1)
