@@ -246,7 +246,7 @@ def test_discovery_of_units(monkeypatch):
     more = pd.concat([frame, pd.DataFrame({"who": [999] * 3, "age": [10**9, 1, 3], "town": "Riga"})], ignore_index=True)
     columns = {"who": {"kind": "identifier"}, "age": {"kind": "integer", "discover": True}}
     columns["town"] = {"kind": "categorical", "discover": True}
-    opened = Schema.from_dict({"rows": 300, "unit": {"column": "who", "max_rows": 3}, "columns": columns})
+    opened = OpenSchema.from_dict({"rows": 300, "unit": {"column": "who", "max_rows": 3}, "columns": columns})
 
     def fit(data):
         return leaves(ConditionalGaussian(epsilon=8.0).fit(data, schema=opened, seed=1))

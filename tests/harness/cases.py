@@ -494,7 +494,10 @@ OPEN_KINDS: dict[str, OpenKind] = {
 def _discovery_cases() -> list[StatisticCase]:
     counts, counted = DomainCounts(OPEN_KINDS), DomainCounts(OPEN_KINDS, with_records=True)
     return [
-        StatisticCase("open columns, records counted", DenseTally(counted, {"city": ("a", "b")}), open_rows(20)),
+        # the count is the same for all records: √2 of the norm overstates
+        StatisticCase(
+            "open columns, records counted", DenseTally(counted, {"city": ("a", "b")}), open_rows(20), attained=0.9
+        ),
         StatisticCase("cells that parse", KindCounts(("city", "code", "seen")), open_rows(20)),
         StatisticCase("open columns", DenseTally(counts, {"city": ("a", "b")}), open_rows(20)),
     ]
