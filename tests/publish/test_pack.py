@@ -99,7 +99,7 @@ def test_names_stay_in_their_place_in_the_card(folder):
     assert not re.search(r"(?<!\\)<\w|(?<!\\)\]\(", body)
     assert "\u202e" not in body
     headings = [line for line in body.splitlines() if line.startswith("#")]
-    assert len(headings) == 7  # the title and six parts: none from a name
+    assert len(headings) == 8  # the title and seven parts: none from a name
     table = [line for line in body.splitlines() if line.startswith("| ")]
     assert len(table) == 1 + len(NAMES)
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 4 for line in table)

@@ -13,8 +13,9 @@ from sfumato.cli.inputs import DataArgument, InputFormatOption, TablesArgument, 
 from sfumato.cli.options import NamesArePublicOption
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.cli.review_command import review_command
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.privacy.budget import BuyCount
 from sfumato.records.drafting import Draft, draft_schema
 from sfumato.records.private import PrivateData
 from sfumato.records.rule_breaks import count_breaks
@@ -153,7 +154,24 @@ def check_command(
     say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
     if told(found):
         say(f"Where the facts come from: {'; '.join(told(found))}.")
+    _tell_rare_labels(found)
     _tell_next(schema, found)
+
+
+def _tell_rare_labels(schema: Schema) -> None:
+    """Say how rare a label that nobody listed may be at a usual budget."""
+    if not schema.open:
+        return
+    from sfumato.fitting.label_threshold import label_forecast
+    from sfumato.methods.gaussian import ConditionalGaussian
+
+    n = schema.n_records
+    try:
+        plan = ConditionalGaussian(epsilon=1.0, delta=1e-6).plan(schema, n_public=BuyCount() if n is None else n)
+    except SfumatoError:
+        return  # the schema is valid, if not for this method
+    if said := label_forecast(plan, schema):
+        say(f"At epsilon = 1, delta = 1e-06 {said}.")
 
 
 def _show_rules(schema: Schema) -> None:

@@ -78,11 +78,29 @@ def tell_written(release: Release, out: Path) -> None:
 
     if not release.certificate.private:
         say(f"This release is NOT private. {words.meaning(release.certificate)[0]}")
+    print_columns(release)
     number_of_rows = "" if release.sampler["name"] == MixtureSet.name else " -n 1000"
     suffix = _SUFFIXES.get(release.form.container, "parquet")
     say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic.{suffix}")
     if release.certificate.read_off:
         say(f"Some {words.NOT_COVERED}.")
+
+
+_MOST_COLUMNS = 60
+
+
+def print_columns(release: Release) -> None:
+    """Print a line per column: what was known or estimated, what is kept, what is lost and what would keep it."""
+    from sfumato.release.column_lines import column_lines, cures, worst
+
+    lines = column_lines(release)
+    shown = lines if len(lines) <= _MOST_COLUMNS else [*worst(lines), *(line for line in lines if not line.lost)]
+    rows = [(line.name, line.known, line.kept, line.loss) for line in shown[:_MOST_COLUMNS]]
+    print_table("Columns", ["column", "known", "kept", "lost"], rows)
+    if len(lines) > _MOST_COLUMNS:
+        say(f"... and {len(lines) - _MOST_COLUMNS} more columns, of which no more is lost.")
+    for cure, names in cures(lines).items():
+        say(f"Declare this to keep {', '.join(map(repr, names))}: {cure}.")
 
 
 def print_cost(description: Description) -> None:

@@ -47,7 +47,16 @@ from sfumato.cli.options import (
     column_kinds,
     given_values,
 )
-from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say, tell_written
+from sfumato.cli.output import (
+    notes,
+    print_columns,
+    print_cost,
+    print_json,
+    print_scores,
+    print_table,
+    say,
+    tell_written,
+)
 from sfumato.cli.outputs import (
     FormatOption,
     OutOption,
@@ -202,8 +211,7 @@ def fit_command(
     if known is None:
         known = OpenSchema.of(source, column_kinds(kinds), target=target, names_are_public=names_are_public)
         n_public = BuyCount() if n_public is None else n_public
-    else:
-        _tell_what_is_left_out(source, known)
+    _tell_what_is_left_out(source, known)
     _tell_what_is_public(source, known, n_public)
     if workers is not None and engine is not None:
         raise ConfigError("Expected either --workers or --engine, got both.")
@@ -263,12 +271,9 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     facts += [f"bounds or labels of {', '.join(map(repr, stated))}, as the schema has them"] if stated else []
     if known.unit is not None:
         facts.append(f"that {known.unit.column!r} is the unit, with {known.unit.max_rows} rows at most")
-    left = [name for name in known.columns if name not in known.released]
     say(f"Taken as public: {'; '.join(facts)}.")
     kinds = f"the kinds of {len(bought)} columns, " if bought else ""
     say(f"To be bought: {'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns.")
-    if left:
-        say(f"Not released: {', '.join(map(repr, left))}.")
 
 
 def sample_command(
@@ -382,6 +387,7 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     if not certificate.private:
         say(f"NOT PRIVATE. {words.meaning(certificate)[0]}")
     print_cost(certificate)
+    print_columns(found)
     if certificate.epsilon is not None:
         say(words.recomputed(certificate, certificate.recompute()))
     for line in [*words.checked(found.checked), *words.verdicts(certificate)]:

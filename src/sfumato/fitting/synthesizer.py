@@ -29,6 +29,7 @@ from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, written_out
+from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
@@ -464,6 +465,7 @@ class Synthesizer(ABC):
         found = self._described(plan, self._budget(rows), schema, rows, rows is not None, schema.open)
         # how large errors are depends on sizes that discovery finds
         forecast = {} if rows is None or schema.open else self.forecast(plan, Facts(schema, target, rows))
+        forecast |= {DOMAINS: label_forecast(plan, schema)} if schema.open else {}
         planned = [
             PlannedStage(**plain(s), measures=plan[s.name].measures, forecast=forecast.get(s.name, ""))
             for s in found.stages

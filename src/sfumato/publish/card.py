@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.columns.kinds import LevelKind
 from sfumato.privacy import words
 from sfumato.publish.publication import NOT_SAID, Publication, markdown
 from sfumato.release import Release
+from sfumato.release.column_lines import column_lines
+from sfumato.report.verdicts import Verdict
 from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text
 
@@ -50,13 +51,20 @@ def citation(publication: Publication) -> str:
     return f"{whose}: {publication.title}. Differentially private synthetic data.{place}"
 
 
-def data_card(release: Release, publication: Publication, files: Mapping[str, str], notes: Sequence[str] = ()) -> str:
+def data_card(
+    release: Release,
+    publication: Publication,
+    files: Mapping[str, str],
+    uses: Sequence[Verdict],
+    notes: Sequence[str] = (),
+) -> str:
     """Return the data card.
 
     Args:
         release: what is published.
         publication: who publishes it.
         files: name → what it is.
+        uses: what it is good for.
         notes: what is not in the tables, a sentence each.
     """
     certificate = release.certificate
@@ -75,6 +83,7 @@ def data_card(release: Release, publication: Publication, files: Mapping[str, st
             *[markdown(said) for said in words.meaning(certificate)],
             markdown(words.who(certificate)),
         ],
+        *([["## What it is good for", *_bullets([f"{v.use}: {v.word}. {v.why}" for v in uses])]] if uses else []),
         ["## Limits", *_bullets(limits(release))],
         ["## Columns", _columns(release), *_linked(release), *_rules(release), markdown(words.origins(certificate))],
         ["## Files", *_bullets_of(files), *_bullets(notes)],
@@ -106,14 +115,10 @@ def _code(name: str) -> str:
 
 
 def _columns(release: Release) -> str:
-    lines = ["| column | kind | domain |", "|---|---|---|"]
-    for name in release.schema.released:
-        kind = release.schema.columns[name]
-        facts = kind.to_dict()
-        domain = f"{facts['lower']} to {facts['upper']}" if {"lower", "upper"} <= facts.keys() else ""
-        if isinstance(kind, LevelKind):
-            domain = f"{len(kind.labels)} categories"
-        lines.append(f"| {markdown(name)} | {markdown(facts.get('kind', kind.name))} | {markdown(domain)} |")
+    lines = ["| column | kind | known | kept | lost |", "|---|---|---|---|---|"]
+    for line in column_lines(release):
+        cells = (line.name, line.kind, line.known, line.kept, line.loss)
+        lines.append(f"| {' | '.join(map(markdown, cells))} |")
     return "\n".join(lines)
 
 
@@ -137,7 +142,12 @@ def _rules(release: Release) -> list[str]:
 
 
 def hugging_face_card(
-    release: Release, publication: Publication, files: Mapping[str, str], n_rows: int, notes: Sequence[str] = ()
+    release: Release,
+    publication: Publication,
+    files: Mapping[str, str],
+    n_rows: int,
+    uses: Sequence[Verdict],
+    notes: Sequence[str] = (),
 ) -> str:
     """Return the card of a Hugging Face data set: the data card under YAML that its hub reads.
 
@@ -159,7 +169,7 @@ def hugging_face_card(
     configs = _configs(release, list(files))
     if configs:
         front["configs"] = configs
-    return f"---\n{yaml_text(front)}---\n\n{data_card(release, publication, files, notes)}"
+    return f"---\n{yaml_text(front)}---\n\n{data_card(release, publication, files, uses, notes)}"
 
 
 def _configs(release: Release, files: Sequence[str]) -> list[dict[str, Any]]:

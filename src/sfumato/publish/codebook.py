@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from sfumato.columns.kinds import LevelKind
+from sfumato.release import Release
+from sfumato.release.column_lines import column_lines
 from sfumato.rules import rule_text
 from sfumato.schema.schema import Schema
 
@@ -14,8 +16,9 @@ _SHOWN = ("lower", "upper", "resolution", "nullable", "other", "format")
 _NOT_SAID = "the holder's word"
 
 
-def columns_table(schema: Schema) -> pa.Table:
-    """Return a row per released column: kind, bounds, number of categories, rules, where its facts come from."""
+def columns_table(release: Release) -> pa.Table:
+    """Return a row per released column: kind, bounds, number of categories, rules, origin of its facts, losses."""
+    schema, lines = release.schema, {line.name: line for line in column_lines(release)}
     plan = schema.rule_plan
     named = (
         []
@@ -36,11 +39,12 @@ def columns_table(schema: Schema) -> pa.Table:
                 "categories": len(kind.labels) if isinstance(kind, LevelKind) else None,
                 "rules": "; ".join(text for text, columns in named if name in columns) or None,
                 "source": source if isinstance(source, str) else "; ".join(f"{k}: {v}" for k, v in source.items()),
+                "lost": lines[name].loss or None,
             }
         )
-    texts = (*("column", "kind"), *_SHOWN, "rules", "source")
+    texts = (*("column", "kind"), *_SHOWN, "rules", "source", "lost")
     types = {**dict.fromkeys(texts, pa.string()), "position": pa.int64(), "categories": pa.int64()}
-    order = ("position", "column", "kind", *_SHOWN, "categories", "rules", "source")
+    order = ("position", "column", "kind", *_SHOWN, "categories", "rules", "source", "lost")
     return pa.table({name: pa.array([row[name] for row in rows], types[name]) for name in order})
 
 

@@ -37,7 +37,10 @@ from sfumato.release import Release, load
 from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
 from sfumato.release.signature import signature_path, verify_release
 from sfumato.release.table_pairs import columns_of_tables
-from sfumato.report.write import write_report
+from sfumato.report.page import render
+from sfumato.report.uses import uses_of
+from sfumato.report.verdicts import Verdict
+from sfumato.report.write import page_content
 from sfumato.schema.documents import json_text, yaml_text
 
 FORMATS = ("csv", "parquet")
@@ -118,10 +121,7 @@ def pack(
     ):
         raise ConfigError(f"Expected formats of {', '.join(FORMATS)}, each once, got {list(formats)!r}.")
     n = None if n is None else require_integer(at_least=0, n=n)
-    if public_key is not None:
-        if path is None:
-            raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
-        verify_release(path, public_key)
+    signed = None if public_key is None else _signer(path, public_key)
     found = _private(release)
     with atomic_path(place, overwrite=False) as partial:
         folder = _Folder(partial)
@@ -130,9 +130,10 @@ def pack(
             partial.mkdir()
             _release(folder, found, path)
             rows = _rows(folder, found, n, seed, formats, spreadsheet_safe)
-            _describe(folder, found, about, rows.sums, rows.most)
+            page = page_content(found, real=None, test=None, target=None, train_rows=None, seed=0, signed=signed)
+            _describe(folder, found, about, rows.sums, rows.most, page["uses"] or [])
             if find_spec("jinja2") is not None:
-                write_report(found if path is None else path, partial / "report.html", public_key=public_key)
+                (partial / "report.html").write_text(render(page), encoding="utf-8", errors="replace")
             _sums(folder)
 
         failure = reason_of(fill)
@@ -163,14 +164,21 @@ def export(
     about = _publication(publication)
     forms: Mapping[str, Callable[[Release], str]] = {
         "croissant": lambda found: json_text(croissant(found, about, {})),
-        "huggingface": lambda found: hugging_face_card(found, about, {}, found.certificate.n_public),
+        "huggingface": lambda found: hugging_face_card(found, about, {}, found.certificate.n_public, uses_of(found)),
         "registry": lambda found: yaml_text(registry_record(found, about)),
-        "datacard": lambda found: data_card(found, about, {}),
+        "datacard": lambda found: data_card(found, about, {}, uses_of(found)),
         "schema": lambda found: yaml_text(found.schema.to_dict()),
         "certificate": lambda found: json_text(found.certificate.to_dict()),
     }
     require_choice(tuple(forms), form=form)
     return forms[form](_private(release))
+
+
+def _signer(path: Path | None, public_key: Path) -> str:
+    """Return the fingerprint of the key whose signature of a release was verified."""
+    if path is None:
+        raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
+    return verify_release(path, public_key)
 
 
 def _private(release: Release | str | os.PathLike[str]) -> Release:
@@ -271,7 +279,14 @@ def _suffixes(release: Release, formats: Sequence[str]) -> Sequence[str]:
     return ("parquet",) if in_cells else formats
 
 
-def _describe(folder: _Folder, release: Release, about: Publication, rows: Mapping[str, str], n_rows: int) -> None:
+def _describe(
+    folder: _Folder,
+    release: Release,
+    about: Publication,
+    rows: Mapping[str, str],
+    n_rows: int,
+    uses: Sequence[Verdict],
+) -> None:
     folder.text(
         "schema.yaml", "what was public before: columns, bounds, categories, rules", yaml_text(release.schema.to_dict())
     )
@@ -279,7 +294,7 @@ def _describe(folder: _Folder, release: Release, about: Publication, rows: Mappi
     folder.table(
         "codebook.csv",
         "a row per column: kind, bounds, rules, where its facts come from",
-        columns_table(release.schema),
+        columns_table(release),
     )
     folder.table("categories.csv", "a row per category of each column of labels", categories_table(release.schema))
     tables = noisy_tables(release)
@@ -298,7 +313,7 @@ def _describe(folder: _Folder, release: Release, about: Publication, rows: Mappi
     if find_spec("jinja2") is not None:
         files["report.html"] = "one page for people who decide"
     files[SUMS] = "SHA-256 of all files: `sha256sum -c SHA256SUMS`"
-    folder.text("README.md", "this card", hugging_face_card(release, about, files, n_rows, tables.left_out))
+    folder.text("README.md", "this card", hugging_face_card(release, about, files, n_rows, uses, tables.left_out))
 
 
 def _sums(folder: _Folder) -> None:

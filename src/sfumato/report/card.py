@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import pyarrow as pa
 
-from sfumato.cards import Bar, Html, bars, card, code, fold, paragraph
+from sfumato.cards import Bar, Html, banner, bars, card, code, fold, paragraph, table
 from sfumato.cards.html import grid, piece
 from sfumato.cards.text import shown, whole
 from sfumato.columns.kind import TabularKind
@@ -24,6 +24,7 @@ from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.cards import spending, standing
 from sfumato.release import Release
+from sfumato.release.column_lines import ColumnLine, column_lines, cures, worst
 from sfumato.report.columns import ColumnFigure, Ends, column_figures
 from sfumato.report.estimates import Ends as MeasuredEnds
 from sfumato.report.samples import sheets
@@ -35,6 +36,10 @@ MOST_COLUMNS = 24
 ROWS = 4_096
 """Rows that are drawn for the pictures; of linked rows, units."""
 
+MOST_LINES = 200
+
+_HEADER = ("column", "known", "kept", "lost")
+_BEFORE = "Estimated: by the fit, with part of the budget. Declared: by the schema, before it."
 _SEED = 0
 _MOST_NAMES = 4
 
@@ -55,10 +60,30 @@ def release_card(release: Release) -> str:
         standing(certificate),
         *([paragraph(words.meaning(certificate)[len(words.not_covered(certificate))])] if certificate.private else []),
         *([] if mixtures else _pictures(release)),
+        *_columns(release),
         *_answers(release),
         fold("What was spent on what", *spending(certificate)),
         _next(release, mixtures=mixtures),
     )
+
+
+def _columns(release: Release) -> list[Html]:
+    """Return what is kept of each column, what is not at the top."""
+    lines = column_lines(release)
+    lost = worst(lines)
+    rows = [(line.name, line.known, line.kept, line.loss) for line in lines[:MOST_LINES]]
+    more = f" The first {MOST_LINES} of {len(lines)}." if len(lines) > MOST_LINES else ""
+    kept = fold(
+        "What was known of each column, and is kept", table(_HEADER, rows), paragraph(_BEFORE, more, quiet=True)
+    )
+    said = "; ".join(f"{shown(line.name, 40)}: {line.loss}" for line in lost[:_MOST_NAMES])
+    rest = f"; and {len(lost) - _MOST_NAMES} more columns" if len(lost) > _MOST_NAMES else ""
+    alarm = [banner(f"Lost: {said}{rest}. {_cure(lost)}", alarm=True)] if lost else []
+    return [*alarm, kept]
+
+
+def _cure(lost: Sequence[ColumnLine]) -> str:
+    return " ".join(f"Declare this to keep {', '.join(names[:_MOST_NAMES])}: {c}." for c, names in cures(lost).items())
 
 
 def _next(release: Release, *, mixtures: bool) -> Html:

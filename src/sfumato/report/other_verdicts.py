@@ -7,7 +7,7 @@ import numpy as np
 from sfumato.errors import EstimateError
 from sfumato.models.images.sampler import ImagePortrait
 from sfumato.release import Release
-from sfumato.report.verdicts import Verdict, Word, regressions_of, tables_of
+from sfumato.report.verdicts import CLASSIFIER, SOFTWARE, Verdict, Word, regressions_of, tables_of
 
 _FAR, _NEAR = 3.0, 0.5  # distance of the two closest mean pictures ÷ what noise adds to it
 _SUMS = "class sums"  # as the method names its measurement
@@ -17,7 +17,7 @@ def image_verdicts(release: Release) -> list[Verdict]:
     """Return a verdict for each use of a release of images by the default method; none for other methods."""
     if release.sampler["name"] != ImagePortrait.name:
         return []
-    kept = Verdict("testing software", "good", "Every picture keeps the schema: shape, type, range, labels.")
+    kept = Verdict(SOFTWARE, "good", "Every picture keeps the schema: shape, type, range, labels.")
     return [_taught(release), Verdict("a single picture", "poor", _NOBODY), kept]
 
 
@@ -25,7 +25,7 @@ _NOBODY = "Each is drawn: it shows nobody, and small details, text among them, a
 
 
 def _taught(release: Release) -> Verdict:
-    use = "training a classifier"
+    use = CLASSIFIER
     if release.sampler.get("label") is None:
         return Verdict(use, "not measured", "There is no column of labels beside the images.")
     apart = closest_classes(release)
@@ -61,7 +61,7 @@ def closest_classes(release: Release) -> float | None:
 
 def linked_verdicts(release: Release) -> list[Verdict]:
     """Return a verdict for each use of a release of linked rows, from the answers about its units."""
-    kept = Verdict("testing software", "good", "Every row keeps the schema, and units have their rows in order.")
+    kept = Verdict(SOFTWARE, "good", "Every row keeps the schema, and units have their rows in order.")
     later = Verdict(
         "what later rows do",
         "not measured",

@@ -14,6 +14,8 @@ from sfumato.report.estimates import PairLine
 
 Word = Literal["good", "with care", "poor", "not measured"]
 
+TABLES, REGRESSIONS = "tables of counts, shares and means", "correlations and regressions"
+CLASSIFIER, SOFTWARE = "training a classifier", "testing software"
 _FINE_SHARE, _ROUGH_SHARE = 0.01, 0.05  # standard error of a share, or of a mean ÷ the column's deviation
 _FINE_CORRELATION, _ROUGH_CORRELATION = 0.02, 0.1
 _MOST, _SOME = 0.8, 0.4  # of the questions that have to be answered
@@ -63,7 +65,7 @@ def verdicts(found: pd.DataFrame, pairs: Sequence[PairLine], target: str | None,
         tables_of(found),
         regressions_of(found),
         _classifier(pairs, target),
-        Verdict("testing software", "good", f"Every row keeps the schema: {kept}."),
+        Verdict(SOFTWARE, "good", f"Every row keeps the schema: {kept}."),
     ]
 
 
@@ -80,7 +82,7 @@ def _of(found: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
     return there, len(there) / max(len(rows), 1)
 
 
-def tables_of(found: pd.DataFrame, use: str = "tables of counts, shares and means") -> Verdict:
+def tables_of(found: pd.DataFrame, use: str = TABLES) -> Verdict:
     """Return the verdict on shares, counts and means, from the answers of a release."""
     shares, part = _of(found, "share", "crosstab", "mean")
     errors = shares.loc[shares["kind"] != "mean", "std_error"].astype(float).tolist()
@@ -98,7 +100,7 @@ def tables_of(found: pd.DataFrame, use: str = "tables of counts, shares and mean
 
 def regressions_of(found: pd.DataFrame) -> Verdict:
     """Return the verdict on correlations, from the answers of a release."""
-    use = "correlations and regressions"
+    use = REGRESSIONS
     correlations, part = _of(found, "correlation")
     if not (found["kind"] == "correlation").any():
         return Verdict(use, "not measured", "There are no two columns of numbers.")
@@ -111,7 +113,7 @@ def regressions_of(found: pd.DataFrame) -> Verdict:
 
 
 def _classifier(pairs: Sequence[PairLine], target: str | None) -> Verdict:
-    use = "training a classifier"
+    use = CLASSIFIER
     if target is None:
         return Verdict(use, "not measured", "The fit had no target. Name the column to predict, and fit again.")
     mine = [pair for pair in pairs if target in pair.names and abs(pair.value) > 0]

@@ -25,17 +25,18 @@ from sfumato.privacy import words
 from sfumato.records.rule_breaks import count_breaks
 from sfumato.records.table_pairs import open_records
 from sfumato.release import Release, load
+from sfumato.release.column_lines import column_lines, cures
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import drawn_units, linked_content
 from sfumato.report.matrix import Matrix, matrix_of
-from sfumato.report.other_verdicts import image_verdicts, linked_verdicts
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
-from sfumato.report.verdicts import among_others, verdicts
+from sfumato.report.uses import uses_of
+from sfumato.report.verdicts import among_others
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
 from sfumato.schema.weight import require_unweighted
@@ -134,10 +135,11 @@ def page_content(
     train_rows: int | None,
     seed: int,
     signed: str | None = None,
+    estimates: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what the template shows. With real rows it is not private; arguments as `write_report`.
 
-    `signed` is the fingerprint of the key whose signature was verified.
+    `signed` is the fingerprint of the key whose signature was verified; `estimates` is what `estimates_of` says.
     """
     certificate = release.certificate
     content: dict[str, Any] = {
@@ -159,7 +161,9 @@ def page_content(
         "others": among_others(certificate.epsilon if certificate.private else None),
         "stages": words.stages(certificate),
         "stage_bar": charts.stages([stage.share for stage in certificate.stages]),
-        "schema_columns": [(n, release.schema.columns[n].name) for n in release.schema.released],
+        "lines": (lines := column_lines(release)),
+        "cures": cures(lines),
+        "n_columns": len(release.schema.released),
         "measurements": [
             (m.name, " × ".join(map(str, m.value.shape)) or "1", m.noise_std) for m in release.measurements
         ],
@@ -203,11 +207,11 @@ def page_content(
             )
         content |= _sets(release, real, seed)
     elif image_column(release) is None:
-        content |= _tables(release, real, test, target, train_rows, seed)
-    else:
-        content["uses"] = image_verdicts(release)
-        if real is not None:
-            content |= _images(release, real, test, target, seed)
+        content |= _tables(release, real, test, target, train_rows, seed, estimates)
+    elif real is not None:
+        content |= _images(release, real, test, target, seed)
+    if content["uses"] is None and (real is None or not content["matrix"]):
+        content["uses"] = uses_of(release)  # beside real rows of a table, scores say it
     return content
 
 
@@ -217,7 +221,6 @@ def _linked(release: Release, real: object, test: object, target: str | None, se
     found = linked_content(release, real, seed)
     drawn = drawn_units(release, found["linked"]["drawn"], seed)
     found["rules"] = _rules({"synthetic": drawn} | ({} if real is None else {"real": real}), release.schema)
-    found["uses"] = linked_verdicts(release)
     return found
 
 
@@ -236,16 +239,24 @@ def _mixtures(release: Release, real: object, test: object) -> dict[str, Any]:
 
 
 def _tables(
-    release: Release, real: object, test: object, target: str | None, train_rows: int | None, seed: int
+    release: Release,
+    real: object,
+    test: object,
+    target: str | None,
+    train_rows: int | None,
+    seed: int,
+    estimates: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     schema = release.schema
     real_bins = None if real is None else read_bins(open_source(real, csv=schema.reader.csv), schema)
     n = min(MOST_ROWS, release.certificate.n_public) if real_bins is None else real_bins.n_rows
     table = pa.concat_tables(release.batches(n, seed=seed))
     bins = read_bins(open_source(table, csv=schema.reader.csv), schema)
-    found: dict[str, Any] = {"drawn": n} | ({} if real_bins is not None else estimates_of(release))
-    if (answered := found.pop("found", None)) is not None:
-        found["uses"] = verdicts(answered, found["pair_lines"], release.sampler.get("target"), rules=bool(schema.rules))
+    found: dict[str, Any] = {"drawn": n}
+    if real_bins is None:
+        said = estimates_of(release) if estimates is None else estimates
+        found |= {**said, "uses": uses_of(release, said)}
+        found.pop("found", None)
     found["columns"] = column_figures(bins, real_bins, schema, found.pop("ends", None))
     found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
     target = release.sampler.get("target") if target is None else target

@@ -15,7 +15,8 @@ from starlette.routing import Route
 
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.privacy import words
-from sfumato.report.page import marked
+from sfumato.release.column_lines import cures
+from sfumato.report.page import marked, whole
 from sfumato.studio.preview import previews
 from sfumato.studio.session import Budget, Session
 
@@ -151,11 +152,12 @@ class Pages:
     def fit(self, form: Form) -> Response:
         """Show how far the fit is; the page asks again by itself while it runs."""
         fit = self._session.fit
-        written = self._session.report_path.exists()
+        written, running = self._session.report_path.exists(), fit is not None and fit.state == "running"
+        lines = self._session.column_lines() if not running else ()
         return _page(
             "fit.html", "The fit", "/fit", fit=fit, written=written,
             released=self._session.release_path.exists(), release=str(self._session.release_path),
-            running=fit is not None and fit.state == "running",
+            running=running, lines=lines, cures=cures(lines),
         )  # fmt: skip
 
     def report(self, form: Form) -> Response:
@@ -250,5 +252,6 @@ def _page(template: str, title: str, here: str, status: int = 200, **content: An
     environment.filters["sentence"] = words.sentence
     environment.filters["figure"] = words.figure
     environment.filters["marked"] = marked
+    environment.filters["whole"] = whole
     page = environment.get_template(template)
     return HTMLResponse(page.render(title=title, here=here, steps=_STEPS, **{"running": False, **content}), status)

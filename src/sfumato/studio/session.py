@@ -17,6 +17,8 @@ from sfumato.privacy.budget import BuyCount, PrivacyBudget
 from sfumato.privacy.certificate_form import Description, Protected
 from sfumato.records.drafting import draft_schema
 from sfumato.records.review import Question, answered, questions
+from sfumato.release import load
+from sfumato.release.column_lines import ColumnLine, column_lines
 from sfumato.report import write_report
 from sfumato.schema.documents import read_document, write_text, yaml_text
 from sfumato.schema.open_schema import OpenSchema
@@ -206,6 +208,10 @@ class Session:
             arguments = (self.data, budget, account.path, self.fit)
             self._thread = threading.Thread(target=self._run, args=arguments, name="fit")
             self._thread.start()  # no daemon: the process ends when the release is written
+
+    def column_lines(self) -> tuple[ColumnLine, ...]:
+        """Return what the release keeps of each column; nothing where there is none yet."""
+        return column_lines(load(self.release_path)) if self.release_path.exists() else ()
 
     def wait(self) -> None:
         """Wait for the fit's end."""

@@ -1,0 +1,185 @@
+"""What a release keeps of each column: what was known or estimated, what is kept, what is lost, what would keep it.
+
+The one home of these lines: command line, cards, report, pack and studio ask here. All is a function of the release:
+its schema, and rows of its model from a fixed seed. No record is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from sfumato.cards.text import shown
+from sfumato.columns.kinds import Boolean, ColumnKind, Identifier
+from sfumato.columns.levels import LevelKind
+from sfumato.models.mixed import MixtureSet
+from sfumato.schema.sources import DATA, DISCOVERED, FactSource
+
+if TYPE_CHECKING:
+    from sfumato.release.model import Release
+
+ROWS = 4_096
+"""Rows of the model by which shares are told."""
+FEW, MANY = 0.05, 0.5
+"""Shares of a column's rows from which on it is kept in part, and not."""
+
+_SEED = 0
+_FEWEST = 0.005  # a share that is told
+_MOST_LABELS, _LONGEST_LABELS = 6, 60
+_SAID = {DISCOVERED: "estimated", DATA: "read off the records"}
+_DECLARED = "declared"
+_BOUNDS = "lower and upper"
+_LISTED = "categories: {file: CODES.csv, column: CODE}, a public list, or parents for groups of codes"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLine:
+    """What a release keeps of a column.
+
+    Attributes:
+        name: of the column.
+        kind: of its cells, in a word.
+        known: declared, or estimated by the fit with part of the budget, or read off the records; or one per fact.
+        kept: bounds, or how many labels, in words.
+        lost: the share of the column's rows that tell nothing of the records' own values, in [0, 1]: those in `other`,
+            or all of a column that has one value or was left out.
+        loss: that in words; empty where nothing is lost.
+        cure: what to declare to keep it; empty where nothing is lost.
+        is_number: whether its cells are numbers.
+    """
+
+    name: str
+    kind: str
+    known: str
+    kept: str
+    lost: float = 0.0
+    loss: str = ""
+    cure: str = ""
+    is_number: bool = False
+
+    @property
+    def text(self) -> str:
+        """The line as a sentence or two."""
+        loss = f"; {self.loss}" if self.loss else ""
+        cure = f" Declare this to keep it: {self.cure}." if self.cure else ""
+        return f"{shown(self.name)}: {self.known}; {self.kept}{loss}.{cure}"
+
+
+def column_lines(release: Release, rows: pa.Table | None = None) -> tuple[ColumnLine, ...]:
+    """Return a line for each released column and each that a fit left out, in the schema's order. Free.
+
+    Args:
+        release: whose columns.
+        rows: some of its rows, where there are some already.
+    """
+    schema = release.schema
+    if rows is None and _has_shares(release):
+        rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
+    names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
+    return tuple(_line(name, schema.columns[name], schema.sources.get(name, ""), rows) for name in names)
+
+
+def worst(lines: Sequence[ColumnLine]) -> list[ColumnLine]:
+    """Return the lines of columns that are not or only in part kept, what is lost most first."""
+    return sorted((line for line in lines if line.lost >= FEW), key=lambda line: -line.lost)
+
+
+def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
+    """Return what to declare, each with the columns that it keeps, in the order of the lines."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if line.cure:
+            found.setdefault(line.cure, []).append(line.name)
+    return found
+
+
+def _has_shares(release: Release) -> bool:
+    """Whether there is a column of which a share is told."""
+    some = release.schema.of_kind(LevelKind).values()
+    return release.sampler["name"] != MixtureSet.name and any(_other(kind) is not None for kind in some)
+
+
+def _was_left_out(release: Release, name: str) -> bool:
+    return isinstance(release.schema.columns[name], Identifier) and release.schema.sources.get(name) == DISCOVERED
+
+
+def _line(name: str, kind: ColumnKind, source: FactSource, rows: pa.Table | None) -> ColumnLine:
+    known = _known(source)
+    if isinstance(kind, Identifier):
+        loss = "left out: nothing of it stood out of the noise"
+        return ColumnLine(name, kind.name, known, "nothing kept", 1.0, loss, "its kind, with public labels or bounds")
+    if isinstance(kind, LevelKind):
+        return _labels(name, kind, known, rows)
+    return _numbers(name, kind, known)
+
+
+def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> ColumnLine:
+    other = _other(kind)
+    labels = [label for label in kind.labels if label != other]
+    kept = f"{len(labels)} label{'' if len(labels) == 1 else 's'}"
+    listed = ", ".join(shown(label) for label in labels)
+    if 0 < len(labels) <= _MOST_LABELS and len(listed) <= _LONGEST_LABELS:
+        kept += f" ({listed})"
+    kept += "" if other is None else f" and {shown(other)!r}"
+    cure = _LISTED if known != _DECLARED else f"the labels that are read as {shown(other)!r}"
+    if not labels or (len(labels) == 1 and other is None and known != _DECLARED):
+        return ColumnLine(name, kind.name, known, kept, 1.0, "every row has the same label", cure)
+    if known == _DECLARED and other in getattr(kind, "categories", ()):
+        return ColumnLine(name, kind.name, known, kept)  # an answer among others, as the holder says
+    share = 0.0 if other is None or rows is None else _share(rows, name, kind, other)
+    if share < _FEWEST:
+        return ColumnLine(name, kind.name, known, kept)
+    return ColumnLine(name, kind.name, known, kept, share, f"{percent(share)} of rows are {shown(other)!r}", cure)
+
+
+def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
+    facts = kind.to_dict()
+    if not {"lower", "upper"} <= facts.keys():
+        return ColumnLine(name, kind.name, known, f"{kind.holds}")
+    lower, upper = facts["lower"], facts["upper"]
+    line = ColumnLine(name, kind.name, known, f"{_bound(lower)} to {_bound(upper)}", is_number=True)
+    if _SAID[DISCOVERED] not in known:
+        return line
+    if lower == upper:
+        return replace(line, lost=1.0, loss="every row has the same value", cure=_BOUNDS)
+    return replace(line, loss="what lies beyond is read as a bound", cure=_BOUNDS)
+
+
+def _other(kind: LevelKind) -> str | None:
+    return None if isinstance(kind, Boolean) else getattr(kind, "other", None)
+
+
+def _share(rows: pa.Table, name: str, kind: LevelKind, label: str) -> float:
+    """Return the share of rows that have a label."""
+    if name not in rows.column_names or not rows.num_rows:
+        return 0.0
+    codes = kind.code(rows[name], missing=())
+    return float((codes == kind.labels.index(label)).mean())
+
+
+def _known(source: FactSource) -> str:
+    if isinstance(source, str):
+        return _SAID.get(source, _DECLARED)
+    words: dict[str, list[str]] = {}
+    for fact, word in source.items():
+        words.setdefault(_SAID.get(word, _DECLARED), []).append(fact)
+    return _DECLARED if set(words) == {_DECLARED} else _of_facts(words)
+
+
+def _of_facts(words: Mapping[str, list[str]]) -> str:
+    return ", ".join(f"{', '.join(facts)} {word}" for word, facts in words.items())
+
+
+def _bound(value: object) -> str:
+    return f"{value:,.12g}" if isinstance(value, int | float) else shown(value)
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, whole but for small ones."""
+    found = 100 * share
+    if 99.5 <= found < 100:
+        return "more than 99 %"
+    return f"{found:.0f} %" if found >= 1 or share == 0 else f"{found:.1f} %"

@@ -1,0 +1,97 @@
+"""What a release says of each column: known or estimated, kept, lost, and what would keep it."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato.columns.kinds import Boolean, Categorical, Identifier, Integer, Open
+from sfumato.release.column_lines import column_lines, cures, percent, worst
+
+N = 4_000
+
+
+def frame(seed=0):
+    """Four common towns and 400 that have one row in ten among them, ages, and a code that every row has alone."""
+    rng = np.random.default_rng(seed)
+    town = np.where(rng.random(N) < 0.1, rng.integers(10, 410, N), rng.integers(0, 4, N)).astype(str)
+    code = [f"c{i}" for i in range(N)]
+    return pd.DataFrame({"town": town, "code": code, "age": rng.integers(18, 96, N), "member": rng.random(N) < 0.5})
+
+
+def released(columns, data=None, epsilon=4.0, **facts):
+    schema = Schema(columns=columns, rows=N, **facts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = ConditionalGaussian(epsilon=epsilon, delta=1e-6).fit(frame() if data is None else data, schema=schema)
+    return release, {line.name: line for line in column_lines(release)}
+
+
+def test_estimated_columns_say_what_is_lost_and_how_to_keep_it():
+    columns = {name: Open(kind=kind) for name, kind in (("town", "categorical"), ("age", "integer"))}
+    release, lines = released(columns | {"code": Open(), "member": Boolean()})
+    assert [line.known for line in lines.values()] == ["estimated", "estimated", "estimated", "declared"]
+    town = lines["town"]
+    assert town.kept.startswith("4 labels")
+    assert town.lost == pytest.approx(0.1, abs=0.03)
+    assert town.loss == f"{percent(town.lost)} of rows are 'other'"
+    assert "categories: {file:" in town.cure
+    assert "parents" in town.cure
+    assert lines["age"].cure == "lower and upper"
+    assert "read as a bound" in lines["age"].loss
+    assert isinstance(release.schema.columns["code"], Identifier)
+    assert lines["code"].lost == 1.0
+    assert "left out" in lines["code"].loss
+    assert lines["member"].text == "member: declared; 2 labels (false, true)."
+    assert [line.name for line in worst(list(lines.values()))] == ["code", "town"]
+    assert list(cures([town, lines["member"]]).values()) == [["town"]]
+
+
+def test_declared_columns_lose_nothing_but_what_is_read_as_other():
+    towns = tuple(str(i) for i in range(4))
+    columns = {"town": Categorical(categories=towns[:2], other="elsewhere"), "age": Integer(lower=0, upper=120)}
+    data = frame()[["town", "age"]]
+    release, lines = released(columns, data)
+    assert lines["age"].text == "age: declared; 0 to 120."
+    assert lines["town"].lost == pytest.approx(0.55, abs=0.05)
+    assert "'elsewhere'" in lines["town"].loss
+    assert "elsewhere" in lines["town"].cure
+    answer = Categorical(categories=(*towns[:2], "elsewhere"), other="elsewhere")
+    _, lines = released(columns | {"town": answer}, data)
+    assert not lines["town"].lost, "it is an answer of its own"
+    rows = next(iter(release.batches(1000, seed=1)))
+    assert {line.name for line in column_lines(release, rows)} == {"town", "age"}
+
+
+def test_facts_of_one_column_may_have_several_sources():
+    sources = {"age": {"lower": "law", "upper": "discovered"}}
+    _, lines = released({"age": Integer(lower=0, upper=90)}, frame()[["age"]], sources=sources)
+    assert lines["age"].known == "lower declared, upper estimated"
+    assert lines["age"].cure
+
+
+def test_columns_of_one_value_are_lost():
+    data = pd.DataFrame({"all": ["x"] * N, "rare": [f"r{i}" for i in range(N)], "zero": np.zeros(N, int)})
+    columns = {"all": Open(kind="categorical"), "rare": Open(kind="categorical"), "zero": Open(kind="integer")}
+    _, lines = released(columns, data)
+    assert [line.lost for line in lines.values()] == [1.0] * 3
+    assert "same label" in lines["rare"].loss
+
+
+def test_without_noise_too():
+    columns = {"town": Open(kind="categorical"), "age": Open(kind="integer")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = ConditionalGaussian(epsilon=NonPrivate()).fit(
+            frame()[["town", "age"]], schema=Schema(columns=columns, rows=N)
+        )
+    assert [line.known for line in column_lines(release)] == ["estimated", "estimated"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0 %"), (0.004, "0.4 %"), (0.83, "83 %"), (0.9997, "more than 99 %"), (1.0, "100 %")]
+)
+def test_shares_in_per_cent(share, text):
+    assert percent(share) == text
