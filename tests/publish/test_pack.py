@@ -102,7 +102,7 @@ def test_names_stay_in_their_place_in_the_card(folder):
     assert len(headings) == 8  # the title and seven parts: none from a name
     table = [line for line in body.splitlines() if line.startswith("| ")]
     assert len(table) == 1 + len(NAMES)
-    assert all(len(re.findall(r"(?<!\\)\|", line)) == 4 for line in table)
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 6 for line in table)
 
 
 def test_the_card_says_what_it_cost(folder, hostile):

@@ -30,7 +30,7 @@ def released(columns, data=None, epsilon=4.0, **facts):
 
 
 def test_estimated_columns_say_what_is_lost_and_how_to_keep_it():
-    columns = {name: Open(kind=kind) for name, kind in (("town", "categorical"), ("age", "integer"))}
+    columns = {"town": Open(kind="categorical"), "age": Open(kind="integer")}
     release, lines = released(columns | {"code": Open(), "member": Boolean()})
     assert [line.known for line in lines.values()] == ["estimated", "estimated", "estimated", "declared"]
     town = lines["town"]
