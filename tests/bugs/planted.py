@@ -146,18 +146,25 @@ BUGS = [
         f"{READERS} -k no_record",
     ),
     PlantedBug(
-        "readers: a record of any length reaches the parser",
+        "readers: a line of any length is held whole",
         "io/csv_record_ends.py",
         "        while len(text) > LONGEST and _line_end(text) is None:",
         "        while False:",
+        "tests/io/test_csv_record_ends.py -k memory",
+    ),
+    PlantedBug(
+        "readers: a record of any length reaches the parser",
+        "io/csv_record_ends.py",
+        "    while len(lines) - start > LONGEST:",
+        "    while False:",
         "tests/io/test_csv_record_ends.py",
     ),
     PlantedBug(
-        "readers: a list in one file stops them all",
+        "readers: a list in one batch stops them all",
         "io/common_types.py",
         "if has_canonical_text(cells.type) else pa.nulls(len(cells), storage)\n",
         "\n",
-        f"{READERS} -k parts",
+        "tests/io/test_common_types.py",
     ),
     PlantedBug(
         "sets: a record's items count for the one before it too",

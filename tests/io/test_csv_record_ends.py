@@ -3,6 +3,7 @@
 import gzip
 import io
 import random
+import tracemalloc
 
 import pytest
 
@@ -48,6 +49,28 @@ def test_a_cell_over_many_blocks():
     assert read(text) == text
     longer = b"1,2,3\n" + b"1," + b"f" * 5_000_000 + b",3\n4,5,6\n"
     assert read(longer) == b"1,2,3\n" + LEFT_OUT + b"\n4,5,6\n"
+
+
+class Endless(io.RawIOBase):
+    """A line of 100 MiB that is never whole in memory."""
+
+    def __init__(self):
+        self.left = 100
+
+    def read(self, size=-1):
+        self.left -= 1
+        return b"x" * size if self.left >= 0 else b"\n1,2,3\n" if self.left == -1 else b""
+
+
+def test_a_line_of_any_length_takes_the_memory_of_the_longest_record():
+    tracemalloc.start()
+    try:
+        text = RecordStream(Endless(), ",", 3).readall()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert text == LEFT_OUT + b"\n1,2,3\n"
+    assert peak < 5 * csv_record_ends.LONGEST
 
 
 @pytest.mark.parametrize("length", [3 << 20, 5 << 20, 7 << 20, 20 << 20])
