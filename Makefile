@@ -131,7 +131,7 @@ resolve: .resolve/bin/python  ## whether wheels of all requirements are there, f
 	.resolve/bin/python .ci/resolve.py
 
 docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build: tutorials are run, links checked
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+	$(ONE_THREAD) $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
 	$(BIN)/python .ci/pages.py docs/_build
 
 clean:
