@@ -487,6 +487,20 @@ class TestEvaluate:
         assert "100.00%" in result.out
         assert "in the schema" not in call("evaluate", "people.csv", *options).out
 
+    def test_what_a_fit_made_of_open_columns_is_no_mistake_of_the_schema(self, sampled, call):
+        text = "columns:\n  sex: {kind: categorical, discover: true}\n  age: {kind: integer, lower: 0, upper: 50}\n"
+        Path("open.yaml").write_text(text, encoding="utf-8")
+        people = pd.read_csv("people.csv", dtype=str)
+        people[["sex", "age"]].assign(sex=lambda frame: frame["sex"].where(people.index % 2 == 0, "other")).to_csv(
+            "made.csv", index=False
+        )
+        said = call("evaluate", "people.csv", "made.csv", "--schema", "open.yaml").out
+        schema, real = said.split("Not among the real values")
+        assert "Not in the schema" in schema
+        assert "age" in schema.split("Not in the schema")[1]
+        assert "sex" in real
+        assert "age" not in real.split("Shares of cells")[0]
+
     def test_a_release_of_no_rows(self, sampled, call):
         options = ("--method", "dpmix", "--mixture-degree", "4", "--n-mixtures", "30", "--out", "m")
         assert call("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", "1", *options).code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,12 +13,12 @@ from sfumato.cli.inputs import DataArgument, InputFormatOption, TablesArgument, 
 from sfumato.cli.options import NamesArePublicOption
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.cli.review_command import review_command
-from sfumato.errors import ConfigError, SfumatoError
+from sfumato.errors import ConfigError, DataError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.privacy.budget import BuyCount
 from sfumato.records.drafting import Draft, draft_schema
 from sfumato.records.private import PrivateData
-from sfumato.records.rule_breaks import count_breaks
+from sfumato.records.rule_breaks import RuleBreaks, count_breaks
 from sfumato.records.validation import Finding, declared_columns, validate
 from sfumato.rules import rule_text
 from sfumato.schema.ddi import from_ddi
@@ -254,23 +254,25 @@ def validate_command(
     findings = validate(source, known)
     breaks = None if _lacks_ruled_columns(known, findings) else count_breaks(source, known)
     if json_output:
-        print_json(
-            {
-                "private": False,
-                "findings": [
-                    {
-                        "column": f.column,
-                        "problem": f.problem,
-                        "becomes": f.becomes,
-                        "count": f.count,
-                        "examples": f.examples,
-                    }
-                    for f in findings
-                ],
-                **({} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}),
-            }
+        print_json(_findings_json(findings, breaks))
+    else:
+        _print_findings(known, findings, breaks)
+    absent = [repr(finding.column) for finding in findings if finding.problem == "absent"]
+    if absent:
+        raise DataError(
+            f"Expected all columns of the schema in the data, got none named {', '.join(absent)}: a fit refuses such "
+            "data. Correct the names, or take the columns out of the schema."
         )
-        return
+
+
+def _findings_json(findings: list[Finding], breaks: RuleBreaks | None) -> dict[str, Any]:
+    keys = ("column", "problem", "becomes", "count", "examples")
+    found = [{key: getattr(finding, key) for key in keys} for finding in findings]
+    rules = {} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}
+    return {"private": False, "findings": found, **rules}
+
+
+def _print_findings(known: Schema, findings: list[Finding], breaks: RuleBreaks | None) -> None:
     notes.print("[yellow]Note:[/] what follows shows values of records; do not publish it.")
     if not findings:
         say("Every cell lies in its declared domain.")

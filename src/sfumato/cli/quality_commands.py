@@ -99,6 +99,7 @@ def evaluate_command(
     known = _known(schema, release)
     texts = {"REAL": real, "SYNTHETIC": None if release else synthetic, "REAL_TEST": test}
     records = _opened(input_format, known, **texts)
+    opened = () if known is None else tuple(known.open)
     known = _read_off(records["REAL"], records["SYNTHETIC"], target) if known is None else _closed(known, records)
     n_rows = None if release is None else _count_rows(records["REAL"], known)
 
@@ -118,7 +119,7 @@ def evaluate_command(
         return
     if target is not None and test is None:
         say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
-    print_scores(scores)
+    print_scores(scores, opened)
     for found in compared:
         _print_parity(found)
 

@@ -180,8 +180,10 @@ class LedgerState:
 
 def renewal_words(renewal: Mapping[str, Any]) -> str:
     """Say what a renewed ledger states of its first charges, and what it cannot; of `LedgerState.describe`."""
+    n = renewal["charges"]
+    charges = {0: " was", 1: " and the first charge were"}.get(n, f" and the first {n} charges were")
     return (
-        f"The budget and the first {renewal['charges']} charges were carried over on {renewal['renewed']} from a file "
+        f"The budget{charges} carried over on {renewal['renewed']} from a file "
         "without a chain: nobody can tell whether one was changed or taken out there. `sfumato ledger verify` with the "
         "releases at hand finds what they contradict."
     )

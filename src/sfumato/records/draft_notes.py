@@ -116,7 +116,7 @@ def _said_of_tokens(survey: ColumnSurvey, clashes: Mapping[str, str]) -> str:
 def _shown(texts: Mapping[str, int]) -> str:
     """Return some texts with how many cells hold each."""
     some = list(texts.items())[:_MOST_SHOWN]
-    words = [f"{_short(text)!r} ({count:,} cells)" for text, count in some]
+    words = [f"{_short(text)!r} ({count:,} cell{'' if count == 1 else 's'})" for text, count in some]
     more = len(texts) - len(some)
     return ", ".join(words) + (f" and {more:,} more" if more else "")
 

@@ -16,6 +16,7 @@ from sfumato.cards.text import shown
 from sfumato.columns.kinds import Boolean, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
 from sfumato.models.mixed import MixtureSet
+from sfumato.records.roles import names_people
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _was_left_out(release: Release, name: str) -> bool:
 def _line(name: str, kind: ColumnKind, source: FactSource, rows: pa.Table | None) -> ColumnLine:
     known = _known(source)
     if isinstance(kind, Identifier):
+        if names_people(name):
+            return ColumnLine(name, kind.name, known, "left out, as names and record numbers should be")
         loss = "left out: nothing of it stood out of the noise"
         return ColumnLine(name, kind.name, known, "nothing kept", 1.0, loss, "its kind, with public labels or bounds")
     if isinstance(kind, LevelKind):

@@ -210,9 +210,15 @@ def page_content(
         content |= _tables(release, real, test, target, train_rows, seed, estimates)
     elif real is not None:
         content |= _images(release, real, test, target, seed)
+    content["n_skipped"] = 0 if real is None else _skipped(real, release.schema)
     if content["uses"] is None and (real is None or not content["matrix"]):
         content["uses"] = uses_of(release)  # beside real rows of a table, scores say it
     return content
+
+
+def _skipped(real: object, schema: Schema) -> int:
+    """Return how many real records cannot be read, and are left out of every figure."""
+    return sum(1 for _ in open_records(real, schema).skipped())
 
 
 def _linked(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:

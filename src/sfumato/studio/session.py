@@ -73,6 +73,7 @@ class Session:
         self.release_path = folder / "release.sfm"
         self.report_path = folder / "report.html"
         self.data: str | None = None
+        self.n_skipped = 0  # records of it that cannot be read
         self.fit: Fit | None = None
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -94,6 +95,7 @@ class Session:
             if not self.schema_path.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 write_text(self.schema_path, draft_schema(source).to_yaml(), secret=True)
+            self.n_skipped = sum(1 for _ in source.skipped())
             self.data = data
 
     def document(self) -> dict[str, Any]:
