@@ -94,7 +94,7 @@ def test_what_is_bought_is_not_read_off():
     release = METHOD.fit(tables.frame(), schema=schema)
     assert release.schema.sources == {"sex": "discovered", "age": "law"}
     assert release.certificate.origins == (
-        "law: 'age'", "discovered: 'sex'", "the holder's word: 'member', the number of rows",
+        "law: 'age'", "estimated by the fit: 'sex'", "the holder's word: 'member', the number of rows",
     )  # fmt: skip
     assert release.certificate.read_off == ()
     assert isinstance(release.schema, Schema)

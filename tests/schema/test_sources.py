@@ -109,7 +109,7 @@ def test_they_are_told_in_groups():
 def test_a_draft_tells_what_was_read_off():
     columns = {"age": Open(kind="integer"), "sex": Categorical(categories=("f", "m")), "id": Identifier()}
     schema = Schema(columns=columns, draft=True)
-    assert told(schema) == ("discovered: 'age'", "read off the records: 'sex'")
+    assert told(schema) == ("estimated by the fit: 'age'", "read off the records: 'sex'")
 
 
 def test_a_draft_is_refused():

@@ -20,10 +20,12 @@ from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
 from sfumato.privacy.plan import Plan
 from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Rows
+from sfumato.records.roles import role_of
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.sources import accepted, read_off
 
+_NUMBERS = ("id", "uuid", "nr", "no", "number", "nummer", "key", "code")
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
@@ -46,6 +48,20 @@ def warn_of_draft(schema: Schema, *, accept_draft: bool) -> None:
     if read_off(schema):
         warnings.warn(
             f"Some {NOT_COVERED}. They can show a single person: {', '.join(read_off(schema))}.", PrivacyWarning, 4
+        )
+
+
+def warn_of_units(schema: Schema) -> None:
+    """Warn of a table without a unit in which a column of no declared kind names persons, by its public name."""
+    unknown = [name for name, kind in schema.open.items() if kind == "unknown"]
+    numbered = [name for name in unknown if name.casefold().endswith(_NUMBERS)]  # `member` may be a truth value
+    persons = [repr(name) for name in numbered if role_of(name) in ("person", "household")]
+    if persons and schema.unit is None:
+        warnings.warn(
+            f"The guarantee is for a single row, and {persons[0]} names whose a row is. If one may have several rows, "
+            f"declare `unit: {{column: {persons[0][1:-1]}, max_rows: N}}` in a schema: it protects them together.",
+            PrivacyWarning,
+            4,
         )
 
 

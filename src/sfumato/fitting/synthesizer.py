@@ -23,6 +23,7 @@ from sfumato.fitting.arguments import (
     require_room,
     row_count,
     warn_of_draft,
+    warn_of_units,
 )
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
@@ -356,6 +357,7 @@ class Synthesizer(ABC):
         check_call(progress, target, checkpoint=checkpoint, ledger=ledger)
         schema = open_schema(schema)
         warn_of_draft(schema, accept_draft=accept_draft)
+        warn_of_units(schema)
         refuse_criteria(schema)
         rows = row_count(schema, n_public)
         if rows is None:

@@ -33,6 +33,7 @@ FactSource: TypeAlias = str | Mapping[str, str]
 DISCOVERED, DATA = "discovered", "data"
 _HOLDER = "the holder's word"
 _READ_OFF = "read off the records"
+_ESTIMATED = "estimated by the fit"
 
 
 def source_faults(source: object, facts: Iterable[str], what: str) -> list[str]:
@@ -118,7 +119,7 @@ def told(schema: Schema) -> tuple[str, ...]:
     if not (schema.sources or schema.table_source or schema.draft):
         return ()
     rest = _READ_OFF if schema.draft else _HOLDER
-    words = {DATA: _READ_OFF, "": rest}
+    words = {DATA: _READ_OFF, DISCOVERED: _ESTIMATED, "": rest}
     lines: dict[str, list[str]] = {}
     for source, facts in grouped(schema).items():
         lines.setdefault(words.get(source, source), []).extend(facts)
