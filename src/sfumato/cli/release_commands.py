@@ -273,9 +273,8 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
         facts.append(f"that {known.unit.column!r} is the unit, with {known.unit.max_rows} rows at most")
     say(f"Taken as public: {'; '.join(facts)}.")
     kinds = f"the kinds of {len(bought)} columns, " if bought else ""
-    say(
-        f"To be estimated with part of the budget: {'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns."
-    )
+    estimated = f"{'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns"
+    say(f"To be estimated with part of the budget: {estimated}.")
 
 
 def sample_command(
