@@ -65,6 +65,22 @@ def test_declared_columns_lose_nothing_but_what_is_read_as_other():
     assert {line.name for line in column_lines(release, rows)} == {"town", "age"}
 
 
+def test_labels_that_are_each_rarer_than_the_noise_are_told_and_those_of_groups_are_not():
+    codes = tuple(str(i) for i in range(4)) + tuple(str(i) for i in range(10, 410))
+    data = frame()[["town", "age"]]
+    age = Integer(lower=0, upper=120)
+    _, lines = released({"town": Categorical(categories=codes), "age": age}, data)
+    town = lines["town"]
+    hidden = int(town.loss.split(" labels")[0])
+    assert 380 <= hidden <= 400
+    assert town.lost == pytest.approx(0.1, abs=0.06)
+    assert "parents" in town.cure
+    parents = {code: "rural" for code in codes[4:]}
+    grouped = Categorical(categories=codes, parents=parents, keep=codes[:4])
+    _, lines = released({"town": grouped, "age": age}, data)
+    assert lines["town"].text == "town: declared; 5 labels (0, 1, 2, 3, rural)."
+
+
 def test_facts_of_one_column_may_have_several_sources():
     sources = {"age": {"lower": "law", "upper": "discovered"}}
     _, lines = released({"age": Integer(lower=0, upper=90)}, frame()[["age"]], sources=sources)

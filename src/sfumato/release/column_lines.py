@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.cards.text import shown
-from sfumato.columns.kinds import Boolean, ColumnKind, Identifier
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
 from sfumato.models.mixed import MixtureSet
 from sfumato.records.roles import names_people
+from sfumato.release.estimates import noisy_cell_counts
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
 
 if TYPE_CHECKING:
@@ -29,10 +31,12 @@ FEW, MANY = 0.05, 0.5
 
 _SEED = 0
 _FEWEST = 0.005  # a share that is told
+_STANDS_OUT = 2.0  # standard deviations of noise
+_IN_PART = 0.49  # most that is lost of labels that are known together
 _MOST_LABELS, _LONGEST_LABELS = 6, 60
 _SAID = {DISCOVERED: "estimated", DATA: "read off the records"}
 _DECLARED = "declared"
-_BOUNDS = "lower and upper"
+_BOUNDS, _GROUPS = "lower and upper", "parents for groups of its rare labels"
 _LISTED = "categories: {file: CODES.csv, column: CODE}, a public list, or parents for groups of codes"
 
 
@@ -80,7 +84,14 @@ def column_lines(release: Release, rows: pa.Table | None = None) -> tuple[Column
     if rows is None and _has_shares(release):
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
     names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
-    return tuple(_line(name, schema.columns[name], schema.sources.get(name, ""), rows) for name in names)
+    counts, noise = noisy_cell_counts(release)
+    lines = [_line(name, schema.columns[name], schema.sources.get(name, ""), rows) for name in names]
+    return tuple(
+        _with_hidden(line, schema.columns[line.name], rows, counts[line.name] > _STANDS_OUT * noise)
+        if line.name in counts and rows is not None
+        else line
+        for line in lines
+    )
 
 
 def worst(lines: Sequence[ColumnLine]) -> list[ColumnLine]:
@@ -99,8 +110,8 @@ def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
 
 def _has_shares(release: Release) -> bool:
     """Whether there is a column of which a share is told."""
-    some = release.schema.of_kind(LevelKind).values()
-    return release.sampler["name"] != MixtureSet.name and any(_other(kind) is not None for kind in some)
+    schema = release.schema  # of pictures, many would be drawn for their labels alone
+    return release.sampler["name"] != MixtureSet.name and bool(schema.of_kind(LevelKind)) and not schema.images
 
 
 def _was_left_out(release: Release, name: str) -> bool:
@@ -138,6 +149,24 @@ def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> Co
     return ColumnLine(name, kind.name, known, kept, share, f"{percent(share)} of rows are {shown(other)!r}", cure)
 
 
+def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.ndarray) -> ColumnLine:
+    """Return the line of a column of labels with those that are rarer than the noise of their counts.
+
+    All of them together are known, each is not: at most to be used with care.
+    """
+    if not isinstance(kind, LevelKind) or isinstance(kind, Boolean) or len(stands) != kind.n_levels or line.loss:
+        return line
+    labels = np.arange(len(kind.labels))
+    hidden = labels[~stands[: len(labels)]]
+    share = float(np.isin(_codes(rows, line.name, kind), hidden).mean()) if rows.num_rows else 0.0
+    if not hidden.size or share < _FEWEST:
+        return line
+    loss = f"{hidden.size} labels, {percent(share)} of rows, are each rarer than the noise"
+    return replace(
+        line, lost=min(share, _IN_PART), loss=loss, cure=_GROUPS if isinstance(kind, Categorical) else "fewer labels"
+    )
+
+
 def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
     facts = kind.to_dict()
     if not {"lower", "upper"} <= facts.keys():
@@ -157,10 +186,13 @@ def _other(kind: LevelKind) -> str | None:
 
 def _share(rows: pa.Table, name: str, kind: LevelKind, label: str) -> float:
     """Return the share of rows that have a label."""
-    if name not in rows.column_names or not rows.num_rows:
+    if not rows.num_rows:
         return 0.0
-    codes = kind.code(rows[name], missing=())
-    return float((codes == kind.labels.index(label)).mean())
+    return float((_codes(rows, name, kind) == kind.labels.index(label)).mean())
+
+
+def _codes(rows: pa.Table, name: str, kind: LevelKind) -> np.ndarray:
+    return kind.code(rows[name], missing=())
 
 
 def _known(source: FactSource) -> str:

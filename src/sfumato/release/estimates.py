@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, EstimateError
 from sfumato.extras import require_extra
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from sfumato.inference.questions import Questions
     from sfumato.inference.regression import Regression, Regressions
     from sfumato.release.model import Release
+
+
+def noisy_cell_counts(release: Release) -> tuple[Mapping[str, np.ndarray], float]:
+    """Return the noisy counts of each column's cells, and their standard deviation; none where a release holds none."""
+    try:
+        measured = release._questions.measured
+    except EstimateError:
+        return {}, 0.0
+    return dict(zip(measured.names, measured.cell_counts, strict=True)), measured.cell_variance**0.5
 
 
 class Estimating:
