@@ -50,7 +50,8 @@ class ColumnLine:
         known: declared, or estimated by the fit with part of the budget, or read off the records; or one per fact.
         kept: bounds, or how many labels, in words.
         lost: the share of the column's rows that tell nothing of the records' own values, in [0, 1]: those in `other`,
-            or all of a column that has one value or was left out.
+            or all of a column that has one value or was left out; at most .49 for labels that are each rarer than the
+            noise, but known together.
         loss: that in words; empty where nothing is lost.
         cure: what to declare to keep it; empty where nothing is lost.
         is_number: whether its cells are numbers.
