@@ -48,6 +48,9 @@ def test_estimated_columns_say_what_is_lost_and_how_to_keep_it():
     assert "left out" in lines["code"].loss
     assert lines["member"].text == "member: declared; 2 labels (false, true)."
     assert [line.name for line in worst(list(lines.values()))] == ["code", "town"]
+    frame = release.columns()
+    assert frame["column"].tolist() == list(lines)
+    assert frame.loc[0, ["known", "loss", "declare"]].tolist() == [town.known, town.loss, town.cure]
     assert list(cures([town, lines["member"]]).values()) == [["town"]]
 
 

@@ -45,7 +45,7 @@ def certificate_card(certificate: Certificate) -> str:
         *map(paragraph, words.verdicts(certificate)),
         *spending(certificate),
         fold("What it rests on", *checks, Html("</ul>")),
-        paragraph("Bounds, labels and losses of each column: on the card and the report of the release.", quiet=True),
+        paragraph("Bounds, labels and losses of each column: ", code("release.columns()"), ".", quiet=True),
         paragraph("Check it: ", code("certificate.verify()"), " computes epsilon again from the events.", quiet=True),
     )
 

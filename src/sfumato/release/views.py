@@ -9,6 +9,8 @@ import os
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from sfumato.release.model import Release
 
 
@@ -19,6 +21,27 @@ class Viewing:
         from sfumato.report.card import release_card
 
         return release_card(cast("Release", self))
+
+    def columns(self) -> pd.DataFrame:
+        """Return what the release keeps of each column, and what to declare to keep what is lost.
+
+        Privacy: none (a function of the release).
+
+        Returns:
+            A frame with a row for each released column and each that the fit left out: `column`; `kind`; `known`,
+            declared or estimated; `kept`, bounds or how many labels; `lost`, the share of its rows that tell nothing of
+            the records' own values, in [0, 1]; `loss`, that in words; `declare`, what would keep it.
+
+        Example:
+            >>> release.columns().query("lost > 0.05")[["column", "loss", "declare"]]  # doctest: +SKIP
+        """
+        import pandas as pd
+
+        from sfumato.release.column_lines import column_lines
+
+        lines = column_lines(cast("Release", self))
+        found = [(line.name, line.kind, line.known, line.kept, line.lost, line.loss, line.cure) for line in lines]
+        return pd.DataFrame(found, columns=["column", "kind", "known", "kept", "lost", "loss", "declare"])
 
     def report(self, path: str | os.PathLike[str], *, real: object = None, overwrite: bool = False) -> None:
         """Write one self-contained HTML page about the release: `sfumato.report.write_report`.
