@@ -132,12 +132,13 @@ _DISTANCES = (
 )
 
 
-def print_scores(scores: Mapping[str, Any], read_off: Collection[str] = ()) -> None:
+def print_scores(scores: Mapping[str, Any], *, read_off: Collection[str] = (), estimated: Collection[str] = ()) -> None:
     """Print the scores of `evaluate`, of one run or of several, beside those of the real data.
 
     Args:
         scores: as `evaluate` returns them.
         read_off: columns that no schema declares: their facts are those of the real rows.
+        estimated: columns of which a fit estimated bounds or labels.
     """
     rows: list[list[str]] = []
     utility, fidelity, near = scores.get("utility"), scores["fidelity"], scores.get("neighbours")
@@ -161,7 +162,7 @@ def print_scores(scores: Mapping[str, Any], read_off: Collection[str] = ()) -> N
         distances = near["median_distance"], near["real_median_distance"]
         rows.append(["median distance to a real row *", *map(_score, distances)])
     print_table("Scores (made from real records: NOT private)", ["", "synthetic", "real"], rows)
-    _print_outside(scores.get("outside", {}), read_off)
+    _print_outside(scores.get("outside", {}), read_off, estimated)
     _print_not_compared(scores.get("not_compared", {}))
     if near is not None and near["coverage"] is not None:
         say(f"* {near['caveat']}")
@@ -195,26 +196,39 @@ def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
 _MOST_OUTSIDE = 20
 
 
-def _print_outside(outside: Mapping[str, Mapping[str, float]], read_off: Collection[str]) -> None:
+_COUNT_AS = (
+    "Numbers beyond the bounds count as the bounds; unknown labels and unexpectedly missing cells as a value of their "
+    "own in total variation, elsewhere as what a fit makes of them."
+)
+_DECLARED = f"Shares of cells. Do the files and the schema belong together? {_COUNT_AS}"
+_ESTIMATED = (
+    "Shares of cells. The fit estimated bounds and labels of these columns: declare them to keep such cells. "
+    f"{_COUNT_AS}"
+)
+_FOUND = (
+    "Shares of cells. The schema leaves these columns to the fit, so they were compared by the real rows' own labels "
+    "and bounds: what the fit made of rare labels, such as 'other', and numbers beyond the real ones stand here."
+)
+
+
+def _print_outside(
+    outside: Mapping[str, Mapping[str, float]], read_off: Collection[str], estimated: Collection[str]
+) -> None:
     """Say which columns have cells that the schema has no place for: like the scores, it is NOT private."""
     names = sorted(
         {name for shares in outside.values() for name in shares},
         key=lambda name: (-max(shares.get(name, 0.0) for shares in outside.values()), name),
     )
-    if declared := [name for name in names if name not in read_off]:
-        _print_shares("Not in the schema", declared, outside)
-        say(
-            "Shares of cells. Do the files and the schema belong together? Numbers beyond the bounds count as the "
-            "bounds; unknown labels and unexpectedly missing cells as a value of their own in total variation, "
-            "elsewhere as what a fit makes of them."
-        )
-    if estimated := [name for name in names if name in read_off]:
-        _print_shares("Not among the real values", estimated, outside)
-        say(
-            "Shares of cells. The schema leaves these columns to the fit, so they were compared by the real rows' own "
-            "labels and bounds: what the fit made of rare labels, such as 'other', and numbers beyond the real ones "
-            "stand here."
-        )
+    declared = [name for name in names if name not in {*read_off, *estimated}]
+    parts = (
+        ("Not in the schema", declared, _DECLARED),
+        ("Beyond what the fit estimated", [name for name in names if name in estimated], _ESTIMATED),
+        ("Not among the real values", [name for name in names if name in read_off], _FOUND),
+    )
+    for title, some, said in parts:
+        if some:
+            _print_shares(title, some, outside)
+            say(said)
 
 
 def _print_shares(title: str, names: Sequence[str], outside: Mapping[str, Mapping[str, float]]) -> None:

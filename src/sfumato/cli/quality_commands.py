@@ -38,6 +38,7 @@ from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
+from sfumato.schema.sources import DISCOVERED
 
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
 TrainRowsOption = Annotated[
@@ -119,7 +120,8 @@ def evaluate_command(
         return
     if target is not None and test is None:
         say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
-    print_scores(scores, opened)
+    estimated = [name for name, source in known.sources.items() if source == DISCOVERED]
+    print_scores(scores, read_off=opened, estimated=estimated)
     for found in compared:
         _print_parity(found)
 
