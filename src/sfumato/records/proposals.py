@@ -53,6 +53,10 @@ _BY_NAME = {
 }
 
 Guesses = Mapping[str, tuple[ColumnKind, str]]
+_FREQUENT = (
+    "the fit estimates the frequent ones, rarer ones become `other`; or write the public list, `{file: CODES.csv, "
+    "column: CODE}` or `parents`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,7 @@ def _by_name(
                 "by their first digits"
             )
         labels = Categorical(categories=tuple(sorted(survey.distinct or ())), nullable=survey.has_missing)
-        return _opened("categorical", survey, labels, "codes of places, no quantities: the fit buys the frequent ones")
+        return _opened("categorical", survey, labels, f"codes of places, no quantities: {_FREQUENT}")
     if role == "name" and not is_number:
         return Identifier(), _BY_NAME[role]
     if role == "contact" and not few:
@@ -160,7 +164,7 @@ def _labels(survey: ColumnSurvey, kind: Categorical, counted: _Counted | None) -
             "texts of which most are rare, or all occur about equally often, as names do: not released. To release the "
             "frequent ones, write {kind: categorical, discover: true}"
         )
-    return _opened("categorical", survey, kind, "labels: the fit buys the frequent ones; or write the public list")
+    return _opened("categorical", survey, kind, f"labels: {_FREQUENT}")
 
 
 def _is_rare(survey: ColumnSurvey, counted: _Counted) -> bool:

@@ -207,7 +207,7 @@ def _labels(name: str) -> Question:
 
     text = (
         f"Which labels may {name!r} hold? All, separated by commas; `list NAME`: a named list, such as iso-4217; "
-        "`identifier`: do not release the column. `keep`: the fit buys the frequent ones."
+        "`identifier`: do not release the column. `keep`: the fit estimates the frequent ones, others become `other`."
     )
     return Question(key=f"column {name}", text=text, now=KEEP, apply=apply)
 
