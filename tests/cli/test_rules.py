@@ -64,10 +64,13 @@ def test_suggestions(folder, call):
     assert "Rules that all records keep" in shown.out
     assert "{difference: {stay: [discharged, admitted]}}" in shown.out
     text = (folder / "draft.yaml").read_text()
-    assert "#  - {sum: {total: [drugs, other]}}" in text
-    assert "rules" not in call("schema", "check", "draft.yaml", "--json").json
+    assert "\n  - {sum: {total: [drugs, other]}}" in text
+    assert "#  - {if: " in text
     call("schema", "draft", "real.csv", "--out", "plain.yaml")
-    assert "# rules:" not in (folder / "plain.yaml").read_text()
+    assert "#  - {if: " not in (folder / "plain.yaml").read_text()
+    rules = call("schema", "check", "plain.yaml", "--json").json["rules"]
+    assert "{order: [admitted, discharged]}" in rules
+    assert not any(rule.startswith("{if") for rule in rules)
 
 
 def test_wrong_rules_are_told_by_number(folder, call):

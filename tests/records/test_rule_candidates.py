@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from fixtures.ruled import hospital
 from sfumato.io.sources import open_source
 from sfumato.records.drafting import draft_schema
+from sfumato.records.review import answered, questions
 from sfumato.records.rule_candidates import rule_candidates
 from sfumato.schema.schema import Schema
 
@@ -28,10 +30,47 @@ def test_a_hospital():
 def test_they_can_be_taken_as_they_are():
     frame = hospital(3_000)
     draft = draft_schema(open_source(frame), exact=True, suggest_rules=True)
-    document = {**draft.schema.to_dict(), "rules": list(draft.candidates)}
-    assert len(Schema.from_dict(document).rules) == len(draft.candidates) > 5
-    assert "# rules:" in draft.to_yaml()
-    assert not draft.schema.rules  # comments, until someone vouches for them
+    rules = [*draft.schema.rules, *draft.candidates]
+    assert len(Schema.from_dict({**draft.schema.to_dict(), "rules": rules}).rules) > 5
+    assert "#  - {if: " in draft.to_yaml()  # comments, until someone vouches for them
+    assert not any("if" in rule for rule in draft.schema.rules)
+
+
+def stays(n: int = 2_000) -> pd.DataFrame:
+    """Stays of at least a night, as their holder has them."""
+    rng = np.random.default_rng(2)
+    admitted = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1_000, n), "D")
+    nights = 1 + rng.poisson(6, n)
+    born = admitted - pd.to_timedelta(rng.integers(0, 9_000, n), "D")
+    dates = {"born": born, "admitted": admitted, "discharged": admitted + pd.to_timedelta(nights, "D")}
+    return pd.DataFrame({**dates, "nights": nights, "ward": rng.choice(list("abc"), n), "pay": rng.gamma(2, 900, n)})
+
+
+def test_a_draft_proposes_order_and_arithmetic():
+    """Also of columns to discover; what follows by way of a third column is not told."""
+    draft = draft_schema(open_source(stays()))
+    rules = [
+        {"difference": {"nights": ["discharged", "admitted"]}},
+        {"order": ["born", "admitted"]},
+        {"order": ["admitted", "discharged"]},
+    ]
+    assert list(draft.schema.rules) == rules
+    assert {"born", "admitted", "nights"} < set(draft.schema.open)
+    assert not draft.candidates
+    document = yaml.safe_load(draft.to_yaml())
+    assert document["rules"] == rules
+    asked = questions(draft.schema, document)
+    assert answered(document, asked, {"public": "yes"})["rules"] == rules
+    assert answered(document, asked, {"unit": "nights to 3"})["rules"] == rules[1:]
+
+
+def test_ranges_that_do_not_overlap_are_no_rule():
+    rng = np.random.default_rng(3)
+    low, high = rng.integers(0, 100, 2_000), rng.integers(100, 200, 2_000)
+    first, last = (pd.Timestamp("2020-01-01") + pd.to_timedelta(days, "D") for days in (low, high))
+    frame = pd.DataFrame({"low": low, "high": high, "first": first, "last": last})
+    assert {"order": ["low", "high"]} not in draft_schema(open_source(frame)).schema.rules
+    assert {"order": ["first", "last"]} not in draft_schema(open_source(frame)).schema.rules
 
 
 def test_one_row_that_breaks_a_rule_ends_it():

@@ -75,7 +75,7 @@ def draft_command(
         typer.Option("--exact", help="Write bounds, categories and rows as they are, instead of `discover: true`."),
     ] = False,
     suggest_rules: Annotated[
-        bool, typer.Option("--suggest-rules", help="Also list rules that all records keep, for your screen.")
+        bool, typer.Option("--suggest-rules", help="Also list rules of labels that all records keep, for your screen.")
     ] = False,
     names_are_public: NamesArePublicOption = False,
     input_format: InputFormatOption = None,
@@ -100,20 +100,23 @@ def draft_command(
         if line:
             say(line)
     say(f"`sfumato schema review {out} --out NEW` asks what is most worth checking.")
-    if suggest_rules:
-        _tell_candidates(draft, out)
+    _tell_rules(draft, out, suggest_rules=suggest_rules)
     say(f"Next: edit {out}, then sfumato schema check {out}")
 
 
-def _tell_candidates(draft: Draft, out: Path) -> None:
+def _tell_rules(draft: Draft, out: Path, *, suggest_rules: bool) -> None:
     """Show the rules that the records keep."""
-    if not draft.candidates:
+    proposed, others = draft.schema.rules, draft.candidates
+    if suggest_rules and not proposed and not others:
         say("No rule was found that all records keep.")
+    if not proposed and not others:
         return
     notes.print("[yellow]Note:[/] what follows was read off the records; do not publish it.")
-    rows = enumerate(map(rule_text, draft.candidates), 1)
-    print_table(f"Rules that all records keep, as comments in {out}", ["", "rule"], rows)
-    say("That records keep a rule makes it no public fact: take those that the law, arithmetic or the form says.")
+    if proposed:
+        print_table(f"Rules that all records keep, in {out}", ["", "rule"], enumerate(map(rule_text, proposed), 1))
+    if others:
+        print_table(f"More such rules, as comments in {out}", ["", "rule"], enumerate(map(rule_text, others), 1))
+    say("That records keep a rule makes it no public fact: leave those that the law, arithmetic or the form says.")
 
 
 @schema_app.command("check")

@@ -21,6 +21,7 @@ from sfumato.privacy.plan import Plan
 from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Rows
 from sfumato.records.roles import role_of
+from sfumato.rules.reading import numeric_columns
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.sources import accepted, read_off
@@ -145,7 +146,12 @@ def check_target(schema: Schema, target: str | None) -> None:
             f"Expected target to be a column of labels or numbers, got sets in {target!r}. Choose another column."
         )
     plan = schema.rule_plan
-    if plan is not None and target in {**plan.follows, **plan.gaps}:
+    fixed = set() if plan is None else {*plan.follows, *plan.gaps}
+    for rule in schema.rules:
+        names = numeric_columns(rule)
+        if schema.open.keys() & set(names):  # read once its bounds are estimated, which costs budget
+            fixed.update(names[1:] if "order" in rule else names[:1])
+    if target in fixed:
         raise SchemaError(
             f"Expected target to be a column that no rule computes or puts behind another, got target={target!r}. "
             "Choose another, or take the rule out."

@@ -41,6 +41,7 @@ from sfumato.mechanisms.words import NoisyTally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.records.engine import Engine, tally
 from sfumato.records.open_data import OpenData
+from sfumato.schema.ruled import closed
 from sfumato.schema.schema import Schema
 
 _FALSE_CELLS = 1e-3  # expected empty cells, of all columns together, that stand out
@@ -303,7 +304,7 @@ def discover(
         name: _rounded(_as_declared(made[name], opened[name]), resolutions.get(name)) if name in made else kind
         for name, kind in schema.columns.items()
     }
-    return replace(schema, columns=columns)
+    return closed(schema, columns)
 
 
 def _measured(

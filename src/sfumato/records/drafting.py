@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -46,6 +46,7 @@ from sfumato.records.rule_candidates import rule_candidates
 from sfumato.records.sentinels import settle_marks
 from sfumato.records.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, Moments, settle_texts, survey_columns
 from sfumato.rules import rule_text
+from sfumato.rules.reading import numeric_columns
 from sfumato.schema.documents import yaml_text
 from sfumato.schema.reader import Reader
 from sfumato.schema.schema import Schema
@@ -53,6 +54,7 @@ from sfumato.schema.schema import Schema
 _DAY, _MONTH = re.compile("%-?d"), re.compile("%-?m")
 _FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
 _LARGEST_WHOLE = 2**63 - 1
+_MOST_RULES = 30  # that a draft proposes
 _FEW_LABELS = 50  # text with at most so many values is a list of labels
 _SPARSEST = 4  # whole numbers of which fewer than one in so many are items are names, not places in a list
 _WRITTEN = (("FALSE", "TRUE"), ("False", "True"))
@@ -79,9 +81,13 @@ _NO_ROWS = """\
 
 
 _RULES = """\
-# Rules that all records at hand keep, READ OFF THEM. Keep those that hold for whoever is not in them, by law, by
-# arithmetic or by the questionnaire, and take the # away. They need columns whose facts are declared, not discovered.
-# rules:
+# Rules that all records at hand keep, READ OFF THEM: nobody's dates swap, all parts add up. Keep those that hold for
+# whoever is not in them, by law, by arithmetic or by the questionnaire; take the others out.
+rules:
+"""
+_MORE_RULES = """\
+# More rules that all records at hand keep, READ OFF THEM. Where one holds for whoever is not in them, put it under
+# `rules:` without its #. These need columns whose facts are declared, not discovered.
 """
 
 
@@ -94,7 +100,8 @@ class Draft:
         notes: column name to one line for its reader.
         whose: whom it protects, or a question, and what weighs its rows.
         left_out: one line a problem of records that are not read, or not to their end.
-        candidates: rules that the records keep, if they were asked for: comments of the file, until someone vouches.
+        candidates: rules of labels that the records keep, if they were asked for: comments of the file, until someone
+            vouches. Those of order and arithmetic are rules of the schema, to be read and taken out.
     """
 
     schema: Schema
@@ -125,8 +132,10 @@ class Draft:
             entry = yaml_text({name: self.schema.reader.entry_of(kind)})
             lines.append(f"  # {self.notes[name]}\n")
             lines.extend(f"  {line}\n" for line in entry.splitlines())
+        if self.schema.rules:
+            lines += [_RULES, *(f"  - {rule_text(rule)}\n" for rule in self.schema.rules)]
         if self.candidates:
-            lines += [_RULES, *(f"#  - {rule_text(rule)}\n" for rule in self.candidates)]
+            lines += [_MORE_RULES, *(f"#  - {rule_text(rule)}\n" for rule in self.candidates)]
         return "".join(lines)
 
 
@@ -142,7 +151,8 @@ def draft_schema(
         exact: declare bounds, categories and the number of rows as they are in the records; else propose to discover
             them, to leave out what names people, and the unit that a repeated name suggests.
         names_are_public: take the first line of a CSV as names even where one is a number or a date.
-        suggest_rules: also list rules that all records keep, in two more passes.
+        suggest_rules: also list maps and implications that all records keep. Rules of order and arithmetic that all
+            keep are proposed anyway, in two more passes.
 
     Raises:
         DataError: the source cannot be read, the first line of a CSV may be a record, most records of a CSV have
@@ -177,14 +187,34 @@ def draft_schema(
             f"Expected a column of {source.label} that can be described and names nobody, got none. Write its schema "
             "by hand."
         )
-    candidates = ()
-    if suggest_rules and is_table:
-        closed = {name: kind for name, (kind, _) in guesses.items()}
-        candidates = tuple(
-            rule_candidates(source, dataclasses.replace(schema, columns=closed, sources={}, unit=None, weight=None))
-        )
+    candidates: tuple[Mapping[str, Any], ...] = ()
+    if is_table:
+        columns = {name: kind for name, (kind, _) in guesses.items()}
+        known = dataclasses.replace(schema, columns=columns, sources={}, unit=None, weight=None)
+        seen = rule_candidates(source, known, labels=suggest_rules)
+        schema = _with_rules(schema, known, seen)
+        candidates = tuple(rule for rule in seen if rule not in schema.rules) if suggest_rules else ()
     notes = {name: f"{note}{said_of(name, surveys)}{set_hint(surveys[name])}" for name, (_, note) in proposals.items()}
     return Draft(schema, notes, whose, lines if is_table else (), candidates)
+
+
+def _with_rules(schema: Schema, known: Schema, candidates: Iterable[Mapping[str, Any]]) -> Schema:
+    """Return a draft with those of the rules that are of order and arithmetic, and that go together.
+
+    Args:
+        schema: the draft.
+        known: the same with the bounds of the records, by which rules are read together.
+        candidates: rules that the records keep.
+    """
+    for rule in candidates:
+        names = numeric_columns(rule)
+        if not names or not schema.numeric.issuperset(names) or len(schema.rules) >= _MOST_RULES:
+            continue
+        with contextlib.suppress(SchemaError):
+            rules = (*schema.rules, rule)
+            known = dataclasses.replace(known, rules=rules)
+            schema = dataclasses.replace(schema, rules=rules)
+    return schema
 
 
 def _proposals(surveys: Mapping[str, ColumnSurvey], guesses: Guesses, is_table: bool) -> tuple[Guesses, Whose]:

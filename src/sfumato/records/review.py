@@ -18,6 +18,7 @@ from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, DateTime,
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
 from sfumato.records.roles import names_people, role_of
+from sfumato.rules.reading import numeric_columns
 from sfumato.schema.schema import Schema
 
 MOST_QUESTIONS = 10
@@ -84,7 +85,15 @@ def answered(document: Mapping[str, Any], asked: tuple[Question, ...], answers: 
             )
         if answer.strip() != KEEP:
             by_key[key].apply(changed, answer.strip())
+    if isinstance(rules := changed.get("rules"), list):
+        hidden = {name for name, entry in changed["columns"].items() if _is_hidden(entry)}
+        changed["rules"] = [rule for rule in rules if not hidden.intersection(numeric_columns(rule))]
     return changed
+
+
+def _is_hidden(entry: object) -> bool:
+    """Whether an entry leaves its column out of releases, and so out of rules of order and arithmetic."""
+    return (entry.get("kind") if isinstance(entry, Mapping) else entry) == Identifier.name
 
 
 def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Question]:

@@ -34,14 +34,17 @@ _MOST = 100
 Rule = dict[str, Any]
 
 
-def rule_candidates(source: Source, schema: Schema) -> list[Rule]:
+def rule_candidates(source: Source, schema: Schema, *, labels: bool = True) -> list[Rule]:
     """Return rules that no row of a source breaks, as a schema has them; at most 100.
+
+    Columns that had nothing to do with each other would break each in 20 of the first rows or more, on the mean.
 
     Privacy: none. That a rule is kept is a fact about the records: it becomes public by the holder's word alone.
 
     Args:
         source: the records.
         schema: their columns, with bounds and categories that hold them.
+        labels: look for maps and implications too, beside order and arithmetic of numbers and dates.
 
     Raises:
         DataError: the source cannot be read.
@@ -58,7 +61,7 @@ def rule_candidates(source: Source, schema: Schema) -> list[Rule]:
     if not size(first):
         return []
     found: list[Rule] = []
-    for rule in itertools.islice(_candidates(first, kinds), 4 * _MOST):
+    for rule in itertools.islice(_candidates(first, kinds, labels=labels), 4 * _MOST):
         if rule not in found:
             found.append(rule)
     return _kept(source, kinds, schema.missing_in(source), found)[:_MOST]
@@ -89,10 +92,12 @@ def _kept(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, 
     return [found[number] for number in read]
 
 
-def _candidates(table: Table, kinds: Mapping[str, TabularKind]) -> Iterator[Rule]:
+def _candidates(table: Table, kinds: Mapping[str, TabularKind], *, labels: bool) -> Iterator[Rule]:
     computed = list(_computed(table, kinds))
     yield from computed
     yield from _orders(table, kinds, computed)
+    if not labels:
+        return
     maps = list(_maps(table, kinds))
     yield from maps
     yield from implications(table, kinds, {(rule["from"], rule["derived"]) for rule in maps})
@@ -181,9 +186,21 @@ def _sum_of_several(name: str, numbers: Mapping[str, np.ndarray], tolerance: flo
 
 
 def _orders(table: Table, kinds: Mapping[str, TabularKind], computed: list[Rule]) -> Iterator[Rule]:
-    """Dates that follow each other; numbers whose ranges overlap and which never swap."""
+    """Dates that follow each other, and numbers, where they are equal somewhere: ranges overlap and never swap.
+
+    Of those that follow from others by way of a third column nothing is said.
+    """
+    pairs = set(_ordered_pairs(table, kinds, computed))
+    middles = {name for pair in pairs for name in pair}
+    for low, high in sorted(pairs, key=lambda pair: [list(kinds).index(name) for name in pair]):
+        if not any((low, middle) in pairs and (middle, high) in pairs for middle in middles):
+            yield {"order": [low, high]}
+
+
+def _ordered_pairs(table: Table, kinds: Mapping[str, TabularKind], computed: list[Rule]) -> Iterator[tuple[str, str]]:
     sums = [{column, *parts} for rule in computed for column, parts in rule.get("sum", {}).items()]
-    for columns in (_dates(table, kinds), _numbers(table, kinds)):
+    dates = _dates(table, kinds)
+    for columns in (dates, _numbers(table, kinds)):
         for low, high in itertools.permutations(columns, 2):
             x, y = columns[low], columns[high]
             both = ~np.isnan(x) & ~np.isnan(y)
@@ -191,8 +208,9 @@ def _orders(table: Table, kinds: Mapping[str, TabularKind], computed: list[Rule]
                 continue
             x, y = x[both], y[both]
             swapped = np.searchsorted(np.sort(x), y, side="left")  # rows that independent columns would break
-            if (x <= y).all() and (x < y).any() and np.mean(x.size - swapped) >= LEAST_BREAKS and (x == y).any():
-                yield {"order": [low, high]}
+            is_sharp = low in dates or (x == y).any()
+            if is_sharp and (x <= y).all() and (x < y).any() and np.mean(x.size - swapped) >= LEAST_BREAKS:
+                yield low, high
 
 
 def _levels(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, LevelKind]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,20 @@ from sfumato.rules.terms import kind_of, levels_of, numeric_kind, read_terms, sp
 
 _PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
 _FORMS = "if/then, never, order, sum, product, difference, derived, range, null_if"
+_ARITHMETIC = ("sum", "product", "difference")
 MOST_RULES = 1_000
 _MOST_SPANS = 5_000
 _LARGEST = 2.0**53
 
 
-def read_rules(entries: object, kinds: Kinds) -> tuple[tuple[Rule, ...], ...]:
-    """Read the rules of a schema; each entry gives one or, of a range, several.
+def read_rules(entries: object, kinds: Kinds, waiting: Kinds = MappingProxyType({})) -> tuple[tuple[Rule, ...], ...]:
+    """Read the rules of a schema; each entry gives one or, of a range, several; none where it waits for bounds.
 
     Args:
         entries: a list of mappings, as a schema document has them.
         kinds: the declared released columns of labels, numbers and dates.
+        waiting: columns of numbers and dates whose bounds are estimated later, with the narrowest they can have. Rules
+            of order and arithmetic may name them.
 
     Raises:
         SchemaError: names every rule with a fault.
@@ -45,7 +49,9 @@ def read_rules(entries: object, kinds: Kinds) -> tuple[tuple[Rule, ...], ...]:
     faults: list[str] = []
     for number, entry in enumerate(entries, 1):
         try:
-            found.append(tuple(_read(entry, kinds, number)))
+            waits = any(name in waiting for name in numeric_columns(entry))
+            rules = _read(entry, {**kinds, **waiting} if waits else kinds, number)
+            found.append(() if waits else tuple(rules))
         except SchemaError as error:
             faults.append(str(error))
     if faults:
@@ -56,6 +62,19 @@ def read_rules(entries: object, kinds: Kinds) -> tuple[tuple[Rule, ...], ...]:
 def rule_text(entry: object) -> str:
     """Return a rule as one line of YAML."""
     return yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, default_flow_style=True, width=10**9).strip()
+
+
+def numeric_columns(entry: object) -> tuple[str, ...]:
+    """Return the columns of a rule of order or arithmetic, as a document has it; of any other, none."""
+    if not isinstance(entry, Mapping):
+        return ()
+    if isinstance(names := entry.get("order"), list | tuple):
+        return tuple(map(str, names))
+    said = next((entry[form] for form in _ARITHMETIC if form in entry), None)
+    if not isinstance(said, Mapping):
+        return ()
+    parts = [part for of in said.values() if isinstance(of, list | tuple) for part in of]
+    return tuple(map(str, (*said, *parts)))
 
 
 def place_of(entry: object, number: int) -> str:

@@ -6,19 +6,21 @@ import dataclasses
 import datetime as dt
 import itertools
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import plain_value, shown
 from sfumato.columns.images import Image
-from sfumato.columns.kind import TabularKind
+from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.open import Open
 from sfumato.columns.sets import ItemSet
-from sfumato.errors import SchemaError
-from sfumato.rules import RulePlan, read_rules
+from sfumato.errors import SchemaError, SchemaWarning
+from sfumato.rules import RulePlan, read_rules, rule_text
 from sfumato.rules.examples import require_rows
-from sfumato.rules.reading import MOST_RULES
+from sfumato.rules.reading import MOST_RULES, numeric_columns
 from sfumato.schema.clocks import clocks_of
 from sfumato.schema.set_columns import set_columns, with_items
 from sfumato.schema.weight import weight_kind
@@ -96,7 +98,43 @@ def rule_plan(schema: Schema) -> RulePlan | None:
             "them. Take the rules out."
         )
     kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if not isinstance(kind, Open)}
-    return _planned(_Frozen(schema.rules), tuple(kinds.items()))
+    return _planned(_Frozen(schema.rules), tuple(kinds.items()), tuple(_waiting(schema).items()))
+
+
+def _waiting(schema: Schema) -> dict[str, TabularKind]:
+    """Return the columns of numbers and dates whose bounds are estimated, with the narrowest they can have."""
+    narrowest = {name: kind.narrowest for name, kind in schema.of_kind(Open).items()}
+    return {name: kind for name, kind in narrowest.items() if isinstance(kind, NumericKind)}
+
+
+def closed(schema: Schema, columns: Mapping[str, ColumnKind]) -> Schema:
+    """Return a schema with what was estimated of its open columns; rules that these cannot keep are left out.
+
+    Free: reads released values alone. A rule is left out where a column of it is, and where no row between the
+    estimated bounds keeps it: the budget is spent, so it is a warning.
+    """
+    waiting = _waiting(schema)
+    released = {name for name, kind in columns.items() if kind.is_released}
+    waits = [any(name in waiting for name in numeric_columns(rule)) for rule in schema.rules]
+    rules = tuple(
+        rule
+        for rule, late in zip(schema.rules, waits, strict=True)
+        if not late or released.issuperset(numeric_columns(rule))
+    )
+    try:
+        found = dataclasses.replace(schema, columns=columns, rules=rules)
+    except SchemaError:
+        rules = tuple(rule for rule, late in zip(schema.rules, waits, strict=True) if not late)
+        found = dataclasses.replace(schema, columns=columns, rules=rules)
+    left = [rule_text(rule) for rule in schema.rules if rule not in rules]
+    if left:
+        warnings.warn(
+            f"Left out, since what was estimated of their columns has no room for them: {', '.join(left)}. Declare the "
+            "bounds of these columns to keep the rules.",
+            SchemaWarning,
+            3,
+        )
+    return found
 
 
 class _Frozen:
@@ -113,8 +151,10 @@ class _Frozen:
 
 
 @lru_cache(maxsize=64)
-def _planned(rules: _Frozen, kinds: tuple[tuple[str, TabularKind], ...]) -> RulePlan:
-    plan = RulePlan(dict(kinds), read_rules(rules.value, dict(kinds)))
+def _planned(
+    rules: _Frozen, kinds: tuple[tuple[str, TabularKind], ...], waiting: tuple[tuple[str, TabularKind], ...]
+) -> RulePlan:
+    plan = RulePlan(dict(kinds), read_rules(rules.value, dict(kinds), dict(waiting)))
     require_rows(plan)
     return plan
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import label_text, plain_value, shown
 from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet
 from sfumato.columns.open import Open, OpenKind
@@ -29,6 +30,7 @@ from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.csv_form import CsvOutput
 from sfumato.rules import RulePlan
+from sfumato.rules.reading import numeric_columns
 from sfumato.schema.accept import Criterion, criteria_faults, criteria_of
 from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
@@ -155,6 +157,12 @@ class Schema:
         return {name: kind.kind for name, kind in self.of_kind(Open).items()}
 
     @property
+    def numeric(self) -> frozenset[str]:
+        """The released columns of numbers and dates, declared or to discover."""
+        opened = {name for name, kind in self.of_kind(Open).items() if isinstance(kind.narrowest, NumericKind)}
+        return frozenset(opened | set(self.of_kind(NumericKind)))
+
+    @property
     def rule_plan(self) -> RulePlan | None:
         """The rules, read against the columns; None without any."""
         return rule_plan(self)
@@ -182,7 +190,8 @@ class Schema:
     def narrowest(self) -> Schema:
         """Return the schema with the least that can be found for its open columns."""
         found = {name: kind.narrowest for name, kind in self.of_kind(Open).items()}
-        return dataclasses.replace(self, columns={**self.columns, **found})
+        rules = tuple(rule for rule in self.rules if not found.keys() & set(numeric_columns(rule)))
+        return dataclasses.replace(self, columns={**self.columns, **found}, rules=rules)
 
     @property
     def nominal(self) -> Schema:
