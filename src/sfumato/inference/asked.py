@@ -37,7 +37,13 @@ class Asked:
         return "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
 
     def estimate(
-        self, value: float, influence: np.ndarray, what: str, ends: EndsOf | None = None, over: str = ""
+        self,
+        value: float,
+        influence: np.ndarray,
+        what: str,
+        ends: EndsOf | None = None,
+        over: str = "",
+        functions: np.ndarray | None = None,
     ) -> Estimate:
         """Return an estimate from its influence values, whose total has its error, shape (N,).
 
@@ -47,12 +53,14 @@ class Asked:
             what: is asked, for messages.
             ends: of its intervals, from its standard errors by cause; by default of the normal law.
             over: a sentence on the rows that it is taken over.
+            functions: that the measurements have to say, shape (N, k); by default the influence values.
 
         Raises:
             EstimateError: the measurements say too little of it.
         """
         found = self.calibration.variances(influence[:, None])
-        require_known(found.known, self.columns, what)
+        known = found.known if functions is None else self.calibration.each(functions).known
+        require_known(known, self.columns, what)
         parts = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
         if self.target == "table":
             parts.pop("sampling")

@@ -24,7 +24,10 @@ from sfumato.inference.measured import RowWeights, Totals
 
 Target = Literal["population", "table"]
 
-_FITTED = 0.15  # standard deviations by which a mean under the model may be off, where it is measured
+FITTED = 0.15
+"""Standard deviations by which a mean under the model may be off, where it is measured."""
+STRONG = 0.5
+"""Likewise, of what a model of pairs gets wrong by more: columns that nearly are functions of each other."""
 _UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors
 _ODD = 0.15  # and where that is much of a function: what nobody measured of the function is the model's word alone
 WELL_KNOWN = 0.85
@@ -108,15 +111,23 @@ class Calibration:
         n_public: the public number of records, or the sum of their weights.
         rows_variance: of the true number about it.
         weighting: of weighted records.
+        fitted: standard deviations by which a mean under the model may be off: the more, the more an estimate rests on
+            the measurements alone, with their noise.
     """
 
     def __init__(
-        self, measured: Totals, n_public: float, rows_variance: float, weighting: RowWeights | None = None
+        self,
+        measured: Totals,
+        n_public: float,
+        rows_variance: float,
+        weighting: RowWeights | None = None,
+        *,
+        fitted: float = FITTED,
     ) -> None:
         self._weighting = weighting
         # Σ w² ÷ Σ w: what a record's part in a total is multiplied by once more in its variance
         self._record = 1.0 if weighting is None else float(weighting.each.mean())
-        self._prior = self._record + _FITTED**2 * n_public
+        self._prior = self._record + fitted**2 * n_public
         self._functions = measured.functions
         self._noise = measured.variances
         self._n, self._rows_variance = float(n_public), float(rows_variance)
@@ -137,9 +148,17 @@ class Calibration:
         """Return the totals of functions of the rows, shape (k,), of shape (N, k)."""
         return self.weights @ functions
 
-    def variances(self, functions: np.ndarray) -> Variances:
-        """Return the variances of the errors of totals of functions of the rows, shape (N, k)."""
+    def variances(self, functions: np.ndarray, within: np.ndarray | None = None) -> Variances:
+        """Return the variances of the errors of totals of functions of the rows, shape (N, k).
+
+        Args:
+            functions: of the rows.
+            within: the rows without a missing cell, shape (N,), outside which the functions are 0: what is known of
+                them is asked of these rows, so that the gap itself is no question about one column more.
+        """
         fit = self._explained(functions)
+        if within is not None:
+            fit = replace(fit, known=self._known_within(functions, within > 0))
         off = self._rows_variance * np.outer(fit.missed, fit.missed)
         return Variances(
             noise=(fit.gains * self._noise) @ fit.gains.T,
@@ -184,6 +203,17 @@ class Calibration:
             missed=own - gains @ self._means,
             known=np.where(varies, 1 - self._spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
         )
+
+    def _known_within(self, functions: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """Return the part of the functions' variation among some rows that the measured functions say, shape (k,)."""
+        measured, wanted = self._functions[there], functions[there]
+        measured, wanted = measured - measured.mean(axis=0), wanted - wanted.mean(axis=0)
+        moments = measured.T @ measured
+        moments += _JITTER * max(float(np.trace(moments)) / max(len(moments), 1), 1e-12) * np.eye(len(moments))
+        left = wanted - measured @ linalg.solve(moments, measured.T @ wanted, assume_a="pos")
+        whole = (wanted**2).sum(axis=0)
+        spare = len(wanted) / max(len(wanted) - len(moments), 1)
+        return np.where(whole > 0, 1 - spare * (left**2).sum(axis=0) / np.where(whole > 0, whole, 1.0), 1.0)
 
     @cached_property
     def _factor_of_none(self) -> tuple[np.ndarray, bool]:

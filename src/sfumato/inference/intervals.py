@@ -13,6 +13,7 @@ import numpy as np
 from sfumato.inference.estimate import Ends, Estimate
 
 _MOST_RELATIVE = 0.5  # standard error ÷ value, up to which an interval is made on the logarithm
+_MOST_SKEWED = 2.0  # times the sampling error, that Fisher's z may put an end away
 _SAMPLING = "sampling"
 
 
@@ -48,11 +49,14 @@ def of_correlation(value: float, parts: Mapping[str, float]) -> Ends:
     """
     fixed = size_of({cause: size for cause, size in parts.items() if cause != _SAMPLING})
     # noise may have brought the value to 1, where nothing would be left of sampling
-    spread = parts.get(_SAMPLING, 0.0) / (1 - max(abs(value) - fixed, 0.0) ** 2)
+    sampling = parts.get(_SAMPLING, 0.0)
+    spread = sampling / (1 - max(abs(value) - fixed, 0.0) ** 2)
     middle = np.arctanh(value)
 
     def ends(z: float) -> tuple[float, float]:
         low, high = np.tanh(middle - z * spread), np.tanh(middle + z * spread)
+        # beside 1 noise may leave a spread on z that goes all the way to -1
+        low, high = max(low, value - _MOST_SKEWED * z * sampling), min(high, value + _MOST_SKEWED * z * sampling)
         down, up = np.hypot(z * fixed, value - low), np.hypot(z * fixed, high - value)
         return float(max(value - down, -1.0)), float(min(value + up, 1.0))
 

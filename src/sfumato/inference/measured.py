@@ -16,6 +16,7 @@ import pandas as pd
 
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
+from sfumato.inference.gaps import filled
 from sfumato.maths.arrays import require_array, require_well_formed
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.contributions import step_of
@@ -44,7 +45,7 @@ MODEL_ROWS = 1 << 14
 release."""
 _SPREAD_OF_ROWS = 0.05  # standard deviation of the number of records about a public one that may be rounded
 _STREAM = 20_260
-_SUPPORT_STREAM = 2
+_SUPPORT_STREAM, _GAPS_STREAM = 2, 3
 _STANDS_OUT = 5.0  # deviations of the noise: of a thousand cells of noise not one in three hundred releases has one
 _FEWEST_SUPPORTING = 3
 _NO_NOISE = 1e-6  # variance of a count
@@ -218,6 +219,9 @@ class Measured:
     @cached_property
     def _drawn(self) -> tuple[np.ndarray, np.ndarray]:
         classes, cells = self.chain.sample(MODEL_ROWS, public_stream(*self._stream))
+        missing = [c.n_cells - 1 if getattr(c.kind, "nullable", False) else None for c in self.layout.features]
+        rng = public_stream(*self._stream, _GAPS_STREAM)
+        cells, classes = filled(cells, classes, self.moments.vectors, missing, rng)
         return classes, self._supported(cells)
 
     def _supported(self, cells: np.ndarray) -> np.ndarray:

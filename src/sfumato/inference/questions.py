@@ -17,7 +17,7 @@ from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_flag, require_open_unit
 from sfumato.inference.asked import Asked
-from sfumato.inference.calibration import Calibration
+from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answered
 from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.intervals import bounded, of_correlation, of_variance
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sfumato.release.model import Release
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
+_STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
 _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
 
 
@@ -38,8 +39,8 @@ class Questions(Rows):
         super().__init__(Measured(release, *stream))
         self._made: dict[tuple[object, ...], Calibration] = {}
 
-    def asked(self, columns: tuple[str, ...], target: str) -> Asked:
-        """Return rows calibrated to what was measured of some columns.
+    def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED) -> Asked:
+        """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
 
         Raises:
             ConfigError: a column is not there, or the target is no target.
@@ -50,13 +51,13 @@ class Questions(Rows):
             self.require_asked(name)
         weight = self.measured.weight
         columns = tuple(dict.fromkeys(columns))
-        key = tuple(sorted(columns))
+        key = (*sorted(columns), fitted)
         if key not in self._made:
             if len(self._made) >= _MOST_KEPT:
                 self._made.pop(next(iter(self._made)))
-            totals = measured_functions(self.measured, {name: self.functions(name) for name in key})
+            totals = measured_functions(self.measured, {name: self.functions(name) for name in sorted(columns)})
             self._made[key] = Calibration(
-                totals, self.measured.size, self.measured.rows_variance, self.measured.weighting
+                totals, self.measured.size, self.measured.rows_variance, self.measured.weighting, fitted=fitted
             )
         return Asked(self._made[key], columns, target, None if weight is None else weight.column)  # type: ignore[arg-type]
 
@@ -226,8 +227,16 @@ class Questions(Rows):
         return self._grouped(by, one)
 
     def correlation(self, first: str, second: str, target: str) -> Estimate:
-        """Return Pearson's correlation of two columns of numbers; its interval is between -1 and 1."""
-        asked = self.asked((first, second), target)
+        """Return Pearson's correlation of two columns of numbers; its interval is between -1 and 1.
+
+        The model is too weak of a strong one: there its word counts for less, and that of the measurements for more.
+        """
+        found = self._correlation(first, second, self.asked((first, second), target))
+        if abs(found.value) < _STRONGEST_FITTED:
+            return found
+        return self._correlation(first, second, self.asked((first, second), target, STRONG))
+
+    def _correlation(self, first: str, second: str, asked: Asked) -> Estimate:
         (x, there), (y, also) = self.numbers(first), self.numbers(second)
         what = f"the correlation of {first!r} and {second!r}"
         both = there * also
@@ -243,7 +252,14 @@ class Questions(Rows):
         value = float(np.clip(weights @ (x * y), -_NEAREST, _NEAREST))
         influence = both * (x * y - value * (x**2 + y**2) / 2) / n
         over = self._over(asked, (first, second), both)
-        return asked.estimate(value, influence, what, lambda parts: of_correlation(value, parts), over)
+        # near 1 hardly anything is left of the influence, and of that within cells: what has to be known is each moment
+        moments = both[:, None] * np.column_stack([x * y, x**2, y**2]) / n
+        found = asked.estimate(value, influence, what, lambda parts: of_correlation(value, parts), over, moments)
+        if found.std_error > 1:  # a variance in its denominator is no more than noise
+            raise EstimateError(
+                f"Expected {first!r} and {second!r} to vary, got a column that does not stand out of noise."
+            )
+        return found
 
     def _grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
         if by is None:

@@ -203,22 +203,23 @@ def fit_design(
     """
     asked = questions.asked(columns if by is None else (*columns, by), target)
     if by is None:
-        return _one(asked, design, design.there, formula, logistic)
+        return _one(asked, design, np.ones_like(design.there), formula, logistic)
     groups = {
-        label: partial(_one, asked, design, design.there * rows, formula, logistic)
-        for label, rows in questions.levels(by).items()
+        label: partial(_one, asked, design, rows, formula, logistic) for label, rows in questions.levels(by).items()
     }
     return Regressions(*answered(groups))
 
 
-def _one(asked: Asked, design: Design, there: np.ndarray, formula: str, logistic: bool) -> Regression:
+def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic: bool) -> Regression:
+    """Return the regression of some of the rows, shape (N,)."""
     what = f"the {'logistic ' if logistic else ''}regression {formula!r}"
+    there = design.there * rows
     n = asked.positive(there, what)
     weights = asked.calibration.weights * there
     solve = logistic_fit if logistic else least_squares
     params, influence = solve(design.left, design.right, weights, what)
     influence = influence * there[:, None]
-    found = asked.calibration.variances(influence)
+    found = asked.calibration.variances(influence, None if design.there.all() else design.there)
     require_known(found.known, asked.columns, what)
     if logistic:
 
