@@ -29,3 +29,8 @@ def test_noise_reaches_as_far_near_one_as_anywhere(value: float) -> None:
 def test_a_column_that_never_varies_has_an_interval_from_zero(error: float) -> None:
     low, high = of_variance(0.0, {"noise": error})(2.0)
     assert (low, high) == (0.0, 2 * error)
+
+
+def test_fishers_z_does_not_reach_minus_one_from_beside_one() -> None:
+    low, _ = of_correlation(0.9999, {"noise": 0.001, "sampling": 0.05, "unmeasured": 0.001})(1.96)
+    assert low > 0.8
