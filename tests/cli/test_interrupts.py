@@ -27,6 +27,7 @@ import atexit, contextlib, json, os, re, signal, sys
 from pathlib import Path
 from sfumato.cli import app, data_commands, ending, ledger_commands, output, quality_commands, release_commands
 import sfumato.report.write, sfumato.io.sinks
+from sfumato.errors import EstimateError
 from sfumato.io import atomic
 from sfumato.schema import documents
 from sfumato.io import atomic as interrupts
@@ -351,6 +352,20 @@ class TestNobodyListens:
         )
         assert "private text" not in result.err
         assert load(folder / "r").certificate.private
+
+    def test_an_error_after_the_output(self, folder, call, monkeypatch):
+        """It is no success, although the output is whole."""
+
+        def broken(*_, **__):
+            if (folder / "r.sfm").exists():
+                raise EstimateError("No answer.")
+
+        monkeypatch.setattr(output.results, "print", broken)
+        result = call(*fit(folder, "r.sfm"))
+        assert result.code == 1
+        assert "Error: " in result.err
+        assert "was written and is whole" in " ".join(result.err.split())
+        assert load(folder / "r.sfm").certificate.private
 
     def test_a_closed_pipe(self, folder, call, monkeypatch):
         def closed(*_, **__):

@@ -26,6 +26,7 @@ _OUT_OF_MEMORY = "Out of memory. Nothing half-written was left behind."
 _UNMAPPED = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")  # what a loader says of it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
+_NO_LISTENER = -2  # standard output takes no more: that alone undoes no output
 
 app = typer.Typer(
     name="sfumato",
@@ -81,10 +82,12 @@ def _run(arguments: Sequence[str] | None, ending: Ending) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         code, problem = _outcome(arguments)
+    is_mute, code = code == _NO_LISTENER, WRONG_CALL if code == _NO_LISTENER else code
     if ending.output is None:
         if problem:
             _tell("[bold red]Error:[/]", problem)
         return code
+    has_failed = bool(problem) and not is_mute
     charged = "" if ending.ledger is None else f", and the ledger {ending.ledger} is charged for it"
     said = ""
     if problem:
@@ -93,8 +96,8 @@ def _run(arguments: Sequence[str] | None, ending: Ending) -> int:
         said = f"Interrupted after {ending.output} was written: it is whole{charged}."
     if said:
         with contextlib.suppress(OSError, SystemExit):  # standard error is gone too
-            _tell("[yellow]Note:[/]", said)
-    return DONE
+            _tell("[bold red]Error:[/]" if has_failed else "[yellow]Note:[/]", said)
+    return code if has_failed else DONE
 
 
 def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
@@ -133,7 +136,7 @@ def _unexpected(error: Exception) -> tuple[int, str]:
     if isinstance(error, ImportError) and any(text in str(error) for text in _UNMAPPED):
         return _failed(FAILED, _OUT_OF_MEMORY)
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
-        return _failed(WRONG_CALL, f"Cannot write to standard output: {os.strerror(error.errno)}.")
+        return _failed(_NO_LISTENER, f"Cannot write to standard output: {os.strerror(error.errno)}.")
     return _failed(
         FAILED,
         f"An unexpected error ({type(error).__name__}); its text is withheld because it could show a record. Please "
