@@ -298,6 +298,30 @@ def test_numbers_that_no_cell_shows_alone_are_seen_together():
     assert _span(np.zeros(N_CELLS), 0.0, 8) is None, "of no number at all nothing is seen without noise either"
 
 
+def test_a_spread_tail_is_seen_beside_a_cell_that_stands_out():
+    rng, std = np.random.default_rng(5), 30.0
+    tail = 400 * rng.pareto(2.5, 1_500)  # of 5,000 records, no cell of which stands out where most are 0
+    values = np.concatenate([np.zeros(3_500), tail])
+    exact = np.bincount(cells_of(values), minlength=N_CELLS)[:N_CELLS]
+    for _ in range(20):
+        span = _span(exact + rng.normal(0, std, N_CELLS), std, 5)
+        assert span is not None
+        kept = np.minimum(values, cell_span(span[1])[1]).mean() / values.mean()
+        assert kept > 0.4, "zeros alone keep nothing of the mean"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_bounds_seldom_stick_out_into_empty_space(sign):
+    rng, std, simulations = np.random.default_rng(6), 30.0, 400
+    cells = np.zeros(N_CELLS)
+    cells[cells_of(np.array([sign * 7.0]))] = 5_000
+    spans = [_span(cells + rng.normal(0, std, N_CELLS), std, 5) for _ in range(simulations)]
+    (place,) = cells_of(np.array([sign * 7.0]))
+    out = np.mean([span is None or span[1] > place for span in spans])
+    assert out < 0.05 + 4 * (0.05 * 0.95 / simulations) ** 0.5
+    assert out > 0.01, "the budget is used"
+
+
 @pytest.mark.filterwarnings("ignore:Nearly all values")
 def test_bounds_of_unseen_numbers_are_said_to_be_made_up():
     frame = pd.DataFrame({"age": np.arange(20, 60), "place": list("ab") * 20})

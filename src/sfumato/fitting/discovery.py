@@ -44,11 +44,12 @@ from sfumato.records.open_data import OpenData
 from sfumato.schema.ruled import closed
 from sfumato.schema.schema import Schema
 
-_FALSE_CELLS = 1e-3  # expected empty cells, of all columns together, that stand out
-_WIDTHS = (1, 2, 4, 8, 16)  # cells that are looked at together
+_FALSE_WINDOWS = 1e-3  # expected empty windows, of all columns together, that stand out
+_WIDTHS = (1, 2, 4, 8, 16, 32)  # cells that are looked at together
 _UNSEEN = 1024.0  # bound of numbers of which nothing is seen: most columns of tables of people are below it
 _UNSEEN_YEARS = (1900, 2099)
-_LIKELY = 2.0  # standard deviations by which the octave beside the span has to be above nothing
+_OCTAVES = (1, 2, 4)  # beside the span that are looked at together
+_STICKS_OUT = 0.05  # probability that a bound moves out into empty space, at each end
 _MOST_WORDS = 900
 OTHER = "other"
 _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what is found
@@ -188,17 +189,28 @@ def _labels(words: Mapping[str, float], present: float, std: float, nullable: bo
 def _span(cells: np.ndarray, std: float, columns: int) -> tuple[int, int] | None:
     """Return first and last of the cells that stand out, with what likely lies beside them; None if nothing does.
 
-    Where no cell stands out, several together may: half an octave, one, two, four.
+    Windows of 1 to 32 neighbours are summed and held against the law of the noise of their sum, so that a tail of
+    which no single cell stands out is seen, beside cells that do. Post-processing.
+
+    Args:
+        cells: noisy counts of neighbouring cells.
+        std: standard deviation of the noise of each.
+        columns: how many columns share the expected number of empty windows that stand out.
     """
     sums = np.concatenate([[0.0], np.cumsum(cells)])
+    first, last = len(cells), -1
     for width in _WIDTHS:
-        least = -std * math.sqrt(width) * ndtri(_FALSE_CELLS / (width * N_CELLS * columns))
+        least = -std * math.sqrt(width) * ndtri(_FALSE_WINDOWS / (len(_WIDTHS) * N_CELLS * columns))
         sure = np.flatnonzero(sums[width:] - sums[:-width] > least)
-        if sure.size:
-            break
-    else:
+        before, after = sure[sure + width <= first], sure[sure > last]
+        if after.size:
+            start = int(after[-1])
+            last = start + _likely_size(cells[start : start + width]) - 1
+        if before.size:
+            end = int(before[0]) + width
+            first = end - _likely_size(cells[end - width : end][::-1])
+    if last < 0:
         return None
-    first, last = int(sure[0]), int(sure[-1]) + width - 1
     while (step := _beyond(cells[last + 1 :], std)) > 0:
         last += step
     while (step := _beyond(cells[:first][::-1], std)) > 0:
@@ -206,11 +218,23 @@ def _span(cells: np.ndarray, std: float, columns: int) -> tuple[int, int] | None
     return first, last
 
 
+def _likely_size(cells: np.ndarray) -> int:
+    """Return how many of the cells hold something, most likely: up to where their sum is largest."""
+    return int(np.argmax(np.cumsum(cells))) + 1
+
+
 def _beyond(outer: np.ndarray, std: float) -> int:
-    """Return how many of the next cells to take in: an octave at most, up to the last of them that counts."""
-    near = outer[:PARTS]
-    if near.size and near.sum() > _LIKELY * std * math.sqrt(near.size):
-        return int(np.argmax(np.cumsum(near))) + 1
+    """Return how many of the next cells to take in: those of one, two or four octaves, if they stand out together.
+
+    In empty space one of them does with probability `_STICKS_OUT` at most, of which a window has a part that falls
+    with its width, as the noise of what is measured later grows with the bound.
+    """
+    shares = [1 / octaves for octaves in _OCTAVES]
+    for octaves, share in zip(_OCTAVES, shares, strict=True):
+        near = outer[: octaves * PARTS]
+        least = -std * math.sqrt(near.size) * ndtri(_STICKS_OUT * share / sum(shares))
+        if near.size and near.sum() > least:
+            return _likely_size(near)
     return 0
 
 
