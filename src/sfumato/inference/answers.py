@@ -236,4 +236,4 @@ class _Lister:
             side, also = (codes == 1).astype(np.float64), (codes < 2).astype(np.float64)
         both = there * also
         design = np.column_stack([both, values * both])
-        return Design(side * both, design, ("Intercept", right), both)
+        return Design(side * both, design, ("Intercept", right), both, frozenset({left}), (frozenset({right}),))

@@ -33,8 +33,15 @@ class Asked:
 
     @property
     def said(self) -> str:
-        """What is said of weights before all else; nothing of unweighted rows."""
-        return "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
+        """What is said before all else: of weights, and of several rows of a unit."""
+        weighted = "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
+        most = self.calibration.rows_of_unit
+        if most == 1 or self.target == "table":
+            return weighted
+        return (
+            f"{weighted}Up to {most} rows of a unit may go together: sampling errors are those of independent rows "
+            f"times √{most}. "
+        )
 
     def estimate(
         self,

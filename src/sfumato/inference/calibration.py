@@ -111,6 +111,8 @@ class Calibration:
         n_public: the public number of records, or the sum of their weights.
         rows_variance: of the true number about it.
         weighting: of weighted records.
+        rows_of_unit: the most records of one unit: a sum over a unit's records has at most so many times the variance
+            that independent records have, and as much is allowed for.
         fitted: standard deviations by which a mean under the model may be off: the more, the more an estimate rests on
             the measurements alone, with their noise.
     """
@@ -121,12 +123,13 @@ class Calibration:
         n_public: float,
         rows_variance: float,
         weighting: RowWeights | None = None,
+        rows_of_unit: int = 1,
         *,
         fitted: float = FITTED,
     ) -> None:
-        self._weighting = weighting
+        self._weighting, self.rows_of_unit = weighting, rows_of_unit
         # Σ w² ÷ Σ w: what a record's part in a total is multiplied by once more in its variance
-        self._record = 1.0 if weighting is None else float(weighting.each.mean())
+        self._record = rows_of_unit * (1.0 if weighting is None else float(weighting.each.mean()))
         self._prior = self._record + fitted**2 * n_public
         self._functions = measured.functions
         self._noise = measured.variances
@@ -177,7 +180,8 @@ class Calibration:
         found, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
         return SeparateVariances(
             noise=fit.gains**2 @ self._noise,
-            sampling=np.maximum(np.where(found >= _LEAST_LEFT * positive, found, positive) - known * fit.mean**2, 0.0),
+            sampling=self.rows_of_unit
+            * np.maximum(np.where(found >= _LEAST_LEFT * positive, found, positive) - known * fit.mean**2, 0.0),
             unmeasured=self._allowed(fit.known) * fit.unsaid.var(axis=0)
             + self._prior * self._n * fit.hidden.var(axis=0)
             + self._rows_variance * fit.missed**2,
@@ -237,7 +241,8 @@ class Calibration:
         found = (spread * weights[:, None]).T @ spread
         if not (np.linalg.eigvalsh(found) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
             found = positive
-        return found - known * np.outer(fit.mean, fit.mean) if known else found
+        found = found - known * np.outer(fit.mean, fit.mean) if known else found
+        return self.rows_of_unit * found
 
     def _drawn_spread(self, fit: _Explained) -> tuple[np.ndarray, np.ndarray, float]:
         """Return rows and weights whose Σ v·uuᵀ is the variance of drawing the records, and what is to be taken off.
@@ -275,7 +280,7 @@ class Calibration:
             if self._weighting is not None:
                 drawn = drawn * np.sqrt(self._weighting.each)
             moved = self._centred.T @ drawn
-            wanted = wanted + np.sqrt(self._n / len(self._centred)) * moved
+            wanted = wanted + np.sqrt(self.rows_of_unit * self._n / len(self._centred)) * moved
         solved = np.zeros_like(wanted)
         weights, missed = self._tilted(solved, wanted)
         for _ in range(_NEWTON):

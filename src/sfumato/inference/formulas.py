@@ -11,7 +11,7 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -35,12 +35,23 @@ _WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Both sides of a formula on rows; rows with a missing value are 0 and not there."""
+    """Both sides of a formula on rows; rows with a missing value are 0 and not there.
+
+    Attributes:
+        left: shape (N,).
+        right: shape (N, k).
+        terms: names of the right side's columns.
+        there: which rows have no missing value, shape (N,).
+        of_left: the table's columns that the left side is a function of.
+        of_terms: those of the right side's terms, each once.
+    """
 
     left: np.ndarray
     right: np.ndarray
     terms: tuple[str, ...]
     there: np.ndarray
+    of_left: frozenset[str] = frozenset()
+    of_terms: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,16 @@ class ReadFormula:
             raise ConfigError(
                 f"Expected a left side of two values, 0 and 1 or two labels, got others in {self.text!r}."
             )
-        return Design(left, right, tuple(self._said(str(term)) for term in X.columns), there)
+        terms = tuple(self._said(str(term)) for term in X.columns)
+        return Design(left, right, terms, there, frozenset().union(*self._sources(y)), self._sources(X))
+
+    def _sources(self, side: pd.DataFrame) -> tuple[frozenset[str], ...]:
+        """Return the table's columns that each term of a side is a function of."""
+        written = dict.fromkeys(str(part.term) for part in cast(Any, side).model_spec.structure)
+        return tuple(
+            frozenset(column for name, column in self.names.items() if re.search(rf"\b{name}\b", term))
+            for term in written
+        )
 
     def _sides(self, frame: pd.DataFrame, weights: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return both sides on rows without a missing value, whose places are their index."""

@@ -162,6 +162,12 @@ class Measured:
         require_well_formed(self.by_class is None or self.by_class.shape == (k, d, d), MOMENTS)
 
     @property
+    def rows_of_unit(self) -> int:
+        """The most rows of one unit: so many may go together."""
+        unit = self.release.schema.unit
+        return 1 if unit is None else unit.max_rows
+
+    @property
     def n_public(self) -> int:
         """The public number of rows."""
         return self.release.certificate.n_public

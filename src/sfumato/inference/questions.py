@@ -23,6 +23,7 @@ from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.intervals import bounded, of_correlation, of_variance
 from sfumato.inference.measured import Measured
 from sfumato.inference.rows import Rows, is_missing
+from sfumato.inference.together import require_together
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
@@ -57,7 +58,12 @@ class Questions(Rows):
                 self._made.pop(next(iter(self._made)))
             totals = measured_functions(self.measured, {name: self.functions(name) for name in sorted(columns)})
             self._made[key] = Calibration(
-                totals, self.measured.size, self.measured.rows_variance, self.measured.weighting, fitted=fitted
+                totals,
+                self.measured.size,
+                self.measured.rows_variance,
+                self.measured.weighting,
+                self.measured.rows_of_unit,
+                fitted=fitted,
             )
         return Asked(self._made[key], columns, target, None if weight is None else weight.column)  # type: ignore[arg-type]
 
@@ -89,8 +95,10 @@ class Questions(Rows):
         if not condition:
             raise ConfigError("Expected labels by column, such as {'sex': 'f'}, got none.")
         names = tuple(condition)
-        asked = self.asked(names if by is None else (*names, by), target)
+        columns = names if by is None else (*names, by)
+        asked = self.asked(columns, target)
         found = self.having(condition)
+        require_together(self.measured, columns, f"the share of {_and(names)}")
         if by is None and len(names) == 1 and not found.any() and is_missing(condition[names[0]]):
             return self._share_counted(asked, names[0])
         self._require_rows(found, names)
@@ -109,6 +117,7 @@ class Questions(Rows):
         self._require_rows(found, names)
         value = float(asked.calibration.total(found[:, None])[0])
         what = f"the number of rows{' by ' + _and(names) if names else ''}"
+        require_together(self.measured, names, what)
         return bounded(asked.estimate(value, found, what), 0.0, np.inf)
 
     def _share_counted(self, asked: Asked, name: str) -> Estimate:

@@ -11,6 +11,7 @@ Reference: Huber 1967 (the sandwich); Ferrando, Wang and Sheldon 2022 (noise-awa
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ from sfumato.inference.estimate import answered, deviations, group_of, left_out_
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.questions import Questions
 from sfumato.inference.redrawn import stretches
+from sfumato.inference.together import require_together
 
 _ROUNDS = 50
 _CONVERGED = 1e-10
@@ -202,12 +204,24 @@ def fit_design(
         EstimateError: the measurements do not answer it.
     """
     asked = questions.asked(columns if by is None else (*columns, by), target)
+    _require_products(questions, design, by, f"the regression {formula!r}")
     if by is None:
         return _one(asked, design, np.ones_like(design.there), formula, logistic)
     groups = {
         label: partial(_one, asked, design, rows, formula, logistic) for label, rows in questions.levels(by).items()
     }
     return Regressions(*answered(groups))
+
+
+def _require_products(questions: Questions, design: Design, by: str | None, what: str) -> None:
+    """Refuse a regression whose sums of products are of columns that were not measured together.
+
+    Raises:
+        EstimateError: some are.
+    """
+    group = set() if by is None else {by}
+    for one, other in itertools.combinations_with_replacement((design.of_left, *design.of_terms), 2):
+        require_together(questions.measured, one | other | group, what)
 
 
 def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic: bool) -> Regression:

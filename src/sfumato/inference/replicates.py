@@ -60,7 +60,13 @@ def _codes(release: Release, n: int, seed: int, place: int, target: str) -> Mapp
     questions = Questions(release, (seed, place, _ROWS_STREAM))
     measured = questions.measured
     asked = {name: questions.functions(name) for name in measured.names}
-    calibration = Calibration(all_functions(measured, asked), measured.size, measured.rows_variance, measured.weighting)
+    calibration = Calibration(
+        all_functions(measured, asked),
+        measured.size,
+        measured.rows_variance,
+        measured.weighting,
+        measured.rows_of_unit,
+    )
     rng = public_stream(seed, place, _DRAW_STREAM)
     weights = calibration.drawn(rng, sampled=target == "population")
     rows, plan, clocks = _WeightedRows(measured, weights), release.schema.rule_plan, release.schema.clocks

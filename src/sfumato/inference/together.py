@@ -1,0 +1,40 @@
+"""Which columns were measured together: pairs, and three where one is the target of a fit with moments by class.
+
+A function of three columns that were not measured together has a part that is any value under the same measurements.
+How much of its variance functions of pairs say is no sign of that: of a balanced cell of three labels they say 6/7.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sfumato.errors import EstimateError
+from sfumato.inference.measured import Measured
+
+_MOST = 2
+
+
+def measured_together(measured: Measured, columns: Collection[str]) -> bool:
+    """Return whether what these columns hold together was measured."""
+    own = {measured.class_column} if measured.by_class is not None else set()
+    return len(set(columns) - own) <= _MOST
+
+
+def require_together(measured: Measured, columns: Collection[str], what: str) -> None:
+    """Refuse a question that asks what columns hold together, where that was not measured.
+
+    Raises:
+        EstimateError: it was not.
+    """
+    if measured_together(measured, columns):
+        return
+    names = ", ".join(map(repr, sorted(set(columns))))
+    how = "or fit with one of them as the target, which is measured with every two others"
+    if measured.by_class is not None:
+        how = f"or fit with one of them as the target, as {measured.class_column!r} is in this release"
+    raise EstimateError(
+        f"Expected a question that the release's measurements answer, got {what}: it asks how {names} go together, and "
+        f"they were not measured together, only how two columns go together. Ask of fewer columns, {how}."
+    )
