@@ -186,15 +186,22 @@ def test_a_strangers_arrays_are_read_with_suspicion(release, change):
 
 
 def test_columns_that_rules_compute():
-    """What was measured is answered; what follows from others is refused by name."""
+    """Means and shares of what follows from measured columns are sums of theirs; all else is refused by name."""
+    rows = hospital(3_000)
     release = ConditionalGaussian(epsilon=3.0, delta=1e-5).fit(
-        hospital(3_000), schema=hospital_schema(rows=3_000), target="back", seed=0
+        rows, schema=hospital_schema(rows=3_000), target="back", seed=0
     )
     assert abs(release.share({"sex": "male"}).value - 0.5) < 0.1
     assert release.mean("age").value > 30
     for name in ("total", "stay", "discharged"):
+        low, high = release.mean(name, target="table").interval(0.999)
+        assert low <= rows[name].mean() <= high, name
         with pytest.raises(EstimateError, match=f"'{name}', which follows from others by a rule"):
-            release.mean(name)
+            release.variance(name)
+    label = rows["group"].iloc[0]
+    low, high = release.share({"group": label}, target="table").interval(0.999)
+    assert low <= (rows["group"] == label).mean() <= high
+    assert set(release.mean("total", by="group")), "each part goes with a group by a pair"
 
 
 def answers_of(release):

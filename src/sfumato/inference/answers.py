@@ -38,7 +38,7 @@ _NO_CLASS = (
     "regressions by it."
 )
 _NO_RECORDS = "Single records, the largest and the smallest value, and the order of rows were not measured."
-_FOLLOWS = "It follows from others by a rule, and was not measured itself. Ask of these."
+_FOLLOWS = "It follows from others by a rule: ask of its mean, or of the share of a label, by itself."
 _WEAKER = "Under the model they go together less than those above; ask of one by itself, or list more pairs."
 
 Answered = Literal["yes", "some", "no", "not asked"]
@@ -145,7 +145,7 @@ class _Lister:
         """Yield what can be asked of one column."""
         ask = self.questions
         if name in ask.following:
-            yield Answer("column", name, answered="no", why=_FOLLOWS)
+            yield Answer("column", name, answered="not asked", why=_FOLLOWS)
             return
         if ask.nullable(name):
             yield self.one("missing", lambda: ask.share({name: None}, None, self.target), name)

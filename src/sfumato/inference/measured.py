@@ -288,11 +288,16 @@ class Measured:
     @cached_property
     def codes(self) -> dict[str, np.ndarray]:
         """The model's rows as their kinds code them, shape (N,) each. Distances are left out."""
-        rng, plan = public_stream(*self._stream, 1), self.release.schema.rule_plan
+        plan = self.release.schema.rule_plan
+        gaps = {} if plan is None else plan.gaps
+        return {name: codes for name, codes in self.free_codes.items() if name not in gaps}
+
+    @cached_property
+    def free_codes(self) -> dict[str, np.ndarray]:
+        """The model's rows, with the codes of distances under the names of the columns that lie at their ends."""
+        rng = public_stream(*self._stream, 1)
         columns = {}
         for place, column in enumerate(self.layout.grid.columns):
-            if plan is not None and column.name in plan.gaps:
-                continue
             is_class = place == self.layout.target
             cells = self.classes if is_class else self.cells(self.names.index(column.name))
             columns[column.name] = column.codes(cells, rng)

@@ -23,7 +23,7 @@ from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.intervals import bounded, of_correlation, of_variance
 from sfumato.inference.measured import Measured
 from sfumato.inference.rows import Rows, is_missing
-from sfumato.inference.together import require_together
+from sfumato.inference.together import require_terms_together
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
@@ -40,8 +40,10 @@ class Questions(Rows):
         super().__init__(Measured(release, *stream))
         self._made: dict[tuple[object, ...], Calibration] = {}
 
-    def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED) -> Asked:
+    def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False) -> Asked:
         """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
+
+        Those of an order's later ends are refused, unless their distances are meant: `free`.
 
         Raises:
             ConfigError: a column is not there, or the target is no target.
@@ -49,7 +51,7 @@ class Questions(Rows):
         """
         require_choice(("population", "table"), target=target)
         for name in columns:
-            self.require_asked(name)
+            self.require_asked(name, following=free)
         weight = self.measured.weight
         columns = tuple(dict.fromkeys(columns))
         key = (*sorted(columns), fitted)
@@ -67,6 +69,21 @@ class Questions(Rows):
             )
         return Asked(self._made[key], columns, target, None if weight is None else weight.column)  # type: ignore[arg-type]
 
+    def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
+        """Return `asked` of a product of columns, of which some may follow from measured ones by rules.
+
+        Raises:
+            ConfigError: as `asked`.
+            EstimateError: what they follow from was not measured together.
+        """
+        for name in columns:
+            self.require_asked(name, following=True)
+        sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
+        require_terms_together(self.measured, sums, what)
+        return self.asked(
+            tuple(sorted(frozenset().union(*(term for terms in sums for term in terms)))), target, free=True
+        )
+
     def functions(self, name: str) -> list[np.ndarray]:
         """Return what is asked of a column first: its values and their squares, or its most frequent labels."""
         column = self.measured.column(name)
@@ -79,7 +96,7 @@ class Questions(Rows):
 
     def mean(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the mean of a column of numbers, of its rows that are not missing."""
-        asked = self.asked((name,) if by is None else (name, by), target)
+        asked = self.asked_of_sums((name,) if by is None else (name, by), target, f"the mean of {name!r}")
         values, there = self.numbers(name)
 
         def one(rows: np.ndarray, of: str) -> Estimate:
@@ -96,10 +113,15 @@ class Questions(Rows):
             raise ConfigError("Expected labels by column, such as {'sex': 'f'}, got none.")
         names = tuple(condition)
         columns = names if by is None else (*names, by)
-        asked = self.asked(columns, target)
+        asked = self.asked_of_sums(columns, target, f"the share of {_and(names)}")
         found = self.having(condition)
-        require_together(self.measured, columns, f"the share of {_and(names)}")
-        if by is None and len(names) == 1 and not found.any() and is_missing(condition[names[0]]):
+        if (
+            by is None
+            and len(names) == 1
+            and names[0] not in self.following
+            and not found.any()
+            and is_missing(condition[names[0]])
+        ):
             return self._share_counted(asked, names[0])
         self._require_rows(found, names)
 
@@ -112,12 +134,11 @@ class Questions(Rows):
         """Return the number of rows that have these labels; of all rows without any."""
         condition = {} if condition is None else self.condition(condition)
         names = tuple(condition)
-        asked = self.asked(names or (self._any_column(),), target)
+        what = f"the number of rows{' by ' + _and(names) if names else ''}"
+        asked = self.asked_of_sums(names or (self._any_column(),), target, what)
         found = self.having(condition)
         self._require_rows(found, names)
         value = float(asked.calibration.total(found[:, None])[0])
-        what = f"the number of rows{' by ' + _and(names) if names else ''}"
-        require_together(self.measured, names, what)
         return bounded(asked.estimate(value, found, what), 0.0, np.inf)
 
     def _share_counted(self, asked: Asked, name: str) -> Estimate:
@@ -153,7 +174,7 @@ class Questions(Rows):
 
     def _of_kind(self, found: Estimate, name: str) -> Estimate:
         """Return an estimate in the column's own unit: of dates a moment, with times as errors."""
-        kind = self.measured.column(name).kind
+        kind = self.kind(name)
         return found.as_moment(kind.resolution, kind.microseconds) if isinstance(kind, DateTime) else found
 
     def _require_rows(self, found: np.ndarray, names: tuple[str, ...]) -> None:

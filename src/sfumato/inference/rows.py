@@ -9,9 +9,13 @@ import numpy as np
 import pandas as pd
 
 from sfumato.columns.booleans import Boolean
+from sfumato.columns.bounded import Values
+from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_instance
+from sfumato.inference.following import Following
 from sfumato.inference.measured import Measured
+from sfumato.rules.cells import absent
 from sfumato.schema.set_columns import IN
 
 _LABEL = (str, bool, np.bool_, Number)
@@ -21,16 +25,20 @@ class Rows:
     """Functions of a release's columns on the rows of its model."""
 
     def __init__(self, measured: Measured) -> None:
-        self.measured = measured
+        self.measured, self.rules = measured, Following(measured)
 
     @property
     def following(self) -> frozenset[str]:
         """Columns that follow from others by a rule: nothing was measured of them."""
-        plan = self.measured.release.schema.rule_plan
-        return frozenset() if plan is None else frozenset({**plan.follows, **plan.gaps})
+        return self.rules.names
 
-    def require_asked(self, name: str) -> None:
-        """Refuse what is no column that questions can be about.
+    def kind(self, name: str) -> TabularKind:
+        """The kind of a column, as the schema has it."""
+        plan = self.measured.release.schema.rule_plan
+        return self.measured.column(name).kind if plan is None or name not in self.following else plan.kinds[name]
+
+    def require_asked(self, name: str, *, following: bool = False) -> None:
+        """Refuse what is no column that questions can be about; `following`: but those that follow from others may be.
 
         Raises:
             ConfigError: the column is not there, or is the weight.
@@ -43,10 +51,12 @@ class Rows:
                 f"Expected a column that is released, got {name!r}, the weight: it says what rows count, and no "
                 "question is asked of it."
             )
+        if name in self.following and following:
+            return
         if name in self.following:
             raise EstimateError(
                 f"Expected a column that was measured itself, got {name!r}, which follows from others by a rule. "
-                "Ask of these, or compute it from replicates, which hold all columns."
+                "Ask of these, of its mean or shares, or compute it from replicates, which hold all columns."
             )
         if name not in known:
             raise ConfigError(f"Expected one of the columns {', '.join(map(repr, known))}, got {name!r}.")
@@ -57,8 +67,12 @@ class Rows:
         Raises:
             ConfigError: the column is not numeric.
         """
-        if not self.measured.column(name).numeric:
+        if not self.kind(name).is_numeric:
             raise ConfigError(f"Expected a column of numbers or dates, got {name!r} of labels. Ask of its shares.")
+        if name in self.following:
+            column = self.rules.column(name)
+            assert isinstance(column, Values)
+            return np.where(column.absent, 0.0, column.values.astype(np.float64)), (~column.absent).astype(np.float64)
         values = self.measured.frame[name].to_numpy(dtype=np.float64)
         there = ~np.isnan(values)
         return np.where(there, values, 0.0), there.astype(np.float64)
@@ -74,11 +88,13 @@ class Rows:
                 f"Expected a column with missing cells, got {name!r}, which the schema does not declare `nullable`: a "
                 "fit put a value into such cells."
             )
+        if name in self.following:
+            return np.asarray(absent(self.kind(name), self.rules.column(name)), dtype=np.float64)
         return self.measured.frame[name].isna().to_numpy(dtype=np.float64)
 
     def nullable(self, name: str) -> bool:
         """Whether cells of a column may be missing."""
-        return bool(getattr(self.measured.column(name).kind, "nullable", False))
+        return bool(getattr(self.kind(name), "nullable", False))
 
     def having(self, condition: Mapping[str, object]) -> np.ndarray:
         """Return which rows have these labels, shape (N,); of None, which have no value there.
@@ -101,18 +117,21 @@ class Rows:
         Raises:
             ConfigError: the column is numeric, or a wanted label is not one of its labels.
         """
-        column = self.measured.column(name)
-        if column.numeric:
-            of = "dates" if isinstance(column.kind, DateTime) else "numbers"
+        kind = self.kind(name)
+        if kind.is_numeric:
+            of = "dates" if isinstance(kind, DateTime) else "numbers"
             raise ConfigError(f"Expected a column of labels, got {name!r} of {of}. Ask of its quantiles or mean.")
-        labels = self.measured.frame[name]
-        known = [str(label) for label in labels.cat.categories]
+        if name in self.following:
+            codes = self.rules.column(name)
+            known = [str(label) for label in kind.labels]
+        else:
+            labels = self.measured.frame[name]
+            codes, known = labels.cat.codes.to_numpy(), [str(label) for label in labels.cat.categories]
         for label in wanted:
             if label not in known:
                 raise ConfigError(
                     f"Expected one of the labels of {name!r}, {', '.join(map(repr, known))}, got {label!r}."
                 )
-        codes = labels.cat.codes.to_numpy()
         return {
             label: (codes == place).astype(np.float64)
             for place, label in enumerate(known)

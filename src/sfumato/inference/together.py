@@ -8,9 +8,11 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import itertools
+from collections.abc import Collection, Sequence
 
 from sfumato.errors import EstimateError
+from sfumato.inference.following import Terms
 from sfumato.inference.measured import Measured
 
 _MOST = 2
@@ -20,6 +22,16 @@ def measured_together(measured: Measured, columns: Collection[str]) -> bool:
     """Return whether what these columns hold together was measured."""
     own = {measured.class_column} if measured.by_class is not None else set()
     return len(set(columns) - own) <= _MOST
+
+
+def require_terms_together(measured: Measured, sums: Sequence[Terms], what: str) -> None:
+    """Refuse a product of sums of functions of columns, where some of its parts were not measured together.
+
+    Raises:
+        EstimateError: some were not.
+    """
+    for chosen in itertools.product(*sums):
+        require_together(measured, frozenset().union(*chosen), what)
 
 
 def require_together(measured: Measured, columns: Collection[str], what: str) -> None:
