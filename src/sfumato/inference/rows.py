@@ -72,7 +72,7 @@ class Rows:
         if name in self.following:
             column = self.rules.column(name)
             assert isinstance(column, Values)
-            return np.where(column.absent, 0.0, column.values.astype(np.float64)), (~column.absent).astype(np.float64)
+            return np.where(column.absent, 0.0, column.values.astype(np.float64)), 1.0 - np.asarray(column.absent)
         values = self.measured.frame[name].to_numpy(dtype=np.float64)
         there = ~np.isnan(values)
         return np.where(there, values, 0.0), there.astype(np.float64)
