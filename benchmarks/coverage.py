@@ -5,7 +5,8 @@
     python benchmarks/coverage.py all --table    # what was counted, as the table of docs/inference.md
 
 `law` is a Gaussian law with labels, whose population is known; `adult` and `california_housing` draw rows with
-replacement from the real table, which then is the population (SFUMATO_DATA is the folder of both). Writes
+replacement from the real table, which then is the population (SFUMATO_DATA is the folder of both). `skewed` is fitted
+without a schema, with all bounds estimated. Writes
 benchmarks/results/coverage/NAME.json: per question and target how many intervals covered, their median width, and that
 of the standard error of sampling and noise alone.
 """
@@ -26,6 +27,7 @@ import pandas as pd
 from sfumato import ConditionalGaussian, Schema, combine
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import EstimateError
+from sfumato.schema.open_schema import OpenSchema
 
 RESULTS = Path(__file__).parent / "results" / "coverage"
 LEVEL = 0.95
@@ -215,7 +217,34 @@ def housing_case():
     return resampled(table, schema, "north", asked)
 
 
-CASES = {"law": law_case, "adult": adult_case, "california_housing": housing_case}
+def skewed(n, rng):
+    """Five columns as people's tables have them: skewed, of counts, bounded, and a cost that few have."""
+    return pd.DataFrame(
+        {
+            "income": np.exp(rng.normal(10, 0.9, n)),
+            "visits": rng.poisson(1.2, n) + (rng.random(n) < 0.05) * rng.poisson(15, n),
+            "age": rng.uniform(18, 95, n),
+            "sex": rng.choice(["f", "m"], n),
+            "cost": np.where(rng.random(n) < 0.7, 0.0, 400 * rng.pareto(2.5, n)),
+        }
+    )
+
+
+def mean_of(column):
+    def truth(frame):
+        return {f"mean {column}": frame[column].mean()}
+
+    return f"mean {column}", lambda r, t: one(f"mean {column}", r.mean(column, target=t)), truth
+
+
+def skewed_case():
+    """Without a schema: all bounds are estimated."""
+    questions = [mean_of(column) for column in ("income", "visits", "age", "cost")]
+    few = skewed(1, np.random.default_rng(0))
+    return skewed, lambda n: OpenSchema.of(few, rows=n), None, questions, skewed(LAW_ROWS, np.random.default_rng(99))
+
+
+CASES = {"law": law_case, "skewed": skewed_case, "adult": adult_case, "california_housing": housing_case}
 
 
 # --- counting
