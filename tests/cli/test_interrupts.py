@@ -16,6 +16,7 @@ from fixtures import tables
 from fixtures.processes import serving
 from sfumato import create_ledger, load, read_ledger
 from sfumato.cli import output
+from sfumato.errors import EstimateError
 from sfumato.release.files import ARRAYS, MANIFEST
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork")

@@ -1,7 +1,7 @@
 """How a call ends: well as soon as its output is in place, unless what comes after fails.
 
-A Ctrl-C that comes too late, or a terminal that takes no more text, changes nothing of the code: the output is there, and
-whoever reads standard error is told. Any other error is an error, with its code, although the output is whole.
+A Ctrl-C that comes too late, or a terminal that takes no more text, changes nothing of the code: the output is there,
+and whoever reads standard error is told. Any other error is an error, with its code, although the output is whole.
 """
 
 from __future__ import annotations
