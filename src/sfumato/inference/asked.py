@@ -30,11 +30,17 @@ class Asked:
     columns: tuple[str, ...]
     target: Target
     weight: str | None = None
+    estimated: tuple[str, ...] = ()  # of the columns, those of numbers whose bounds the fit estimated
 
     @property
     def said(self) -> str:
-        """What is said before all else: of weights, and of several rows of a unit."""
+        """What is said before all else: of weights, of estimated bounds, and of several rows of a unit."""
         weighted = "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
+        if self.estimated:
+            weighted += (
+                f"The bounds of {', '.join(map(repr, self.estimated))} were estimated: values beyond them count as the "
+                "bounds, which no error here holds. Declare lower and upper to be sure. "
+            )
         most = self.calibration.rows_of_unit
         if most == 1 or self.target == "table":
             return weighted

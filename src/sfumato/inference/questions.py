@@ -24,6 +24,7 @@ from sfumato.inference.intervals import bounded, of_correlation, of_variance
 from sfumato.inference.measured import Measured
 from sfumato.inference.rows import Rows, is_missing
 from sfumato.inference.together import require_terms_together
+from sfumato.schema.sources import DISCOVERED
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
@@ -67,7 +68,10 @@ class Questions(Rows):
                 self.measured.rows_of_unit,
                 fitted=fitted,
             )
-        return Asked(self._made[key], columns, target, None if weight is None else weight.column)  # type: ignore[arg-type]
+        sources = self.measured.release.schema.sources
+        estimated = tuple(c for c in columns if self.kind(c).is_numeric and sources.get(c) == DISCOVERED)
+        name = None if weight is None else weight.column
+        return Asked(self._made[key], columns, target, name, estimated)  # type: ignore[arg-type]
 
     def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
         """Return `asked` of a product of columns, of which some may follow from measured ones by rules.

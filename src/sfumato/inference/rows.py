@@ -11,12 +11,13 @@ import pandas as pd
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.bounded import Values
 from sfumato.columns.kind import TabularKind
-from sfumato.columns.kinds import DateTime
+from sfumato.columns.kinds import Categorical, DateTime
 from sfumato.errors import ConfigError, EstimateError, require_instance
 from sfumato.inference.following import Following
 from sfumato.inference.measured import Measured
 from sfumato.rules.cells import absent
 from sfumato.schema.set_columns import IN
+from sfumato.schema.sources import DISCOVERED
 
 _LABEL = (str, bool, np.bool_, Number)
 
@@ -108,8 +109,23 @@ class Rows:
                 found *= self.missing(name)
             else:
                 label = _label(name, value)
+                self._require_told_apart(name, label)
                 found *= self.levels(name, label)[label]
         return found
+
+    def _require_told_apart(self, name: str, label: str) -> None:
+        """Refuse the label of all that an estimate of the labels did not see: which they are hangs on its noise.
+
+        Raises:
+            EstimateError: the labels were estimated, and it is that.
+        """
+        kind = self.kind(name)
+        estimated = self.measured.release.schema.sources.get(name) == DISCOVERED
+        if estimated and isinstance(kind, Categorical) and kind.other == label:
+            raise EstimateError(
+                f"Expected a label of {name!r} that stands for itself, got {label!r}: the fit estimated the labels, "
+                "and which rows fell in there hangs on its noise. Declare the categories of this column, and fit again."
+            )
 
     def levels(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
         """Return which rows have each label of a column.
@@ -122,7 +138,7 @@ class Rows:
             of = "dates" if isinstance(kind, DateTime) else "numbers"
             raise ConfigError(f"Expected a column of labels, got {name!r} of {of}. Ask of its quantiles or mean.")
         if name in self.following:
-            codes = self.rules.column(name)
+            codes = np.asarray(self.rules.column(name))
             known = [str(label) for label in kind.labels]
         else:
             labels = self.measured.frame[name]
