@@ -130,6 +130,7 @@ class RuledSampler:
                 places = ", ".join(dict.fromkeys(rule.place for rule in rules))
                 raise ConfigError(
                     f"Expected given values that keep the rules, found no row with them that keeps {places}."
+                    f"{_hint(plan, known)}"
                 )
         return found
 
@@ -180,6 +181,16 @@ class RuledSampler:
             put(table, np.arange(n), name, value[np.zeros(n, dtype=np.int64)])
         self._plan.follow(table, tuple(self._given))
         return table
+
+
+def _hint(plan: RulePlan, known: Mapping[str, Column]) -> str:
+    """Return what to give in place of columns that follow from others: rows of them are searched for, and may exist."""
+    names = [name for name in known if name in plan.follows and not plan.is_fixed(name, known)]
+    return "".join(
+        f" {name!r} follows from others, and the search may miss rows of it: give "
+        f"{', '.join(map(repr, plan.follows[name].sources))} instead."
+        for name in names
+    )
 
 
 class FreeRows:
