@@ -99,8 +99,8 @@ def test_regressions_show_their_terms(hostile) -> None:
     assert found.tags.count("svg") == len(fitted.params)
     groups = Card(hostile.ols("plain ~ `<b>n</b>`", by=HOSTILE)._repr_html_())
     assert "<i>b</i>" in groups.text
-    both = sfumato.combine([(1.0, 0.1), (1.2, 0.1)])
-    assert "Combined results of 2 replicates" in Card(both._repr_html_()).text
+    both = sfumato.combine([(1.0, 0.1), (1.5, 0.1)] * 10)
+    assert "Combined results of 20 replicates" in Card(both._repr_html_()).text
 
 
 def test_answers_are_a_frame_that_shows_a_card(hostile) -> None:

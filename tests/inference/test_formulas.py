@@ -41,8 +41,8 @@ def test_a_column_may_be_called_as_a_function_is(name: str) -> None:
         ("y ~ I(I ** 2)", "I(I ** 2)"),
         ("y ~ np.exp(np)", "np.exp(np)"),
         ("y ~ scale(`a b`)", "scale(`a b`)"),
-        ("y ~ C(Q)", "C(Q)[T.v]"),
-        ("y ~ Q", "Q[T.v]"),
+        ("y ~ C(Q)", "C(Q)[T.u]"),
+        ("y ~ Q", "Q[T.u]"),
         ("y ~ bs(df, df=3)", "bs(df, df=3)[1]"),
         ("y ~ x:`a b`", "x:a b"),
         ("y ~ abs(max)", "abs(max)"),
@@ -102,3 +102,15 @@ def test_what_is_no_formula_of_the_columns_is_refused_in_their_names(text: str, 
 def test_other_things_are_no_formulas(text: object) -> None:
     with pytest.raises(ConfigError, match="Expected formula to be"):
         read_formula(text, ["x", "y"])
+
+
+def test_labels_are_compared_with_the_commonest_unless_the_formula_names_one() -> None:
+    labels = pd.Categorical(["u"] * 2 + ["v"] * 5 + ["w"] * 3, categories=["u", "v", "w"])
+    frame = pd.DataFrame({"y": np.arange(10.0), "q": labels})
+    found = read_formula("y ~ C(q)", ["y", "q"]).design(frame, logistic=False)
+    assert found.terms == ("Intercept", "C(q)[T.u]", "C(q)[T.w]")
+    assert found.references == {"q": "v"}
+    weighted = read_formula("y ~ C(q)", ["y", "q"]).design(frame, np.where(labels == "w", 9.0, 1.0), logistic=False)
+    assert weighted.references == {"q": "w"}
+    own = read_formula('y ~ C(q, contr.treatment("u"))', ["y", "q"]).design(frame, logistic=False)
+    assert own.references == {}

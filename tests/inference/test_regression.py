@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import statsmodels.formula.api as smf
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, EstimateError
+from sfumato.inference.regression import logistic_fit
 
 FORMULAS = ["y ~ x + u + C(z)", "y ~ x * C(z)", "y ~ C(w) + C(z)", "x ~ y - 1"]
 
@@ -103,3 +104,12 @@ def test_terms_that_are_sums_of_others_are_refused(release):
 
     with pytest.raises(EstimateError, match="sum of others"):
         release.ols("y ~ x + I(2 * x)")
+
+
+def test_a_logistic_fit_that_runs_away_names_the_term() -> None:
+    rng = np.random.default_rng(0)
+    x, rare = rng.normal(size=2_000), np.arange(2_000) < 9
+    left = np.where(rare, 1.0, rng.random(2_000) < 0.5)
+    right = np.column_stack([np.ones(2_000), x, rare.astype(np.float64)])
+    with pytest.raises(EstimateError, match=r"race\[T.rare\]"):
+        logistic_fit(left, right, np.ones(2_000), "it", ("Intercept", "x", "race[T.rare]"))

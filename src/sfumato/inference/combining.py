@@ -10,6 +10,7 @@ differential privacy, for large synthetic tables). Reiter's rule for partially s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from scipy import stats
 
 from sfumato.errors import ConfigError, require_open_unit
 
+FEW_DEGREES = 10
+"""Degrees of freedom below which `combine` warns."""
 _LEAST_SHARE = 0.1  # of (1 + 1/m)·B that is left: fewer replicates may say less than nothing
 
 
@@ -35,8 +38,8 @@ class Combined:
 
     Example:
         >>> from sfumato import combine
-        >>> combine([(1.0, 0.1), (1.2, 0.1), (1.1, 0.1)]).bse.round(3).tolist()
-        [0.058]
+        >>> combine([(1.0, 0.1), (1.5, 0.1)] * 10).bse.round(3).tolist()
+        [0.243]
     """
 
     params: pd.Series
@@ -108,6 +111,12 @@ def combine(results: Sequence[Any]) -> Combined:
     own = within.mean(axis=0)
     variance = np.maximum(between - own, _LEAST_SHARE * between)
     freedom = np.maximum((m - 1) * (variance / np.maximum(between, 1e-300)) ** 2, 1.0)
+    if float(freedom.min()) < FEW_DEGREES:
+        warnings.warn(
+            f"Degrees of freedom are below {FEW_DEGREES}: intervals are wide. Draw more replicates, or more rows in "
+            "each (n=).",
+            stacklevel=2,
+        )
     return Combined(
         pd.Series(values.mean(axis=0), index=terms),
         pd.Series(np.sqrt(variance), index=terms),

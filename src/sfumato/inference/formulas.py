@@ -10,7 +10,7 @@ import builtins
 import keyword
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -44,6 +44,7 @@ class Design:
         there: which rows have no missing value, shape (N,).
         of_left: the table's columns that the left side is a function of.
         of_terms: those of the right side's terms, each once.
+        references: the label that the others of a column are compared with, by column, where the formula names none.
     """
 
     left: np.ndarray
@@ -52,6 +53,7 @@ class Design:
     there: np.ndarray
     of_left: frozenset[str] = frozenset()
     of_terms: tuple[frozenset[str], ...] = ()
+    references: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,21 @@ class ReadFormula:
         """The columns that it names, sorted."""
         return tuple(sorted(self.names.values()))
 
-    def design(self, frame: pd.DataFrame, weights: np.ndarray | None = None, *, logistic: bool) -> Design:
+    def design(
+        self,
+        frame: pd.DataFrame,
+        weights: np.ndarray | None = None,
+        references: Mapping[str, str] | None = None,
+        *,
+        logistic: bool,
+    ) -> Design:
         """Return both sides on rows.
 
         Args:
             frame: of the columns.
             weights: of the rows, for means and deviations in `center`, `scale` and `poly`; by default all 1.
+            references: the label of a column that its others are compared with; by default the commonest of the
+                weighted rows.
             logistic: whether the left side has to have two values.
 
         Raises:
@@ -93,7 +104,13 @@ class ReadFormula:
                 shown[name] = frame[column].array
         if self.left in shown and isinstance(shown[self.left].dtype, pd.CategoricalDtype):
             shown[self.left] = _second_level(shown[self.left], self.names[self.left])
-        y, X = self._sides(shown, np.ones(n) if weights is None else weights)
+        weights = np.ones(n) if weights is None else weights
+        first = {} if references is None else dict(references)
+        for name, column in self.names.items():
+            if isinstance(shown[name].dtype, pd.CategoricalDtype):
+                first.setdefault(column, _commonest(shown[name], weights))
+                shown[name] = _with_first(shown[name], first[column])
+        y, X = self._sides(shown, weights)
         if y.shape[1] != 1:
             raise ConfigError(f"Expected one column of numbers on the left of {self.text!r}, got {y.shape[1]}.")
         there = np.zeros(n)
@@ -106,7 +123,8 @@ class ReadFormula:
                 f"Expected a left side of two values, 0 and 1 or two labels, got others in {self.text!r}."
             )
         terms = tuple(self._said(str(term)) for term in X.columns)
-        return Design(left, right, terms, there, frozenset().union(*self._sources(y)), self._sources(X))
+        kept = {column: label for column, label in first.items() if _compared(column, label, terms)}
+        return Design(left, right, terms, there, frozenset().union(*self._sources(y)), self._sources(X), kept)
 
     def _sources(self, side: pd.DataFrame) -> tuple[frozenset[str], ...]:
         """Return the table's columns that each term of a side is a function of."""
@@ -231,6 +249,25 @@ def _parsed(renamed: str, text: str, names: Mapping[str, str]) -> Formula:
     if not (hasattr(formula, "lhs") and hasattr(formula, "rhs")):
         raise ConfigError(f"Expected a formula with both sides, such as 'y ~ x + C(z)', got {text!r}.")
     return formula
+
+
+def _commonest(labels: pd.Series, weights: np.ndarray) -> str:
+    codes = labels.cat.codes.to_numpy()
+    sizes = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(labels.cat.categories))
+    return str(labels.cat.categories[int(np.argmax(sizes))])
+
+
+def _with_first(labels: pd.Series, first: str) -> pd.Series:
+    """Return labels with one of them before the others, which the default coding compares these with."""
+    rest = [label for label in labels.cat.categories if label != first]
+    return labels.cat.reorder_categories([first, *rest]) if len(rest) < len(labels.cat.categories) else labels
+
+
+def _compared(column: str, label: str, terms: tuple[str, ...]) -> bool:
+    """Whether terms compare labels of a column with this one: others have a term of the default coding, it has none."""
+    name = column if column.isidentifier() else f"`{column}`"
+    own = [term for term in terms for part in term.split(":") if part.startswith((f"C({name})[T.", f"{name}[T."))]
+    return bool(own) and not any(term.endswith(f"[T.{label}]") for term in own)
 
 
 def _second_level(labels: pd.Series, name: str) -> pd.Series:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sfumato.errors import EstimateError
 from sfumato.inference.measured import Measured, Totals
 
 FEWEST_ROWS = 3
@@ -21,6 +22,7 @@ _MOST_LEVELS = 25  # labels of which all features are kept: of two such columns,
 _TINY = 1e-6
 _FEW_CLASSES = 6
 _MOST_PRODUCTS = 400
+_MOST_TOGETHER = 26  # columns, beside the target, of which one direction each has so many products
 _MOST_SOLVED = 700  # where all labels are kept: those of two columns of 24
 
 CellFunctions = Sequence[np.ndarray]
@@ -49,23 +51,49 @@ def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -
 def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say most of all columns together, as many as can be solved for.
 
+    Of few columns several directions of each, and by class; of more without the class, and at the least one direction
+    of each column with one of each other.
+
     Args:
         measured: what a release holds.
         asked: of the columns, what is asked of each first.
+
+    Raises:
+        EstimateError: there are more columns than that.
     """
     places = list(range(len(measured.names)))
-    k = measured.layout.n_classes
-    by_class = measured.class_column is not None and k <= _FEW_CLASSES
+    by_class = measured.class_column is not None and measured.layout.n_classes <= _FEW_CLASSES
     parts = [_runs(measured, j, by_class) for j in places]
-    widths = [measured.moments.vectors[j].shape[1] for j in places]
-    matrices = 1 + k if by_class and measured.by_class is not None else 1
-    for most in range(_DIRECTIONS[2], 0, -1):
-        d = sum(min(width, most) for width in widths) + k
-        if matrices * d * (d + 1) // 2 <= _MOST_PRODUCTS:
-            functions = [list(asked[measured.names[j]])[:most] for j in places]
-            parts += _products(measured, places, functions, [most] * len(places), by_class)
-            break
+    most, by_class = _of_all(measured, places, by_class)
+    functions = [list(asked[measured.names[j]])[:kept] for j, kept in zip(places, most, strict=True)]
+    parts += _products(measured, places, functions, most, by_class)
     return Totals.joined(parts).seen(FEWEST_ROWS)
+
+
+def refuse_many_columns(measured: Measured) -> None:
+    """Refuse to ask of all columns together where these are too many.
+
+    Raises:
+        EstimateError: they are.
+    """
+    _of_all(measured, list(range(len(measured.names))), by_class=False)
+
+
+def _of_all(measured: Measured, places: list[int], by_class: bool) -> tuple[list[int], bool]:
+    """Return how many directions of each column are kept where all are asked of, and whether by class."""
+    k = measured.layout.n_classes
+    widths = [measured.moments.vectors[j].shape[1] for j in places]
+    for own in (True, False) if by_class else (False,):
+        matrices = 1 + k if own and measured.by_class is not None else 1
+        for most in range(_DIRECTIONS[2], 0, -1):
+            d = sum(min(width, most) for width in widths) + (k if own else 1)
+            if matrices * d * (d + 1) // 2 <= _MOST_PRODUCTS:
+                return [most] * len(places), own
+    raise EstimateError(
+        f"Expected a release of at most {_MOST_TOGETHER} columns for replicates, got {len(places)}: they would hold no "
+        "noise of how columns go together, and analyses of them would be too sure. Ask the release, or fit fewer "
+        "columns."
+    )
 
 
 def _kept(measured: Measured, places: list[int], by_class: bool) -> list[int]:

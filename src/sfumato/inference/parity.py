@@ -47,13 +47,15 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | Release, sche
     left = read.names.get(read.left)
     logistic = left is not None and isinstance(frame[left].dtype, pd.CategoricalDtype)
     design = read.design(frame, logistic=logistic)
-    own, own_error = _of_rows(design, logistic, formula)
     if isinstance(synthetic, Release):
         fitted = (synthetic.logit if logistic else synthetic.ols)(formula)
         assert isinstance(fitted, Regression)
         found, error = fitted.params, fitted.bse
+        design = read.design(frame, references=fitted.references, logistic=logistic)
     else:
-        found, error = _of_rows(read.design(_frame(synthetic, schema), logistic=logistic), logistic, formula)
+        rows = read.design(_frame(synthetic, schema), references=design.references, logistic=logistic)
+        found, error = _of_rows(rows, logistic, formula)
+    own, own_error = _of_rows(design, logistic, formula)
     terms = [
         _compared(str(term), own[term], own_error[term], found.get(term, np.nan), error.get(term, np.nan))
         for term in own.index
@@ -73,7 +75,7 @@ def _frame(table: CodedTable, schema: Schema) -> pd.DataFrame:
 def _of_rows(design: Design, logistic: bool, formula: str) -> tuple[pd.Series, pd.Series]:
     """Return coefficients and robust standard errors of rows taken for records."""
     solve = logistic_fit if logistic else least_squares
-    params, influence = solve(design.left, design.right, design.there, f"the regression {formula!r}")
+    params, influence = solve(design.left, design.right, design.there, f"the regression {formula!r}", design.terms)
     errors = np.sqrt(((influence * design.there[:, None]) ** 2).sum(axis=0))
     return pd.Series(params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
 

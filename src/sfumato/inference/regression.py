@@ -12,7 +12,7 @@ Reference: Huber 1967 (the sandwich); Ferrando, Wang and Sheldon 2022 (noise-awa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,6 +32,9 @@ from sfumato.inference.together import require_together
 
 _ROUNDS = 50
 _CONVERGED = 1e-10
+_LARGEST_LOGIT = 30.0  # of a term of a usual row: beyond it chances are 0 and 1
+LEAST_LEVEL = 2.0
+"""Deviations of its error that the number of rows of a label has to be above 0, for a term of its own."""
 _LEAST_EIGENVALUE = 1e-6  # of the scaled design: below it, a term is a sum of others
 
 
@@ -49,6 +52,7 @@ class Regression:
         target: "population" or "table".
         rests_on: a sentence on what was measured.
         nobs: number of rows without a missing value, estimated.
+        references: by column, the label that its others are compared with: the commonest, unless the formula names one.
 
     Example:
         >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
@@ -63,6 +67,7 @@ class Regression:
     target: Target
     rests_on: str
     nobs: float
+    references: Mapping[str, str]
 
     @property
     def tvalues(self) -> pd.Series:
@@ -106,6 +111,7 @@ class Regression:
             "level": level,
             "nobs": self.nobs,
             "terms": terms,
+            "references": dict(self.references),
             "rests_on": self.rests_on,
         }
 
@@ -231,14 +237,15 @@ def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic:
     n = asked.positive(there, what)
     weights = asked.calibration.weights * there
     solve = logistic_fit if logistic else least_squares
-    params, influence = solve(design.left, design.right, weights, what)
+    require_levels_seen(asked, design, rows, what)
+    params, influence = solve(design.left, design.right, weights, what, design.terms)
     influence = influence * there[:, None]
     found = asked.calibration.variances(influence, None if design.there.all() else design.there)
     require_known(found.known, asked.columns, what)
     if logistic:
 
         def ask(redrawn: np.ndarray) -> np.ndarray:
-            return solve(design.left, design.right, redrawn * there, what)[0]
+            return solve(design.left, design.right, redrawn * there, what, design.terms)[0]
 
         linear = np.sqrt(np.maximum(np.diagonal(found.noise), 0.0))
         found = found.stretched(stretches(asked.calibration, ask, linear, what))
@@ -258,48 +265,97 @@ def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic:
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),
         asked.target,
-        asked.said + rests_on(asked.columns, shares),
+        asked.said + _compared_with(design.references) + rests_on(asked.columns, shares),
         n,
+        design.references,
     )
 
 
-def _inverse(matrix: np.ndarray, what: str) -> np.ndarray:
+def _compared_with(references: Mapping[str, str]) -> str:
+    """Return the sentence on the labels that others are compared with."""
+    said = " and ".join(f"{column!r} with {label!r}" for column, label in references.items())
+    return f"Labels are compared with the commonest: of {said}. " if said else ""
+
+
+def require_levels_seen(asked: Asked, design: Design, rows: np.ndarray, what: str) -> None:
+    """Refuse terms of labels that noise hides: their coefficients, and with them the others', would be noise.
+
+    Raises:
+        EstimateError: it names one of them.
+    """
+    binary = np.flatnonzero(np.isin(design.right, (0.0, 1.0)).all(axis=0) & (design.right != 1.0).any(axis=0))
+    indicators = design.right[:, binary] * rows[:, None]
+    totals = asked.calibration.total(indicators)
+    errors = np.sqrt(asked.calibration.each(indicators).of("table"))
+    for place in np.argsort(totals):
+        if not totals[place] > LEAST_LEVEL * errors[place]:
+            raise EstimateError(
+                f"Expected labels that stand out of noise for {what}, got {design.terms[binary[place]]}, of which the "
+                "release holds too few rows. Put it together with another label, leave its column out, or fit with a "
+                "larger epsilon."
+            )
+
+
+def _inverse(matrix: np.ndarray, what: str, terms: Sequence[str]) -> np.ndarray:
     """Return the inverse of a sum of products of terms.
 
     Raises:
-        EstimateError: a term is a sum of others, or noise hides whether it is.
+        EstimateError: a term is a sum of others, or noise hides whether it is: it names the one.
     """
     sizes = np.diagonal(matrix)
     scale = np.sqrt(np.where(sizes > 0, sizes, 1.0))
     scaled = matrix / np.outer(scale, scale)
-    there = bool((sizes > 0).all() and np.isfinite(scaled).all())
-    if not there or np.linalg.eigvalsh(scaled).min() < _LEAST_EIGENVALUE:
-        raise EstimateError(
-            f"Expected terms that tell rows apart for {what}, got one that is a sum of others, or that noise hides. "
-            "Leave a term out, or fit with a larger epsilon."
-        )
-    return np.linalg.inv(scaled) / np.outer(scale, scale)
+    worst = int(np.argmin(np.where(np.isfinite(sizes), sizes, -np.inf)))
+    if bool((sizes > 0).all() and np.isfinite(scaled).all()):
+        values, vectors = np.linalg.eigh(scaled)
+        if values[0] >= _LEAST_EIGENVALUE:
+            return np.linalg.inv(scaled) / np.outer(scale, scale)
+        worst = int(np.argmax(np.abs(vectors[:, 0])))
+    raise EstimateError(
+        f"Expected terms that tell rows apart for {what}, got {terms[worst]}, which is a sum of others, or which noise "
+        "hides. Leave it out, put a rare label together with another, or fit with a larger epsilon."
+    )
 
 
-def least_squares(left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients, and the influence of each row on them, shape (N, k)."""
-    inverse = _inverse((right * weights[:, None]).T @ right, what)
+def least_squares(
+    left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str, terms: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients, and the influence of each row on them, shape (N, k); `terms` names these in messages."""
+    inverse = _inverse((right * weights[:, None]).T @ right, what, terms)
     params = inverse @ (right.T @ (weights * left))
     return params, (right * (left - right @ params)[:, None]) @ inverse
 
 
-def logistic_fit(left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients by Newton's method, and the influence of each row on them."""
-    params = np.zeros(right.shape[1])
+def logistic_fit(
+    left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str, terms: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients by Newton's method, and the influence of each row on them.
+
+    Raises:
+        EstimateError: there are none: a term's rows all have one value of the left side, as far as noise shows them.
+    """
+    params = step = np.zeros(right.shape[1])
+    there = np.abs(right).max(axis=1) > 0
+    spread = np.sqrt(np.mean(right[there] ** 2, axis=0)) if there.any() else np.ones(right.shape[1])
+    binary = np.isin(right, (0.0, 1.0)).all(axis=0)
+    unit = np.where(binary, 1.0, spread)
     for _ in range(_ROUNDS):
         chances = special.expit(right @ params)
-        inverse = _inverse((right * (weights * chances * (1 - chances))[:, None]).T @ right, what)
+        inverse = _inverse((right * (weights * chances * (1 - chances))[:, None]).T @ right, what, terms)
         step = inverse @ (right.T @ (weights * (left - chances)))
         # steps of more than 2 in the logit of a usual row overshoot
         step *= min(1.0, 2.0 / max(float(np.sqrt(np.mean((right @ step) ** 2))), 1e-300))
         params = params + step
+        moves = np.abs(params) * unit
+        if not moves.max() < _LARGEST_LOGIT:
+            raise _no_solution(what, terms[int(np.argmax(np.nan_to_num(moves, nan=np.inf)))])
         if np.abs(step).max() <= _CONVERGED * (1 + np.abs(params).max()):
             return params, (right * (left - chances)[:, None]) @ inverse
-    raise EstimateError(
-        f"Expected {what} to have a solution, got none: its two groups may not overlap. Use fewer terms."
+    raise _no_solution(what, terms[int(np.argmax(np.abs(step) * unit))])
+
+
+def _no_solution(what: str, term: str) -> EstimateError:
+    return EstimateError(
+        f"Expected {what} to have a solution, got none because of {term}: the left side's two values may not overlap "
+        "there, or noise hides it. Put a rare label together with another, or use fewer terms."
     )

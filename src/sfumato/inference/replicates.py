@@ -19,7 +19,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError, require_choice, require_integer
 from sfumato.inference.calibration import Calibration
-from sfumato.inference.functions import all_functions
+from sfumato.inference.functions import all_functions, refuse_many_columns
 from sfumato.inference.measured import Measured
 from sfumato.inference.questions import Questions
 from sfumato.maths.streams import fresh_seed, public_stream
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 INDEX = "replicate"
 """The column that tells replicates apart where they are written together."""
 MOST_ROWS = 1 << 24
+ROWS_EACH = 5
+"""Times the public number of rows that a replicate has by default: fewer leave `combine` few degrees of freedom."""
 _ROWS_STREAM, _DRAW_STREAM = 1, 2
 
 
@@ -47,12 +49,13 @@ def replicate_codes(
         EstimateError: the release holds no measurements.
     """
     m = require_integer(at_least=2, m=m)
-    n = require_integer(at_least=1, n=release.certificate.n_public if n is None else n)
+    default = min(ROWS_EACH * release.certificate.n_public, MOST_ROWS)
+    n = require_integer(at_least=1, n=default if n is None else n)
     if n > MOST_ROWS:
         raise ConfigError(f"Expected n of at most {MOST_ROWS} rows a replicate, got {n=}.")
     require_choice(("population", "table"), target=target)
     seed = fresh_seed() if seed is None else require_integer(at_least=0, seed=seed)
-    Measured(release)  # refuses before the first replicate is asked for
+    refuse_many_columns(Measured(release))  # before the first replicate is asked for
     return (_codes(release, n, seed, place, target) for place in range(m))
 
 

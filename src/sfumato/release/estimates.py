@@ -192,7 +192,7 @@ class Estimating:
 
         Args:
             m: how many, at least 2.
-            n: rows of each; by default the public number.
+            n: rows of each; by default five times the public number.
             seed: the same seed gives the same tables; random if not given.
             target: "population", or "table" for what is asked of the records themselves.
 
@@ -201,7 +201,7 @@ class Estimating:
 
         Raises:
             ConfigError: an argument is outside its domain.
-            EstimateError: the release holds no measurements to draw from.
+            EstimateError: the release holds no measurements to draw from, or more than 26 columns.
 
         Example:
             >>> fits = [smf.ols("wage ~ age", table).fit() for table in release.replicates(20)]  # doctest: +SKIP
