@@ -244,7 +244,67 @@ def skewed_case():
     return skewed, lambda n: OpenSchema.of(few, rows=n), None, questions, skewed(LAW_ROWS, np.random.default_rng(99))
 
 
-CASES = {"law": law_case, "skewed": skewed_case, "adult": adult_case, "california_housing": housing_case}
+def strong_case(correlation):
+    """Two columns that nearly are one, beside others."""
+
+    def draw(n, rng):
+        x, z = rng.normal(size=n), rng.random(n) < 0.4
+        y = correlation * x + np.sqrt(1 - correlation**2) * rng.normal(size=n)
+        return pd.DataFrame(
+            {"x": x.clip(-5, 5), "y": y.clip(-5, 5), "u": (0.3 * x + rng.normal(size=n)).clip(-6, 6),
+             "z": pd.Categorical(np.where(z, "b", "a"), categories=["a", "b"])}
+        )  # fmt: skip
+
+    def schema(n):
+        numbers = {name: Continuous(lower=-6 if name == "u" else -5, upper=6 if name == "u" else 5) for name in "xyu"}
+        return Schema(columns=numbers | {"z": Categorical(categories=("a", "b"))}, rows=n)
+
+    asked = [
+        ("correlation", lambda r, t: one("correlation", r.correlation("x", "y", target=t)),
+         lambda f: {"correlation": np.corrcoef(f["x"], f["y"])[0, 1]}),
+    ]  # fmt: skip
+    return draw, schema, None, asked, draw(LAW_ROWS, np.random.default_rng(99))
+
+
+def missing_case():
+    """A regressor of which three cells in ten are missing, and the more the larger another is; a rare first label."""
+
+    def draw(n, rng):
+        u = rng.normal(size=n)
+        x, g = 0.5 * u + rng.normal(size=n), rng.choice(["a", "b", "c"], size=n, p=[0.02, 0.5, 0.48])
+        w = rng.random(n) < 1 / (1 + np.exp(-(0.6 * x - 0.5 * u - 0.2)))
+        y = 0.5 * x - 0.4 * u + 0.3 * (g == "c") + rng.normal(size=n)
+        gap = rng.random(n) < 1 / (1 + np.exp(0.9 - 0.5 * u))
+        return pd.DataFrame(
+            {"x": np.where(gap, np.nan, x.clip(-5, 5)), "u": u.clip(-5, 5), "y": y.clip(-6, 6),
+             "g": pd.Categorical(g, categories=["b", "a", "c"]),
+             "w": pd.Categorical(np.where(w, "yes", "no"), categories=["no", "yes"])}
+        )  # fmt: skip
+
+    def schema(n):
+        numbers = {
+            "x": Continuous(lower=-5, upper=5, nullable=True), "u": Continuous(lower=-5, upper=5),
+            "y": Continuous(lower=-6, upper=6), "g": Categorical(categories=("a", "b", "c")),
+            "w": Categorical(categories=("no", "yes")),
+        }  # fmt: skip
+        return Schema(columns=numbers, rows=n)
+
+    asked = [
+        ("ols", lambda r, t: regression("missing", r.ols("y ~ x + u", target=t), ["x", "u"]),
+         real_regression("missing", "y ~ x + u", ["x", "u"])),
+        ("logit", lambda r, t: regression("missing logit", r.logit("w ~ x + u", target=t), ["x", "u"]),
+         real_regression("missing logit", "w ~ x + u", ["x", "u"], logit=True)),
+        ("levels", lambda r, t: regression(
+            "reference", r.ols('y ~ u + C(g, contr.treatment("b"))', target=t), ["u"]),
+         real_regression("reference", "y ~ u + C(g)", ["u"])),
+    ]  # fmt: skip
+    return draw, schema, None, asked, draw(LAW_ROWS // 4, np.random.default_rng(99))
+
+
+CASES = {
+    "strong_951": lambda: strong_case(0.951), "strong_9978": lambda: strong_case(0.9978), "missing": missing_case,
+    "law": law_case, "skewed": skewed_case, "adult": adult_case, "california_housing": housing_case,
+}  # fmt: skip
 
 
 # --- counting
