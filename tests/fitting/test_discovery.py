@@ -10,10 +10,9 @@ from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit
+from sfumato.columns.number_grid import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
-from sfumato.fitting.discovery import _span
-from sfumato.fitting.domain_counts import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.io.sources import open_source
 from sfumato.methods.dpvae import DPVAE
 from sfumato.records.private import PrivateData
@@ -281,45 +280,6 @@ class TestOpenColumns:
             assert self.OPENED.nominal is self.OPENED
         whole = Schema(columns={"x": Integer(lower=0, upper=1), "c": Categorical(categories=("u", "v"))}, rows=2_000)
         assert OpenSchema(whole, {"x": "integer"}) == self.OPENED
-
-
-def test_numbers_that_no_cell_shows_alone_are_seen_together():
-    rng, std = np.random.default_rng(3), 60.0
-    noise = rng.normal(0, std, N_CELLS)
-    assert _span(noise, std, 8) is None, "noise is not taken for bounds"
-    ages = np.bincount(cells_of(rng.uniform(20, 60, 2500)), minlength=N_CELLS)[:N_CELLS]
-    assert ages.max() < 10 * std
-    half = ages / 2  # 1,250 records: no cell has 5.3 standard deviations, two octaves together have
-    assert half.max() < 5 * std
-    span = _span(noise + half, std, 8)
-    assert span is not None
-    assert 0 <= cell_span(span[0])[0] <= 30
-    assert 45 <= cell_span(span[1])[1] <= 1024
-    assert _span(np.zeros(N_CELLS), 0.0, 8) is None, "of no number at all nothing is seen without noise either"
-
-
-def test_a_spread_tail_is_seen_beside_a_cell_that_stands_out():
-    rng, std = np.random.default_rng(5), 30.0
-    tail = 400 * rng.pareto(2.5, 1_500)  # of 5,000 records, no cell of which stands out where most are 0
-    values = np.concatenate([np.zeros(3_500), tail])
-    exact = np.bincount(cells_of(values), minlength=N_CELLS)[:N_CELLS]
-    for _ in range(20):
-        span = _span(exact + rng.normal(0, std, N_CELLS), std, 5)
-        assert span is not None
-        kept = np.minimum(values, cell_span(span[1])[1]).mean() / values.mean()
-        assert kept > 0.4, "zeros alone keep nothing of the mean"
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_bounds_seldom_stick_out_into_empty_space(sign):
-    rng, std, simulations = np.random.default_rng(6), 30.0, 400
-    cells = np.zeros(N_CELLS)
-    cells[cells_of(np.array([sign * 7.0]))] = 5_000
-    spans = [_span(cells + rng.normal(0, std, N_CELLS), std, 5) for _ in range(simulations)]
-    (place,) = cells_of(np.array([sign * 7.0]))
-    out = np.mean([span is None or span[1] > place for span in spans])
-    assert out < 0.05 + 4 * (0.05 * 0.95 / simulations) ** 0.5
-    assert out > 0.01, "the budget is used"
 
 
 @pytest.mark.filterwarnings("ignore:Nearly all values")

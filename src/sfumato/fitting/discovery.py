@@ -16,26 +16,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtri
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
+from sfumato.columns.number_grid import (
+    BEYOND,
+    MIDDLE_YEAR,
+    PARTS,
+    SIDE,
+    cell_span,
+    counts_name,
+)
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.written import Written
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
-from sfumato.fitting.domain_counts import (
-    BEYOND,
-    MIDDLE_YEAR,
-    N_CELLS,
-    PARTS,
-    SIDE,
-    DomainCounts,
-    cell_span,
-    domain_counts,
-    one_row_a_unit,
-)
+from sfumato.fitting.domain_counts import DomainCounts, domain_counts, noisy_column, one_row_a_unit
 from sfumato.fitting.kind_counts import PRESENT, KindCounts, Reason, kinds_of, reasons_of, resolutions_of
 from sfumato.io.sources import Source
+from sfumato.maths.outer_mass import span
 from sfumato.mechanisms.queries import Noisy, origin_of
 from sfumato.mechanisms.words import NoisyTally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
@@ -44,12 +42,8 @@ from sfumato.records.open_data import OpenData
 from sfumato.schema.ruled import closed
 from sfumato.schema.schema import Schema
 
-_FALSE_WINDOWS = 1e-3  # expected empty windows, of all columns together, that stand out
-_WIDTHS = (1, 2, 4, 8, 16, 32)  # cells that are looked at together
 _UNSEEN = 1024.0  # bound of numbers of which nothing is seen: most columns of tables of people are below it
 _UNSEEN_YEARS = (1900, 2099)
-_OCTAVES = (1, 2, 4)  # beside the span that are looked at together
-_STICKS_OUT = 0.05  # probability that a bound moves out into empty space, at each end
 _MOST_WORDS = 900
 OTHER = "other"
 _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what is found
@@ -77,7 +71,7 @@ def discovered(
         elif kind == "boolean":
             found[name] = Boolean(nullable=nullable)
         else:
-            cells = _span(part[:BEYOND], std, len(counts.kinds))
+            cells = span(noisy_column(part[:BEYOND], std, kind, len(counts.kinds), n - float(part[-1])))
             if cells is None and unseen is not None:
                 unseen.append(name)
             if kind == "datetime":
@@ -186,58 +180,6 @@ def _labels(words: Mapping[str, float], present: float, std: float, nullable: bo
     return Categorical(categories=tuple(dict.fromkeys([*frequent, OTHER])), other=OTHER, nullable=nullable)
 
 
-def _span(cells: np.ndarray, std: float, columns: int) -> tuple[int, int] | None:
-    """Return first and last of the cells that stand out, with what likely lies beside them; None if nothing does.
-
-    Windows of 1 to 32 neighbours are summed and held against the law of the noise of their sum, so that a tail of
-    which no single cell stands out is seen, beside cells that do. Post-processing.
-
-    Args:
-        cells: noisy counts of neighbouring cells.
-        std: standard deviation of the noise of each.
-        columns: how many columns share the expected number of empty windows that stand out.
-    """
-    sums = np.concatenate([[0.0], np.cumsum(cells)])
-    first, last = len(cells), -1
-    for width in _WIDTHS:
-        least = -std * math.sqrt(width) * ndtri(_FALSE_WINDOWS / (len(_WIDTHS) * N_CELLS * columns))
-        sure = np.flatnonzero(sums[width:] - sums[:-width] > least)
-        before, after = sure[sure + width <= first], sure[sure > last]
-        if after.size:
-            start = int(after[-1])
-            last = start + _likely_size(cells[start : start + width]) - 1
-        if before.size:
-            end = int(before[0]) + width
-            first = end - _likely_size(cells[end - width : end][::-1])
-    if last < 0:
-        return None
-    while (step := _beyond(cells[last + 1 :], std)) > 0:
-        last += step
-    while (step := _beyond(cells[:first][::-1], std)) > 0:
-        first -= step
-    return first, last
-
-
-def _likely_size(cells: np.ndarray) -> int:
-    """Return how many of the cells hold something, most likely: up to where their sum is largest."""
-    return int(np.argmax(np.cumsum(cells))) + 1
-
-
-def _beyond(outer: np.ndarray, std: float) -> int:
-    """Return how many of the next cells to take in: those of one, two or four octaves, if they stand out together.
-
-    In empty space one of them does with probability `_STICKS_OUT` at most, of which a window has a part that falls
-    with its width, as the noise of what is measured later grows with the bound.
-    """
-    shares = [1 / octaves for octaves in _OCTAVES]
-    for octaves, share in zip(_OCTAVES, shares, strict=True):
-        near = outer[: octaves * PARTS]
-        least = -std * math.sqrt(near.size) * ndtri(_STICKS_OUT * share / sum(shares))
-        if near.size and near.sum() > least:
-            return _likely_size(near)
-    return 0
-
-
 KINDS, DOMAINS = "kinds of columns", "discovery"
 WORDED = {"unknown", "categorical"}
 """Kinds that may be found to be labels."""
@@ -338,9 +280,12 @@ def _measured(
     exact = tally(counts, records)
     released = noisy_words(exact, stage=DOMAINS, ledger=account.ledger, noise=account.noise)
     listed = replace(released.listed, origin=origin_of(exact, DOMAINS, released.listed.noise_std))
-    measured.append((counts.name, listed))
+    parts = np.split(listed.value, counts.ends)
+    for name, part in zip(counts.kinds, parts, strict=False):
+        measured.append((counts_name(name), replace(listed, value=part)))
     if not counts.with_records:
         return released, n
+    measured.append((counts.name, replace(listed, value=parts[-1])))
     columns = replace(listed, value=listed.value[:-1])
     return replace(released, listed=columns), max(round(float(listed.value[-1])), 1)
 

@@ -1,6 +1,6 @@
-"""What of open columns is counted: cells of a public grid of numbers, of one of years, missing cells, and words.
+"""Counts of open columns: cells of the public grids of numbers and of years, missing cells, and words.
 
-The grids do not depend on the data. Proof: docs/proofs/discovery.md.
+Proof: docs/proofs/discovery.md.
 """
 
 from __future__ import annotations
@@ -11,60 +11,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sfumato.columns.number_grid import MISSING, cells_of, number_edges, year_cells, year_edges
 from sfumato.columns.open import OpenKind
 from sfumato.columns.written import Written
-from sfumato.fitting.kind_counts import LARGEST
+from sfumato.maths.outer_mass import Axis, NoisyColumn
 from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.words import Tally
 from sfumato.records.engine import Rows
 from sfumato.records.open_data import numbers_of, years_of
 from sfumato.schema.schema import Schema
-
-_FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
-PARTS = 4  # cells of an octave
-SIDE = (_LAST - _FIRST) * PARTS
-N_CELLS = 2 * SIDE + 1  # negative numbers, 0, positive numbers
-BEYOND, MISSING = N_CELLS, N_CELLS + 1
-"""The cells behind the grid: values beyond it, and what is no value."""
-MIDDLE_YEAR = 2000  # of the grid of years, which has as many cells as that of numbers
-
-
-def cells_of(values: np.ndarray) -> np.ndarray:
-    """Return the cell of each number on the public grid, int64; what is no finite number is in cell `MISSING`.
-
-    Cell `SIDE` holds 0; beyond it an octave [2^e, 2^(e+1)) is cut into four equal parts, and so for negative numbers.
-    Numbers from 2^53 on, which float64 does not tell apart, are in cell `BEYOND`, and those nearer to 0 than 2^-20 in
-    the cells beside that of 0.
-    """
-    size = np.abs(values)
-    finite = np.isfinite(values)
-    mantissa, exponent = np.frexp(np.where(finite, size, 1.0))  # size = mantissa · 2^exponent, mantissa in [0.5, 1)
-    place = (exponent - 1 - _FIRST) * PARTS + np.floor((2 * mantissa - 1) * PARTS).astype(np.int64)
-    place = np.clip(place, 0, SIDE - 1) + 1
-    signed = SIDE + np.where(values < 0, -place, place)
-    cells = np.where(size == 0, SIDE, np.where(size >= LARGEST, BEYOND, signed))
-    return np.where(finite, cells, MISSING).astype(np.int64)
-
-
-def cell_span(cell: int) -> tuple[float, float]:
-    """Return the lower and upper edge of a cell of the grid."""
-    if cell == SIDE:
-        return 0.0, 0.0
-    octave, part = divmod(abs(cell - SIDE) - 1, PARTS)
-    near, far = (2.0 ** (octave + _FIRST) * (1 + (part + i) / PARTS) for i in (0, 1))
-    near = near if octave or part else 0.0  # the innermost cell also takes what is nearer to 0
-    return (near, far) if cell > SIDE else (-far, -near)
-
-
-def year_cells(years: np.ndarray) -> np.ndarray:
-    """Return the cell of each year on the public grid of years, int64; NaN is in cell `MISSING`.
-
-    Years beyond the grid, as of 9999-12-31, are in cell `BEYOND`.
-    """
-    known = ~np.isnan(years)
-    place = np.where(known, years, 0) - MIDDLE_YEAR + SIDE
-    place = np.where((place < 0) | (place >= N_CELLS), BEYOND, place)
-    return np.where(known, place, MISSING).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -152,3 +107,9 @@ def domain_counts(schema: Schema, kinds: Mapping[str, OpenKind]) -> DomainCounts
         kinds: of its open columns, none unknown.
     """
     return DomainCounts(kinds, with_records=one_row_a_unit(schema) is not schema)
+
+
+def noisy_column(counts: np.ndarray, std: float, kind: OpenKind, columns: int, n: float) -> NoisyColumn:
+    """Return the noisy counts of a column of numbers or dates, with where its cells lie."""
+    edges = year_edges() if kind == "datetime" else number_edges()
+    return NoisyColumn(counts, std, Axis.of(*edges, whole=kind != "continuous"), columns, max(n, 1.0))

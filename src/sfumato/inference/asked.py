@@ -13,11 +13,13 @@ import numpy as np
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate
+from sfumato.maths.outer_mass import Beyond
 
 LEAST_KNOWN = 0.6
 """Part of a question that measurements have to say; below `WELL_KNOWN` its standard error is wider."""
 LEAST_SEEN = 4.0
 """Deviations of its error that a group's size has to be above 0."""
+_BEYOND = "what may lie beyond estimated bounds"
 EndsOf = Callable[[Mapping[str, float]], Ends]
 """From standard errors by cause to the ends of intervals."""
 
@@ -30,17 +32,11 @@ class Asked:
     columns: tuple[str, ...]
     target: Target
     weight: str | None = None
-    estimated: tuple[str, ...] = ()  # of the columns, those of numbers whose bounds the fit estimated
 
     @property
     def said(self) -> str:
-        """What is said before all else: of weights, of estimated bounds, and of several rows of a unit."""
+        """What is said before all else: of weights, and of several rows of a unit."""
         weighted = "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
-        if self.estimated:
-            weighted += (
-                f"The bounds of {', '.join(map(repr, self.estimated))} were estimated: values beyond them count as the "
-                "bounds, which no error here holds. Declare lower and upper to be sure. "
-            )
         most = self.calibration.rows_of_unit
         if most == 1 or self.target == "table":
             return weighted
@@ -57,6 +53,7 @@ class Asked:
         ends: EndsOf | None = None,
         over: str = "",
         functions: np.ndarray | None = None,
+        beyond: Beyond | None = None,
     ) -> Estimate:
         """Return an estimate from its influence values, whose total has its error, shape (N,).
 
@@ -67,6 +64,7 @@ class Asked:
             ends: of its intervals, from its standard errors by cause; by default of the normal law.
             over: a sentence on the rows that it is taken over.
             functions: that the measurements have to say, shape (N, k); by default the influence values.
+            beyond: by how much estimated bounds make it too small.
 
         Raises:
             EstimateError: the measurements say too little of it.
@@ -78,6 +76,8 @@ class Asked:
         if self.target == "table":
             parts.pop("sampling")
         sizes = {name: float(np.sqrt(max(part[0, 0], 0.0))) for name, part in parts.items()}
+        if beyond is not None:
+            value, sizes["beyond"] = value + beyond.value, beyond.std_error
         std_error = float(np.sqrt(sum(size**2 for size in sizes.values())))
         return Estimate(
             float(value),
@@ -89,7 +89,13 @@ class Asked:
         )
 
     def ratio(
-        self, part: np.ndarray, whole: np.ndarray, what: str, ends: EndsOf | None = None, over: str = ""
+        self,
+        part: np.ndarray,
+        whole: np.ndarray,
+        what: str,
+        ends: EndsOf | None = None,
+        over: str = "",
+        beyond: Beyond | None = None,
     ) -> Estimate:
         """Return the estimate of one total ÷ another, of functions of the rows, shape (N,).
 
@@ -98,7 +104,7 @@ class Asked:
         """
         rows = self.positive(whole, what)
         value = float(self.calibration.total(part[:, None])[0]) / rows
-        return self.estimate(value, (part - value * whole) / rows, what, ends, over)
+        return self.estimate(value, (part - value * whole) / rows, what, ends, over, beyond=beyond)
 
     def positive(self, whole: np.ndarray, what: str) -> float:
         """Return a number of records that is well above its noise.
@@ -134,7 +140,7 @@ def rests_on(columns: tuple[str, ...], sizes: Mapping[str, float]) -> str:
     """Return the sentence on what an estimate rests on."""
     whole = max(sum(size**2 for size in sizes.values()), 1e-300)
     allowed = "an allowance for what noise hides or nobody measured"
-    causes = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": allowed}
+    causes = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": allowed, "beyond": _BEYOND}
     said = ", ".join(f"{100 * size**2 / whole:.0f} % {causes[name]}" for name, size in sizes.items())
     measured = "noisy counts" if len(columns) == 1 else "noisy counts and products"
     return f"Measured: {measured} of {', '.join(columns)}. Its variance is {said}."

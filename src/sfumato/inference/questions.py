@@ -19,12 +19,12 @@ from sfumato.errors import ConfigError, EstimateError, require_choice, require_f
 from sfumato.inference.asked import Asked
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answered
+from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
 from sfumato.inference.functions import FEWEST_ROWS, measured_functions
 from sfumato.inference.intervals import bounded, of_correlation, of_variance
 from sfumato.inference.measured import Measured
 from sfumato.inference.rows import Rows, is_missing
 from sfumato.inference.together import require_terms_together
-from sfumato.schema.sources import DISCOVERED
 
 if TYPE_CHECKING:
     from sfumato.release.model import Release
@@ -40,6 +40,7 @@ class Questions(Rows):
     def __init__(self, release: Release, *stream: tuple[int, ...]) -> None:
         super().__init__(Measured(release, *stream))
         self._made: dict[tuple[object, ...], Calibration] = {}
+        self._bounds: dict[str, EstimatedBounds | None] = {}
 
     def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False) -> Asked:
         """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
@@ -68,10 +69,8 @@ class Questions(Rows):
                 self.measured.rows_of_unit,
                 fitted=fitted,
             )
-        sources = self.measured.release.schema.sources
-        estimated = tuple(c for c in columns if self.kind(c).is_numeric and sources.get(c) == DISCOVERED)
         name = None if weight is None else weight.column
-        return Asked(self._made[key], columns, target, name, estimated)  # type: ignore[arg-type]
+        return Asked(self._made[key], columns, target, name)  # type: ignore[arg-type]
 
     def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
         """Return `asked` of a product of columns, of which some may follow from measured ones by rules.
@@ -102,13 +101,52 @@ class Questions(Rows):
         """Return the mean of a column of numbers, of its rows that are not missing."""
         asked = self.asked_of_sums((name,) if by is None else (name, by), target, f"the mean of {name!r}")
         values, there = self.numbers(name)
+        bounds = self.bounds(name)
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             over = self._over(asked, (name,), None if by else there)
-            found = asked.ratio(values * there * rows, there * rows, f"the mean of {name!r}{of}", over=over)
+            beyond = bounds and bounds.of_mean(1.0 if by is None else self._part(asked, there * rows, there))
+            what = f"the mean of {name!r}{of}"
+            found = asked.ratio(values * there * rows, there * rows, what, over=over, beyond=beyond)
             return self._of_kind(found, name)
 
         return self._grouped(by, one)
+
+    def bounds(self, name: str) -> EstimatedBounds | None:
+        """Return the bounds of a column if the fit estimated them.
+
+        Raises:
+            EstimateError: too much may lie beyond them, or those of a column that this one follows from.
+        """
+        if name not in self._bounds:
+            if name in self.following:
+                for source in sorted(frozenset().union(*self.rules.terms(name))):
+                    if source in self.measured.names and estimated_bounds(self.measured.release, source) is not None:
+                        raise EstimateError(
+                            f"Expected declared bounds of what {name!r} follows from, got estimated ones of "
+                            f"{source!r}: how far off sums of such columns are is not known. Declare lower and upper."
+                        )
+            self._bounds[name] = estimated_bounds(self.measured.release, name)
+        return self._bounds[name]
+
+    def _part(self, asked: Asked, some: np.ndarray, whole: np.ndarray) -> float:
+        """Return the share of some of the rows, above 0."""
+        part, rows = asked.calibration.total(np.column_stack([some, whole]))
+        return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0))
+
+    def require_squares(self, name: str, asked: Asked) -> None:
+        """Refuse what rests on squares of a column beyond whose estimated bounds too much of them may lie.
+
+        Raises:
+            EstimateError: so it is.
+        """
+        bounds = self.bounds(name) if self.kind(name).is_numeric else None
+        if bounds is None:
+            return
+        values, there = self.numbers(name)
+        weights = asked.calibration.weights * there / asked.positive(there, f"the squares of {name!r}")
+        mean = float(weights @ values)
+        bounds.of_variance(mean, float(weights @ (values - mean) ** 2))
 
     def share(self, condition: Mapping[str, object], by: str | None, target: str) -> Estimate | Estimates:
         """Return the share of the rows that have these labels."""
@@ -218,7 +256,9 @@ class Questions(Rows):
     def quantile(self, name: str, q: float, target: str) -> Estimate:
         """Return a quantile: the least value that so large a share of the rows does not exceed (Woodruff 1952)."""
         asked = self.asked((name,), target)
-        q = require_open_unit(q=q)
+        q, bounds = require_open_unit(q=q), self.bounds(name)
+        if bounds is not None:
+            bounds.require_within(q)
         values, there = self.numbers(name)
         order = np.argsort(np.where(there > 0, values, np.inf), kind="stable")
         over = asked.positive(there, f"the quantiles of {name!r}")
@@ -244,7 +284,7 @@ class Questions(Rows):
         """Return the variance of a column of numbers; its interval is on the logarithm, or from 0."""
         asked = self.asked((name,) if by is None else (name, by), target)
         values, there = self.numbers(name)
-        kind = self.measured.column(name).kind
+        kind, bounds = self.measured.column(name).kind, self.bounds(name)
         unit = ""
         if isinstance(kind, DateTime):
             values, unit = values * (kind.microseconds / MICROSECONDS["day"]), "In squares of days. "
@@ -255,8 +295,10 @@ class Questions(Rows):
             middle = float(asked.calibration.total((values * whole)[:, None])[0]) / asked.positive(whole, what)
             squares = (values - middle) ** 2 * whole
             value = asked.ratio(squares, whole, what).value
+            beyond = bounds and bounds.of_variance(middle, value)
+            value += beyond.value if beyond else 0.0
             over = unit + self._over(asked, (name,), None if by else there)
-            return asked.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over)
+            return asked.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
 
         return self._grouped(by, one)
 
@@ -271,6 +313,8 @@ class Questions(Rows):
         return self._correlation(first, second, self.asked((first, second), target, STRONG))
 
     def _correlation(self, first: str, second: str, asked: Asked) -> Estimate:
+        for name in (first, second):
+            self.require_squares(name, asked)
         (x, there), (y, also) = self.numbers(first), self.numbers(second)
         what = f"the correlation of {first!r} and {second!r}"
         both = there * also

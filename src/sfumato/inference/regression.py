@@ -211,6 +211,8 @@ def fit_design(
     """
     asked = questions.asked(columns if by is None else (*columns, by), target)
     _require_products(questions, design, by, f"the regression {formula!r}")
+    for name in columns:
+        questions.require_squares(name, asked)
     if by is None:
         return _one(asked, design, np.ones_like(design.there), formula, logistic)
     groups = {

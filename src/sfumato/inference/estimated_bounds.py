@@ -1,0 +1,170 @@
+"""What lies beyond the bounds of a column that a fit estimated: how far an answer about it may be off.
+
+Values beyond a bound were read as the bound. The noisy counts that the bounds were read off say how many there may be,
+under a law of tails (`sfumato.maths.outer_mass`): a mean is moved and widened by that, and what cannot be answered
+within reason is refused. Free: uses released values only. Proof and figures: docs/proofs/discovery.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.columns.kinds import Continuous, DateTime, Integer
+from sfumato.columns.number_grid import (
+    BEYOND,
+    MIDDLE_YEAR,
+    MISSING,
+    N_CELLS,
+    OPEN_COUNTS,
+    SIDE,
+    cells_of,
+    counts_name,
+)
+from sfumato.columns.open import OpenKind
+from sfumato.errors import EstimateError
+from sfumato.fitting.domain_counts import noisy_column
+from sfumato.maths.outer_mass import Beyond, UpperEnd, ends
+
+if TYPE_CHECKING:
+    from sfumato.release.model import Release
+
+_HIDDEN_CELLS = 16  # a group within four octaves
+_SURELY = 2.0  # deviations
+_MOST_HIDDEN = 0.1  # share of the rows that noise may hide beyond a bound, at most
+_MOST_SPREAD = 0.1  # share of a variance that may lie beyond
+_YEAR = 365.2425 * 86_400e6  # microseconds
+_OPEN: dict[type, OpenKind] = {Integer: "integer", Continuous: "continuous", DateTime: "datetime"}
+_CURE = "Declare lower and upper, or fit with a larger epsilon."
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedBounds:
+    """Bounds that a fit estimated, and the noisy counts that they were read off.
+
+    Attributes:
+        name: of the column.
+        n: its rows with a value, about.
+        below: the lower end, of the column with the other sign.
+        above: the upper end.
+        first, last: cells of the bounds.
+        lower, upper: the bounds, in the column's steps.
+        unit: steps of a unit of the grid.
+        start: step of its 0.
+    """
+
+    name: str
+    n: float
+    below: UpperEnd
+    above: UpperEnd
+    first: int
+    last: int
+    lower: float
+    upper: float
+    unit: float = 1.0
+    start: float = 0.0
+
+    def beyond(self, change: Callable[[np.ndarray], np.ndarray]) -> Beyond:
+        """Return what the rows beyond both bounds add to a total if they count as themselves, not as bounds.
+
+        Args:
+            change: what is totalled, of values in the column's steps.
+        """
+        above = self.above.beyond(self.last, lambda grid: change(self.start + self.unit * grid))
+        below = self.below.beyond(N_CELLS - 1 - self.first, lambda grid: change(self.start - self.unit * grid))
+        return Beyond(above.value + below.value, float(np.hypot(above.std_error, below.std_error)))
+
+    def of_mean(self, share: float = 1.0) -> Beyond:
+        """Return by how much a mean within the bounds is off, of a group with this share of the rows."""
+        found = self.beyond(lambda values: values)
+        if share >= 1:
+            return Beyond(found.value / self.n, found.std_error / self.n)
+        # which groups the rows beyond belong to was not counted
+        return Beyond(found.value / self.n, float(np.hypot(found.value, found.std_error)) / self.n / np.sqrt(share))
+
+    def of_variance(self, mean: float, variance: float) -> Beyond:
+        """Return by how much a variance within the bounds is off.
+
+        Raises:
+            EstimateError: it may be by a tenth.
+        """
+        found = self.beyond(lambda values: (values - mean) ** 2)
+        found = Beyond(found.value / self.n, found.std_error / self.n)
+        if abs(found.value) + found.std_error > _MOST_SPREAD * variance:
+            raise EstimateError(
+                f"Expected bounds of {self.name!r} beyond which hardly a value lies, got estimated ones beyond which a "
+                f"tenth of its variance may be: what rests on squares of it is not answered. {_CURE}"
+            )
+        return found
+
+    def require_within(self, q: float) -> None:
+        """Refuse a quantile that may lie beyond the bounds.
+
+        Raises:
+            EstimateError: so it is.
+        """
+        above, below = self.above.rows(self.last), self.below.rows(N_CELLS - 1 - self.first)
+        hidden = [(rows.value + _SURELY * rows.std_error) / self.n for rows in (below, above)]
+        if not hidden[0] < q < 1 - hidden[1]:
+            raise EstimateError(
+                f"Expected a quantile within the estimated bounds of {self.name!r}, got {q:g}, which may lie beyond: "
+                f"values there were read as the bound. {_CURE}"
+            )
+
+
+def estimated_bounds(release: Release, name: str) -> EstimatedBounds | None:
+    """Return the estimated bounds of a column of numbers or dates; None where they were declared.
+
+    Raises:
+        EstimateError: nothing but one value stood out of the noise, or the noise may hide more than a tenth of the rows
+            beyond them.
+    """
+    kind = release.schema.modelled.columns.get(name)
+    counted = next((m for m in release.measurements if m.name == counts_name(name)), None)
+    if (
+        counted is None
+        or counted.value.shape != (MISSING + 1,)
+        or not isinstance(kind, Integer | Continuous | DateTime)
+    ):
+        return None
+    n = max(release.certificate.n_public - float(counted.value[-1]), 1.0)
+    hidden = _SURELY * counted.noise_std * np.sqrt(_HIDDEN_CELLS) / n
+    lower, upper = _bounds(kind)
+    columns = sum(m.name.startswith(OPEN_COUNTS) for m in release.measurements)
+    both = ends(noisy_column(counted.value[:BEYOND], counted.noise_std, _OPEN[type(kind)], columns, n))
+    if both is None or (counted.noise_std and not lower < upper):
+        raise EstimateError(
+            f"Expected values of {name!r} that stand out of the noise, got estimated bounds of no or one value: "
+            f"nothing says what lies beyond. {_CURE}"
+        )
+    if hidden > _MOST_HIDDEN:
+        raise EstimateError(
+            f"Expected less noise about the estimated bounds of {name!r}, got so much that a tenth of the rows may lie "
+            f"beyond them. {_CURE}"
+        )
+    unit, start = (
+        (_YEAR / kind.microseconds, -1970 * _YEAR / kind.microseconds) if isinstance(kind, DateTime) else (1, 0)
+    )
+    first, last = _cells(kind)
+    return EstimatedBounds(name, n, *both, first, last, lower, upper, unit, start)
+
+
+def _bounds(kind: Integer | Continuous | DateTime) -> tuple[float, float]:
+    if isinstance(kind, DateTime):
+        return float(int(kind.lower[:4])), float(int(kind.upper[:4])) + 1
+    return float(kind.lower), float(kind.upper)
+
+
+def _cells(kind: Integer | Continuous | DateTime) -> tuple[int, int]:
+    """Return the cells in which the bounds lie, of an upper one the cell that ends there."""
+    if isinstance(kind, DateTime):
+        first, last = (int(bound[:4]) - MIDDLE_YEAR + SIDE for bound in (kind.lower, kind.upper))
+        return first, last
+    lower, upper = _bounds(kind)
+    if isinstance(kind, Continuous):
+        lower, upper = np.nextafter(lower, np.inf) if lower else lower, np.nextafter(upper, -np.inf) if upper else upper
+    first, last = cells_of(np.array([lower, upper]))
+    return int(first), int(last)

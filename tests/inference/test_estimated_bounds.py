@@ -1,0 +1,95 @@
+"""Answers about columns whose bounds the fit estimated know what may lie beyond."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato
+from fixtures.accounting import remembered_accounts
+from sfumato.errors import EstimateError
+
+__all__ = ["remembered_accounts"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")
+N = 20_000
+
+
+def spending(seed, n=N):
+    rng = np.random.default_rng(seed)
+    days = pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.integers(0, 700, n), unit="D")
+    return pd.DataFrame(
+        {
+            "spent": np.where(rng.random(n) < 0.7, 0, 400 * rng.pareto(2.5, n)),
+            "age": rng.uniform(18, 95, n),
+            "day": days,
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return spending(0)
+
+
+@pytest.fixture(scope="module")
+def release(frame):
+    return sfumato.fit(frame, epsilon=1.0, delta=1e-6, seed=2)
+
+
+@pytest.mark.parametrize("name", ["spent", "age", "day"])
+def test_a_mean_is_covered_and_names_what_lies_beyond(release, frame, name):
+    found = release.mean(name, target="table")
+    low, high = found.interval(0.99)
+    assert low <= frame[name].mean() <= high
+    assert set(found.parts) == {"noise", "unmeasured", "beyond"}
+    assert "beyond estimated bounds" in found.rests_on
+
+
+def test_of_groups_it_widens_more(release):
+    whole, groups = release.mean("spent", target="table"), release.mean("spent", by="sex", target="table")
+    assert all(group.parts["beyond"] > 1.2 * whole.parts["beyond"] for group in groups.values())
+
+
+def test_a_quantile_that_may_lie_beyond_is_refused(release):
+    assert release.quantile("age", 0.5).value == pytest.approx(56, abs=3)
+    with pytest.raises(EstimateError, match=r"within the estimated bounds of 'spent'.*Declare lower and upper"):
+        release.quantile("spent", 0.9999)
+
+
+def test_squares_of_a_tail_are_refused(release):
+    """The variance of this law is infinite at 2, and all but."""
+    with pytest.raises(EstimateError, match="tenth of its variance"):
+        release.variance("spent")
+    with pytest.raises(EstimateError, match="tenth of its variance"):
+        release.correlation("age", "spent")
+    assert release.variance("age").value == pytest.approx(77**2 / 12, rel=0.1)
+
+
+def test_one_value_alone_and_much_noise_are_refused():
+    frame = spending(1, 600)[["age"]].assign(flat=0.0)
+    columns = {name: {"kind": "continuous", "discover": True} for name in frame}
+    release = sfumato.fit(frame, {"rows": 600, "columns": columns}, epsilon=0.5, delta=1e-6, seed=2)
+    for name in ("flat", "age"):
+        with pytest.raises(EstimateError, match="Declare lower and upper, or fit with a larger epsilon"):
+            release.mean(name)
+
+
+def test_declared_bounds_are_taken_at_their_word(frame):
+    columns = {"age": {"kind": "continuous", "lower": 18, "upper": 95}}
+    columns["sex"] = {"kind": "categorical", "categories": ["f", "m"]}
+    release = sfumato.fit(frame[["age", "sex"]], {"rows": N, "columns": columns}, epsilon=1.0, delta=1e-6)
+    assert "beyond" not in release.mean("age").parts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [5_000, 20_000])
+def test_coverage(n):
+    covered = {"spent": 0, "age": 0, "day": 0}
+    for seed in range(40):
+        frame = spending(seed + 100, n)
+        release = sfumato.fit(frame, epsilon=1.0, delta=1e-6, seed=seed)
+        for name in covered:
+            low, high = release.mean(name, target="table").interval()
+            covered[name] += low <= frame[name].mean() <= high
+    assert min(covered.values()) >= 35
