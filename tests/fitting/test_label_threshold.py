@@ -8,6 +8,7 @@ import pytest
 
 from sfumato import ConditionalGaussian, Schema
 from sfumato.columns.kinds import Categorical, Identifier, Open
+from sfumato.columns.number_grid import OPEN_UNITS
 from sfumato.fitting.account import Account
 from sfumato.fitting.discovery import discover
 from sfumato.fitting.journal import Journal
@@ -67,7 +68,7 @@ def test_of_a_unit_one_row_is_read():
     assert set(release.schema.of_kind(Categorical)["word"].labels) == {"a", "b"}, (
         "the number of units is measured: there is no rest"
     )
-    listed = next(m for m in release.measurements if m.name == "counts of open columns")
+    listed = next(m for m in release.measurements if m.name == OPEN_UNITS)
     plan = ConditionalGaussian(epsilon=1, delta=1e-6).plan(schema)
     assert listed.noise_std == pytest.approx(plan["discovery"].noise_multiplier * 3**0.5)
     assert abs(float(listed.value[-1]) - 3_000) < 5 * listed.noise_std

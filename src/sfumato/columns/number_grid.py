@@ -18,6 +18,8 @@ MIDDLE_YEAR = 2000  # of the grid of years, which has as many cells as that of n
 
 
 OPEN_COUNTS = "counts of the open column "
+OPEN_UNITS = "number of units whose open columns were counted"
+"""Under which a release holds a noisy number of units, where of each one row was counted."""
 
 
 def counts_name(column: str) -> str:

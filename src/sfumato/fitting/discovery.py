@@ -21,6 +21,7 @@ from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, 
 from sfumato.columns.number_grid import (
     BEYOND,
     MIDDLE_YEAR,
+    OPEN_UNITS,
     PARTS,
     SIDE,
     cell_span,
@@ -285,7 +286,7 @@ def _measured(
         measured.append((counts_name(name), replace(listed, value=part)))
     if not counts.with_records:
         return released, n
-    measured.append((counts.name, replace(listed, value=parts[-1])))
+    measured.append((OPEN_UNITS, replace(listed, value=parts[-1])))
     columns = replace(listed, value=listed.value[:-1])
     return replace(released, listed=columns), max(round(float(listed.value[-1])), 1)
 

@@ -20,6 +20,7 @@ from sfumato.columns.number_grid import (
     MISSING,
     N_CELLS,
     OPEN_COUNTS,
+    OPEN_UNITS,
     SIDE,
     cells_of,
     counts_name,
@@ -47,7 +48,7 @@ class EstimatedBounds:
 
     Attributes:
         name: of the column.
-        n: its rows with a value, about.
+        n: its rows with a value that were counted, about: of a unit one.
         below: the lower end, of the column with the other sign.
         above: the upper end.
         first, last: cells of the bounds.
@@ -66,6 +67,12 @@ class EstimatedBounds:
     upper: float
     unit: float = 1.0
     start: float = 0.0
+
+    @property
+    def shares(self) -> tuple[Beyond, Beyond]:
+        """The shares of the values that lie below and above the bounds."""
+        below, above = self.below.rows(N_CELLS - 1 - self.first), self.above.rows(self.last)
+        return tuple(Beyond(rows.value / self.n, rows.std_error / self.n) for rows in (below, above))  # type: ignore[return-value]
 
     def beyond(self, change: Callable[[np.ndarray], np.ndarray]) -> Beyond:
         """Return what the rows beyond both bounds add to a total if they count as themselves, not as bounds.
@@ -106,13 +113,17 @@ class EstimatedBounds:
         Raises:
             EstimateError: so it is.
         """
-        above, below = self.above.rows(self.last), self.below.rows(N_CELLS - 1 - self.first)
-        hidden = [(rows.value + _SURELY * rows.std_error) / self.n for rows in (below, above)]
-        if not hidden[0] < q < 1 - hidden[1]:
+        below, above = self.shares
+        if not most(below) < q < 1 - most(above):
             raise EstimateError(
                 f"Expected a quantile within the estimated bounds of {self.name!r}, got {q:g}, which may lie beyond: "
                 f"values there were read as the bound. {_CURE}"
             )
+
+
+def most(share: Beyond) -> float:
+    """Return the most that a share may be, within two deviations."""
+    return min(share.value + _SURELY * share.std_error, 1.0)
 
 
 def estimated_bounds(release: Release, name: str) -> EstimatedBounds | None:
@@ -130,7 +141,9 @@ def estimated_bounds(release: Release, name: str) -> EstimatedBounds | None:
         or not isinstance(kind, Integer | Continuous | DateTime)
     ):
         return None
-    n = max(release.certificate.n_public - float(counted.value[-1]), 1.0)
+    units = next((m for m in release.measurements if m.name == OPEN_UNITS), None)
+    size = release.certificate.n_public if units is None else float(units.value[0])
+    n = max(size - float(counted.value[-1]), 1.0)
     hidden = _SURELY * counted.noise_std * np.sqrt(_HIDDEN_CELLS) / n
     lower, upper = _bounds(kind)
     columns = sum(m.name.startswith(OPEN_COUNTS) for m in release.measurements)

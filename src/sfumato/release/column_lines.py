@@ -16,9 +16,10 @@ import pyarrow as pa
 from sfumato.cards.text import shown
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
+from sfumato.errors import EstimateError
 from sfumato.models.mixed import MixtureSet
 from sfumato.records.roles import names_people
-from sfumato.release.estimates import noisy_cell_counts
+from sfumato.release.estimates import noisy_cell_counts, share_beyond
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def column_lines(release: Release, rows: pa.Table | None = None) -> tuple[Column
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
     names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
     counts, noise = noisy_cell_counts(release)
-    lines = [_line(name, schema.columns[name], schema.sources.get(name, ""), rows) for name in names]
+    lines = [_line(release, name, rows) for name in names]
     return tuple(
         _with_hidden(line, schema.columns[line.name], rows, counts[line.name] > _STANDS_OUT * noise)
         if line.name in counts and rows is not None
@@ -119,8 +120,8 @@ def _was_left_out(release: Release, name: str) -> bool:
     return isinstance(release.schema.columns[name], Identifier) and release.schema.sources.get(name) == DISCOVERED
 
 
-def _line(name: str, kind: ColumnKind, source: FactSource, rows: pa.Table | None) -> ColumnLine:
-    known = _known(source)
+def _line(release: Release, name: str, rows: pa.Table | None) -> ColumnLine:
+    kind, known = release.schema.columns[name], _known(release.schema.sources.get(name, ""))
     if isinstance(kind, Identifier):
         if names_people(name):
             return ColumnLine(name, kind.name, known, "left out, as names and record numbers should be")
@@ -128,7 +129,8 @@ def _line(name: str, kind: ColumnKind, source: FactSource, rows: pa.Table | None
         return ColumnLine(name, kind.name, known, "nothing kept", 1.0, loss, "its kind, with public labels or bounds")
     if isinstance(kind, LevelKind):
         return _labels(name, kind, known, rows)
-    return _numbers(name, kind, known)
+    line = _numbers(name, kind, known)
+    return _with_beyond(line, release) if line.is_number and _SAID[DISCOVERED] in known and not line.loss else line
 
 
 def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> ColumnLine:
@@ -174,11 +176,26 @@ def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
         return ColumnLine(name, kind.name, known, f"{kind.holds}")
     lower, upper = facts["lower"], facts["upper"]
     line = ColumnLine(name, kind.name, known, f"{_bound(lower)} to {_bound(upper)}", is_number=True)
-    if _SAID[DISCOVERED] not in known:
-        return line
-    if lower == upper:
+    if _SAID[DISCOVERED] in known and lower == upper:
         return replace(line, lost=1.0, loss="every row has the same value", cure=_BOUNDS)
-    return replace(line, loss="what lies beyond is read as a bound", cure=_BOUNDS)
+    return line
+
+
+def _with_beyond(line: ColumnLine, release: Release) -> ColumnLine:
+    """Return the line of estimated bounds with the share of values that may lie beyond, which are read as a bound."""
+    try:
+        shares = share_beyond(release, line.name)
+    except EstimateError:
+        loss = "made-up or too noisy bounds: nothing says what lies beyond"
+        return replace(line, lost=_IN_PART, loss=loss, cure=_BOUNDS)
+    if shares is None:
+        return replace(line, loss="what lies beyond is read as a bound", cure=_BOUNDS)
+    expected, most = shares
+    if most < _FEWEST:
+        return line
+    about = f"about {percent(expected)} of values lie beyond, " if expected >= _FEWEST else ""
+    up_to = f"up to {percent(most)}" if about else f"up to {percent(most)} of values may lie beyond"
+    return replace(line, lost=expected, loss=about + up_to, cure=_BOUNDS)
 
 
 def _other(kind: LevelKind) -> str | None:

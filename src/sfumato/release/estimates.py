@@ -33,6 +33,22 @@ def noisy_cell_counts(release: Release) -> tuple[Mapping[str, np.ndarray], float
     return dict(zip(measured.names, measured.cell_counts, strict=True)), measured.cell_variance**0.5
 
 
+def share_beyond(release: Release, name: str) -> tuple[float, float] | None:
+    """Return which share of a column's values lies beyond its estimated bounds: expected, and within two deviations.
+
+    None where a release does not hold the counts that bounds were estimated by.
+
+    Raises:
+        EstimateError: nothing says what lies beyond.
+    """
+    from sfumato.inference.estimated_bounds import estimated_bounds, most
+
+    bounds = estimated_bounds(release, name)
+    if bounds is None:
+        return None
+    return sum(share.value for share in bounds.shares), min(sum(map(most, bounds.shares)), 1.0)
+
+
 class Estimating:
     """What `Release` answers from the noisy measurements that it holds, with standard errors.
 
