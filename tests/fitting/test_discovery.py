@@ -10,8 +10,8 @@ from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit
-from sfumato.columns.number_grid import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
+from sfumato.columns.number_grid import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
 from sfumato.io.sources import open_source
 from sfumato.methods.dpvae import DPVAE
