@@ -111,6 +111,7 @@ def test_answers_are_a_frame_that_shows_a_card(hostile) -> None:
     assert list(found.columns)[:3] == ["kind", "first", "second"]
 
 
+@pytest.mark.slow
 def test_what_is_not_private_says_so() -> None:
     seeded = ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), seed=1)
     plain = ConditionalGaussian(epsilon=NonPrivate()).fit(tables.frame(), schema=tables.schema())
@@ -146,6 +147,7 @@ def test_a_wide_release_pictures_its_first_columns() -> None:
     assert "And 6 more columns." in found.text
 
 
+@pytest.mark.slow
 def test_linked_rows_images_sets_and_mixtures_have_cards() -> None:
     visits = ConditionalGaussian(epsilon=5.0).fit(linked.visits(400), schema=linked.schema(units=400))
     found = Card(visits._repr_html_())

@@ -85,6 +85,7 @@ def test_a_dask_frame_of_files_needs_no_cluster(client: Any, local: str, folder:
     assert bits(fit(frames.read_parquet(folder))) == local
 
 
+@pytest.mark.slow
 def test_units_are_not_divided_among_workers(client: Any, tmp_path: Path):
     frames = pytest.importorskip("dask.dataframe")
     expected = bits(fit_visits(visits()))
@@ -104,6 +105,7 @@ def test_a_worker_that_dies_in_every_pass_changes_nothing(client: Any, local: st
     assert deaths == 2
 
 
+@pytest.mark.slow
 def test_a_worker_that_always_dies_is_one_clear_error(client: Any, folder: Path, tmp_path: Path):
     source = deadly(open_source(str(folder)), tmp_path / "armed", always=True)
     with pytest.raises(EngineError, match="Dask's workers ended") as caught:

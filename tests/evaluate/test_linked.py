@@ -138,6 +138,7 @@ def test_dates_and_no_order():
     assert evaluate(frame, frame, schema=shared)["linked"]["gap"] is None
 
 
+@pytest.mark.slow
 def test_two_tables(tmp_path):
     """Persons without visits count: in the number of rows, and as a first row that is missing."""
     from fixtures import two_tables

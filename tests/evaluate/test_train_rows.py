@@ -41,6 +41,7 @@ def scores(**settings):
     return evaluate(REAL, SYNTHETIC, schema=SCHEMA, test=TEST, target="t", **settings)["utility"]
 
 
+@pytest.mark.slow
 def test_only_the_larger_table_is_sampled_and_all_rows_remain_possible():
     every, sampled = scores(), scores(train_rows=400)
     assert every["sample"] is None

@@ -85,6 +85,7 @@ def test_every_cell_that_ends_in_an_object_shows_its_card(executed, name: str) -
 
 
 @pytest.mark.parametrize(("name", "column"), [("four_lines", "mdvis"), ("register", "discharged")])
+@pytest.mark.slow
 def test_rows_come_back_as_the_frame_that_went_in(executed, name: str, column: str) -> None:
     shown = _shown(_cell(executed(name), "synthetic.head()"))["text/html"]
     assert 'class="dataframe"' in shown
@@ -103,6 +104,7 @@ def test_the_folder_of_the_register_may_be_published(executed) -> None:
     assert "ledger" not in shown
 
 
+@pytest.mark.slow
 def test_the_reviewer_finds_the_forgery_and_the_same_epsilon(executed) -> None:
     printed = [
         output.text for cell in executed("reviewer").cells for output in cell.get("outputs", []) if "text" in output

@@ -77,6 +77,7 @@ def damaged(random_: random.Random) -> bytes:
 @pytest.mark.filterwarnings("ignore:Storage types are published:sfumato.errors.PrivacyWarning")
 @pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")  # of 100 rows nothing stands out from noise
 @pytest.mark.parametrize("batch", batches(CASES, BATCH))
+@pytest.mark.slow
 def test_damaged_parquet(speak, tmp_path, batch):
     schema, data, release, made = (tmp_path / name for name in ("s.yaml", "d.parquet", "r", "o.parquet"))
     schema.write_text(SCHEMA, encoding="utf-8")

@@ -111,6 +111,7 @@ def test_other_types_and_shapes_are_refused_by_type(files):
         )
 
 
+@pytest.mark.slow
 def test_release_is_that_of_the_arrays(pixels, files, tmp_path):
     method = ConditionalGaussian(epsilon=5)
     schema = Schema(columns={"x": SCHEMA.columns["image"], "y": SCHEMA.columns["label"]}, rows=N)

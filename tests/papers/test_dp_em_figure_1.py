@@ -19,6 +19,7 @@ def figure():
         del sys.path[:2]
 
 
+@pytest.mark.slow
 def test_the_three_gaussians_are_found_where_noise_is_small(figure):
     points = figure.drawn(20_000, 1)
     mixtures = figure.fitted(points, 90.0, 1)

@@ -16,6 +16,7 @@ def accounts():
     return module
 
 
+@pytest.mark.slow
 def test_the_printed_epsilon_is_reproduced(accounts):
     assert accounts.n_steps(20, 0.0017) == 11_780
     assert accounts.published(20) == pytest.approx(1.7424, abs=1e-3)

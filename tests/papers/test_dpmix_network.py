@@ -22,6 +22,7 @@ def images():
 
 
 @pytest.mark.parametrize("arm", network.ARMS)
+@pytest.mark.slow
 def test_a_stopped_run_goes_on(arm, images, tmp_path):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     for folder in (whole, stopped):

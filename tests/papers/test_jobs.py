@@ -53,6 +53,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_stopped_table_goes_on(tmp_path: Path) -> None:
     script = tmp_path / "table.py"
     script.write_text(textwrap.dedent(SCRIPT))

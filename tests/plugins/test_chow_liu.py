@@ -136,6 +136,7 @@ def attacked(site: Path, chosen: str) -> int:
     return int(passed[1]) if passed else 0
 
 
+@pytest.mark.slow
 def test_it_passes_the_suites_of_our_methods(site):
     assert attacked(site, "chow-liu and not TestFrames") > 40
 

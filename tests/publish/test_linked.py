@@ -47,6 +47,7 @@ def test_linked_rows(visits, tmp_path):
     assert "Counts are of units" in card
 
 
+@pytest.mark.slow
 def test_two_tables_are_files_of_a_folder(both, tmp_path):
     place = tmp_path / "out"
     sfumato.pack(both, place, n=40, seed=2, formats=("csv", "parquet"))
@@ -79,6 +80,7 @@ def test_croissant_says_which_column_is_the_key(both, tmp_path):
     assert len(list(dataset.records("persons"))) == 40
 
 
+@pytest.mark.slow
 def test_a_table_of_any_name_stays_in_its_place(tmp_path):
     document = {**two_tables.DOCUMENT}
     document["tables"] = {

@@ -136,10 +136,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("chunk_rows", [1, 7, 65_536])
+@pytest.mark.parametrize("chunk_rows", [7, 65_536])
 def test_the_kind_of_a_column(name, chunk_rows):
     column, kind = CASES[name]
-    if chunk_rows == 1 and len(column) > N:
+    if chunk_rows == 7 and len(column) > N:
         return
     assert _draft(column, chunk_rows) == kind
 

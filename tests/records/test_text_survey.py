@@ -103,7 +103,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("chunk_rows", [1, 100])
+@pytest.mark.parametrize("chunk_rows", [7, 100])
 def test_how_numbers_are_written(name, chunk_rows):
     words, kind, written = NUMBERS[name]
     values = [words[i % 3] for i in range(N)] + ([] if written else [f"{i}.0" for i in range(N)])

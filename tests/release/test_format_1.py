@@ -77,10 +77,11 @@ def test_its_measurements_carry_their_noise(path):
     "given",
     [
         {"city": "a"},
-        {"grade": "low", "city": "elsewhere"},
-        {"age": 41, "grade": "low"},
+        *(
+            pytest.param(given, marks=pytest.mark.slow)
+            for given in ({"grade": "low", "city": "elsewhere"}, {"age": 41, "grade": "low"}, {"member": True})
+        ),
         {"seen": "2020-05-06"},
-        {"member": True},
     ],
     ids=str,
 )

@@ -123,6 +123,7 @@ class TestWhatIsSaidOfThem:
         assert found["fidelity"]["tvd_2way"] < 0.06
         assert found["utility"]["auroc"] > 0.6  # by depression
 
+    @pytest.mark.slow
     def test_pages_and_answers_name_items(self, frame, release, tmp_path):
         release.report(tmp_path / "page.html")
         release.report(tmp_path / "real.html", real=frame[:500])

@@ -71,6 +71,7 @@ def test_rows_repeat_on_some_columns(small):
     assert not frame.duplicated(keep=False).all()
 
 
+@pytest.mark.slow
 def test_blocks_and_workers_draw_the_same(small, monkeypatch):
     whole = small.sample(20_000, seed=2, unique_rows="drop")
     assert len(whole) == 20_000

@@ -148,7 +148,7 @@ def refused(method: Callable[..., Any], right: Mapping[str, Any], folder: Path, 
         os.chdir(here)
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", [pytest.param(0, marks=pytest.mark.slow), *range(1, 6)])
 def test_questions_and_samples(release, tmp_path, part) -> None:
     for name, (method, right) in list(calls(release).items())[part::6]:
         (tmp_path / name).mkdir()

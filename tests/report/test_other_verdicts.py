@@ -15,6 +15,7 @@ def of_images(epsilon, seed=0):
     return ConditionalGaussian(epsilon=epsilon, **FIT).fit(tables.images(), schema=tables.image_schema(), seed=seed)
 
 
+@pytest.mark.slow
 def test_a_classifier_learns_from_images_where_classes_stand_out_of_the_noise():
     words = [image_verdicts(of_images(epsilon))[0].word for epsilon in (0.1, 50.0)]
     assert words == ["poor", "good"]
@@ -25,6 +26,7 @@ def test_noise_alone_counts_as_nothing(seed):
     assert closest_classes(of_images(0.02, seed)) < 0.5
 
 
+@pytest.mark.slow
 def test_the_distance_is_that_of_the_means_by_their_noise():
     """From a twentieth of the noise: what noise adds is taken off, and two standard deviations of it."""
     exact, noisy = of_images(100.0), [of_images(8.0, seed) for seed in range(6)]
@@ -33,6 +35,7 @@ def test_the_distance_is_that_of_the_means_by_their_noise():
     assert np.mean([closest_classes(r) for r in noisy]) == pytest.approx(expected, rel=0.15)
 
 
+@pytest.mark.slow
 def test_linked_rows_are_judged_by_units_and_later_rows_are_not(tmp_path):
     release = ConditionalGaussian(epsilon=20.0, **FIT).fit(linked.visits(3_000), schema=linked.schema(), seed=0)
     found = {verdict.use: verdict.word for verdict in linked_verdicts(release)}

@@ -446,6 +446,7 @@ def test_code_in_a_sentence_is_escaped_like_all_of_it():
     assert "\u202e" not in hostile
 
 
+@pytest.mark.slow
 def test_repeated_stages_are_marked(tmp_path):
     settings = {"epsilon": 2.0, "calibration_rows": 200}
     candidates = [ConditionalGaussian(marginal_share=share, **settings) for share in (0.3, 0.5)]

@@ -10,7 +10,7 @@ from sfumato.errors import ConfigError, SchemaError
 from sfumato.evaluate import rule_breaks
 from sfumato.schema.schema import Schema
 
-QUICK, ALL, PART = 20, 2_000, 50
+QUICK, ALL, PART = 8, 2_000, 50
 
 
 def check(seed: int) -> str:

@@ -57,6 +57,7 @@ def test_the_law_at_epsilon_1(seed):
     assert made["least gap"] >= 0
 
 
+@pytest.mark.slow
 def test_a_place_of_a_hundred_is_kept_as_often_as_it_was():
     """No transition of 10,000 stands out of the noise; that people stay does."""
     rng, n = np.random.default_rng(0), 6_000

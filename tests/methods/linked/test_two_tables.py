@@ -83,6 +83,7 @@ def test_the_first_persons_do_not_depend_on_how_many(release):
     assert len(release.sample(seed=0)["persons"]) == FEW
 
 
+@pytest.mark.slow
 def test_batches_of_both_go_on_and_workers_draw_the_same(release, monkeypatch):
     one = list(release.table_batches(20_000, seed=5))
     two = list(release.table_batches(20_000, seed=5, workers=2))

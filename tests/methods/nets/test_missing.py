@@ -32,7 +32,12 @@ def table():
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "least"), [("p3gm", "ill", 0.1), ("dpgm", None, 0.02), ("dp-vae", None, None)]
+    ("method", "target", "least"),
+    [
+        ("p3gm", "ill", 0.1),
+        pytest.param("dpgm", None, 0.02, marks=pytest.mark.slow),
+        pytest.param("dp-vae", None, None, marks=pytest.mark.slow),
+    ],
 )
 def test_numbers_are_missing_as_often_as_they_were(table, method, target, least):
     release = sfumato.fit(table, SCHEMA, epsilon=8.0, method=method, target=target, seed=0)

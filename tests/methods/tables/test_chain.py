@@ -203,6 +203,7 @@ class TestTilted:
 
 
 @pytest.mark.parametrize("target", [None, "y"])
+@pytest.mark.slow
 def test_where_many_columns_lie_is_seen_twice(target):
     """At 60 columns and 2,000 rows shares are mostly noise: the second release tells where each column lies."""
     d, n = 60, 2_000

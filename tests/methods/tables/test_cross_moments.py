@@ -101,6 +101,7 @@ def test_without_noise_moments_are_the_records(orders, low_rank):
     assert not made.spreads.any()
 
 
+@pytest.mark.slow
 def test_variances_are_those_of_the_noise():
     features, cells = features_of(3, 3, 1), gaussian_rows(4, 0.5)
     cells[:, 3] %= 3

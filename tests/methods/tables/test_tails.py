@@ -70,6 +70,7 @@ def test_with_less_noise_it_is_the_count(name):
     np.testing.assert_allclose(shares, exact, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_noise_far_out_is_no_row():
     """A cell at a million that noise alone fills would be all of the column's spread."""
     law, kind = LAWS["pareto"]

@@ -86,6 +86,7 @@ class TestDraws:
         # systematic rows vary less than independent ones
         assert (np.abs(found - expected) < 5 * np.sqrt(expected / n) + 2 / n).all()
 
+    @pytest.mark.slow
     def test_each_row_has_the_law_alone(self):
         """The first row of many short samples: systematic draws are not to favour anything."""
         chain, n = softmax_chain(), 4_000
