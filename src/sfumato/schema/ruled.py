@@ -20,6 +20,7 @@ from sfumato.columns.sets import ItemSet
 from sfumato.errors import SchemaError, SchemaWarning
 from sfumato.rules import RulePlan, read_rules, rule_text
 from sfumato.rules.examples import require_rows
+from sfumato.rules.forbidden import require_conditions
 from sfumato.rules.reading import MOST_RULES, numeric_columns
 from sfumato.schema.clocks import clocks_of
 from sfumato.schema.set_columns import set_columns, with_items
@@ -156,6 +157,7 @@ def _planned(
 ) -> RulePlan:
     plan = RulePlan(dict(kinds), read_rules(rules.value, dict(kinds), dict(waiting)))
     require_rows(plan)
+    require_conditions(plan)
     return plan
 
 
