@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
     from sfumato.privacy.certificate import Certificate
     from sfumato.privacy.plan import Neighbours
+    from sfumato.privacy.risk import Advantage, TruePositiveRate
     from sfumato.publish.pack import export, pack
     from sfumato.release import Measurement, Release, SourceForm, load
     from sfumato.release.signature import new_key, sign_release, verify_release
@@ -57,6 +58,7 @@ else:  # a type checker should not take every name for one of ours
         "DPGM": "sfumato.methods.dpgm.recipe",
         "DPVAE": "sfumato.methods.dpvae",
         "P3GM": "sfumato.methods.p3gm.recipe",
+        "Advantage": "sfumato.privacy.risk",
         "AutoDegree": "sfumato.methods.dpmix",
         "BuyCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
@@ -81,6 +83,7 @@ else:  # a type checker should not take every name for one of ours
         "Schema": "sfumato.schema.schema",
         "SourceForm": "sfumato.release",
         "Training": "sfumato.methods.images.recipe",
+        "TruePositiveRate": "sfumato.privacy.risk",
         "Tables": "sfumato.schema.tables",
         "Unit": "sfumato.schema.unit",
         "Weight": "sfumato.schema.weight",
@@ -126,6 +129,7 @@ __all__ = [
     "DPGM",
     "DPVAE",
     "P3GM",
+    "Advantage",
     "AutoDegree",
     "BuyCount",
     "Certificate",
@@ -151,6 +155,7 @@ __all__ = [
     "SourceForm",
     "Tables",
     "Training",
+    "TruePositiveRate",
     "Unit",
     "Weight",
     "__version__",

@@ -20,6 +20,7 @@ from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method
 from sfumato.privacy.budget import BuyCount, NonPrivate
+from sfumato.privacy.risk import Risk
 from sfumato.records.engine import Engine
 from sfumato.release import Release
 from sfumato.schema.open_schema import OpenSchema
@@ -74,6 +75,7 @@ def fit(
     schema: SchemaLike | None = None,
     *,
     epsilon: float | NonPrivate | None = None,
+    risk: Risk | None = None,
     delta: float | None = None,
     method: str | Synthesizer = "gaussian",
     target: str | None = None,
@@ -96,6 +98,8 @@ def fit(
         data: a data frame, a table, a path, anything that `Synthesizer.fit` takes.
         schema: public description of the data: a `Schema`, a mapping, or a path; by default `describe(data)`.
         epsilon: ε in nats. Left out where `method` is an object, which has its own.
+        risk: in place of epsilon, what the best attacker may reach: `Advantage(0.1)`, or
+            `TruePositiveRate(0.1, fpr=0.05)`.
         delta: δ; by default min(1e-5, 0.1 / rows). It has to be given where the number of rows is bought.
         method: a method's name, or a method with its settings, such as `ConditionalGaussian(epsilon=1.0)`.
         target: column whose classes are modelled apart.
@@ -124,7 +128,9 @@ def fit(
         >>> type(release.sample(3)).__name__, release.schema.sources["age"]
         ('DataFrame', 'discovered')
     """
-    synthesizer = _method(method, epsilon, delta, settings)
+    if risk is not None and (epsilon is not None or isinstance(method, Synthesizer)):
+        raise ConfigError("Expected either risk or epsilon, got both. Leave one out; a method object has an epsilon.")
+    synthesizer = _method(method, epsilon if risk is None else 1.0, delta, settings)
     source = data if schema is None else None
     if schema is None:
         source = open_source(data)
@@ -133,6 +139,8 @@ def fit(
     known = OpenSchema.of(source, target=target) if schema is None else open_schema(schema)
     if n_public is None and known.n_records is None:
         n_public = BuyCount()
+    if risk is not None:
+        synthesizer = synthesizer.at_risk(risk, known, target=target, n_public=n_public)
     return synthesizer.fit(
         data if source is None else source, schema=known, target=target, n_public=n_public, seed=seed,
         progress=progress, checkpoint=checkpoint, ledger=ledger, as_source=as_source, accept_draft=accept_draft,

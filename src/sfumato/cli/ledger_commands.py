@@ -50,7 +50,8 @@ def create_command(
 @ledger_app.command("show")
 def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
     """Show what is spent, and on which fits. Reads no record."""
-    found = read_ledger(file).describe()
+    ledger = read_ledger(file)
+    found = ledger.describe()
     if json_output:
         print_json(found)
         return
@@ -59,6 +60,8 @@ def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
         f"Spent: epsilon = {number(spent['epsilon'])} of {budget['epsilon']:g} at delta = {budget['delta']:.3g}, under "
         f"{found['neighbours']}, by {len(found['fits'])} fits. Epsilons do not simply add up."
     )
+    for line in ledger.risks():
+        say(line)
     if found["renewal"] is not None:
         say(renewal_words(found["renewal"]))
     print_table(

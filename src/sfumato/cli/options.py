@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from sfumato.errors import ConfigError
+from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import itemised
 
@@ -22,6 +23,14 @@ SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
 EpsilonOption = Annotated[
     float | None, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
+]
+RiskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--risk",
+        metavar="R",
+        help="Instead of --epsilon: what the best attacker may reach; advantage=0.1, or tpr=0.1,fpr=0.05.",
+    ),
 ]
 PurposeOption = Annotated[
     str | None,
@@ -206,3 +215,26 @@ def column_kinds(text: str | None) -> dict[str, str]:
             raise ConfigError(f"Expected --kinds once per column, got {name!r} twice.")
         found[name] = kind
     return found
+
+
+def parse_risk(text: str | None) -> Risk | None:
+    """Read `--risk`.
+
+    Raises:
+        ConfigError: neither an advantage nor true positives at a share of false alarms.
+    """
+    if text is None:
+        return None
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            found = {}
+            break
+    if set(found) == {"advantage"}:
+        return Advantage(found["advantage"])
+    if set(found) == {"tpr", "fpr"}:
+        return TruePositiveRate(found["tpr"], fpr=found["fpr"])
+    raise ConfigError(f"Expected --risk to be advantage=0.1 or tpr=0.1,fpr=0.05, got {text!r}.")

@@ -110,6 +110,8 @@ def print_cost(description: Description) -> None:
         say(f"Preset {words.whole(description.preset)}")
     if description.epsilon is None:
         return
+    for line in words.risks(description):
+        say(line)
     say(words.entering(description))
     header = ["stage", "event", "noise multiplier", "share", "epsilon alone"]
     lines = (

@@ -35,6 +35,7 @@ from sfumato.cli.options import (
     PresetOption,
     PurposeOption,
     ReleaseArgument,
+    RiskOption,
     RowsOption,
     SampleTypes,
     SchemaOption,
@@ -46,6 +47,7 @@ from sfumato.cli.options import (
     class_counts,
     column_kinds,
     given_values,
+    parse_risk,
 )
 from sfumato.cli.output import (
     notes,
@@ -100,6 +102,7 @@ def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
 def plan_command(
     schema: SchemaOption,
     epsilon: EpsilonOption = None,
+    risk: RiskOption = None,
     target_error: Annotated[
         float | None,
         typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
@@ -127,14 +130,16 @@ def plan_command(
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
     private = method not in METHODS or METHODS[method].private
-    if private and (epsilon is None) == (target_error is None):
-        raise ConfigError(
-            f"Expected either --epsilon or --target-error, got {'neither' if epsilon is None else 'both'}."
-        )
-    if not private and target_error is not None:
-        raise ConfigError(f"Expected no --target-error for the method {method}, which has no noise.")
-    chosen = flat_settings(set_, settings)
-    synthesizer = make_method(method, epsilon if target_error is None else 1.0, delta, chosen, preset=preset, **flags)
+    asked = [epsilon, target_error, risk]
+    if private and asked.count(None) != 2:
+        got = "none" if asked.count(None) == 3 else "several"
+        raise ConfigError(f"Expected one of --epsilon, --target-error and --risk, got {got}.")
+    if not private and (target_error is not None or risk is not None):
+        raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
+    allowed, chosen = parse_risk(risk), flat_settings(set_, settings)
+    synthesizer = make_method(
+        method, 1.0 if private and epsilon is None else epsilon, delta, chosen, preset=preset, **flags
+    )
     known, n_public = OpenSchema.load(schema), _rows(rows, buy_rows)
     if target_error is not None:
         if known.open:
@@ -143,6 +148,8 @@ def plan_command(
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
+    if allowed is not None:
+        synthesizer = synthesizer.at_risk(allowed, known, target=target, n_public=n_public)
     plan = synthesizer.description(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan.to_dict())
@@ -165,6 +172,7 @@ def fit_command(
         typer.Option("--kinds", metavar="COL=KIND,...", help="Without a schema: public kinds of columns of a table."),
     ] = None,
     epsilon: EpsilonOption = None,
+    risk: RiskOption = None,
     method: MethodOption = ConditionalGaussian.method,
     purpose: PurposeOption = None,
     pose: PoseOption = None,
@@ -196,7 +204,11 @@ def fit_command(
         "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
-    synthesizer = make_method(method, epsilon, delta, flat_settings(set_, settings), preset=preset, **flags)
+    if epsilon is not None and risk is not None:
+        raise ConfigError("Expected either --epsilon or --risk, got both.")
+    allowed = parse_risk(risk)
+    chosen = flat_settings(set_, settings)
+    synthesizer = make_method(method, epsilon if risk is None else 1.0, delta, chosen, preset=preset, **flags)
     refuse_data(out, {"data": data}, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=FILES)
     n_public = _rows(rows, buy_rows)
@@ -211,6 +223,8 @@ def fit_command(
     if known is None:
         known = OpenSchema.of(source, column_kinds(kinds), target=target, names_are_public=names_are_public)
         n_public = BuyCount() if n_public is None else n_public
+    if allowed is not None:
+        synthesizer = synthesizer.at_risk(allowed, known, target=target, n_public=n_public)
     _tell_what_is_left_out(source, known)
     _tell_what_is_public(source, known, n_public)
     if workers is not None and engine is not None:

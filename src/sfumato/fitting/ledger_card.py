@@ -29,6 +29,7 @@ def ledger_card(ledger: LedgerState) -> str:
     return card(
         "Ledger: what all fits of these data cost together",
         banner(f"{said} Under {relation}, by {fits}.", alarm=spent is None or spent > budget),
+        *map(paragraph, ledger.risks()),
         parts([used], f"{used:.0%} of the budget is spent"),
         *([] if renewal is None else [paragraph(renewal_words({**renewal, "renewed": shown(renewal["renewed"])}))]),
         *([table(header, rows, numbers=(4,))] if rows else [paragraph("No fit has charged it yet.")]),

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
+from sfumato.errors import UnsupportedEventError
 from sfumato.fitting.process import ProcessMark
 from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import Bound, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan
 from sfumato.privacy.reading import document, entry, plain, whole
+from sfumato.privacy.risk import trade_off_of_fits
+from sfumato.privacy.words import attacks
 
 Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]
 LEDGER_FORMAT = "sfumato ledger 2"
@@ -127,6 +130,16 @@ class LedgerState:
         plans = [*(fit.plan for fit in self.fits), *more]
         found = account_of_fits(plans, self.budget.delta, self.neighbours)
         return 0.0 if found is None else found.epsilon
+
+    def risks(self) -> list[str]:
+        """Say what the best attacker finds who sees all that was released; nothing of no fit, or of no account."""
+        if not self.fits:
+            return []
+        try:
+            curve = trade_off_of_fits([fit.plan for fit in self.fits], self.neighbours)
+        except UnsupportedEventError:
+            return []
+        return attacks(curve, self.neighbours, of="all these releases")
 
     @property
     def chain(self) -> tuple[str, ...]:

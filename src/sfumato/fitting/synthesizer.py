@@ -34,6 +34,7 @@ from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
+from sfumato.fitting.target_risk import epsilon_for_risk
 from sfumato.io.sources import Source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
@@ -44,6 +45,7 @@ from sfumato.privacy.certificate_form import Description, PlannedStage, Protecte
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.reading import plain
+from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
 from sfumato.records.engine import Engine, Records
 from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
@@ -197,6 +199,37 @@ class Synthesizer(ABC):
 
         error = self.one_way_error(plan, Facts(schema, target, rows))
         return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
+
+    @final
+    def at_risk(
+        self, risk: Risk, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
+    ) -> Self:
+        """Return this method with the ε at which the best attacker finds no more than `risk`. Reads no record.
+
+        This method's own ε is not used, its δ is; the ε that comes out is within a thousandth of the largest.
+
+        Args:
+            risk: `Advantage(0.1)`, or `TruePositiveRate(0.1, fpr=0.05)`.
+            schema: public description of the data.
+            target: column whose classes are modelled apart.
+            n_public: the public number of rows; `BuyCount()` buys one.
+
+        Raises:
+            ConfigError: no ε keeps that risk, or the argument is none.
+        """
+        if not isinstance(risk, Advantage | TruePositiveRate):
+            raise ConfigError(
+                f"Expected risk to be Advantage(0.1) or TruePositiveRate(0.1, fpr=0.05), got {type(risk).__name__}."
+            )
+        rows = row_count(schema, n_public)
+        if self.delta is None and rows is None:
+            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
+        delta = default_delta(rows) if self.delta is None else self.delta  # type: ignore[arg-type]
+
+        def plan_at(epsilon: float) -> Plan:
+            return replace(self, epsilon=epsilon).plan(schema, target=target, n_public=n_public)
+
+        return replace(self, epsilon=epsilon_for_risk(plan_at, risk, delta))
 
     @final
     def uncalibrated(self, schema: Schema, target: str | None, rows: int | None, delta: float) -> Plan:

@@ -139,7 +139,7 @@ def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: f
     return _compose(accountant, events)
 
 
-def _rdp(
+def composed_rdp(
     events: Sequence[dp_event.DpEvent], neighbours: Neighbours = Neighbours.ADD_REMOVE
 ) -> PrivacyAccountant | None:
     accountant = RdpAccountant(neighboring_relation=_RELATIONS[neighbours])
@@ -147,6 +147,19 @@ def _rdp(
         return None
     with _without_a_line_per_order():
         return _compose(accountant, events)
+
+
+def composed_pld(plan: Plan, neighbours: Neighbours, interval: float) -> GridPLDAccountant:
+    """Return the PLD accountant that has composed a plan without repetitions, on a grid of this step in nats.
+
+    Raises:
+        UnsupportedEventError: an event has none under this relation.
+    """
+    accountant = _pld(plan.events(neighbours), neighbours, interval)
+    if accountant is None:
+        raise UnsupportedEventError(f"Expected events with an account under {neighbours.value}, got others.")
+    assert isinstance(accountant, GridPLDAccountant)
+    return accountant
 
 
 @contextmanager
@@ -189,7 +202,7 @@ def account_curve(
     for delta in deltas:
         require_open_unit(delta=delta)
     pld = _pld(events, neighbours, interval)
-    rdp = _rdp(events) if neighbours is Neighbours.ADD_REMOVE else None
+    rdp = composed_rdp(events) if neighbours is Neighbours.ADD_REMOVE else None
     if pld is None and rdp is None:
         raise UnsupportedEventError(
             f"Expected events that an accountant takes under {neighbours.value}, got {list(map(repr, events))}."
@@ -279,7 +292,7 @@ def rough_epsilon(events: Sequence[dp_event.DpEvent], delta: float) -> float:
         # the RDP accountant knows the two kinds under different relations: ε of compositions is at most the sum
         others = [event for event in events if event not in subsets]
         return rough_epsilon(subsets, delta / 2) + rough_epsilon(others, delta / 2)
-    accountant = _rdp(events, Neighbours.REPLACE_ONE if subsets else Neighbours.ADD_REMOVE)
+    accountant = composed_rdp(events, Neighbours.REPLACE_ONE if subsets else Neighbours.ADD_REMOVE)
     return math.inf if accountant is None else float(accountant.get_epsilon(delta))
 
 
@@ -305,7 +318,7 @@ def recompute_epsilon(
     if accountant == "PLDAccountant" and value_discretization_interval is not None:
         found = _pld(events, neighbours, value_discretization_interval)
     elif accountant == "RdpAccountant" and neighbours is Neighbours.ADD_REMOVE:
-        found = _rdp(events)
+        found = composed_rdp(events)
     else:
         raise ConfigError(
             f"Expected PLDAccountant with an interval, or RdpAccountant under add_remove, got {accountant=}, "
@@ -329,9 +342,8 @@ def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours)
     """
     if not plans:
         return None
-    searches = [plan.parts[1] for plan in plans if plan.repetitions is not None]
-    if searches:
-        joint = _with_searches(plans, searches, delta, neighbours)
+    if any(plan.repetitions is not None for plan in plans):
+        joint = _with_searches(plans, delta, neighbours)
     else:
         joint = account(merged(plans, neighbours), delta, neighbours=neighbours)
     if len(plans) == 1:  # the fit's own certificate may have rounded less
@@ -339,18 +351,24 @@ def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours)
     return joint
 
 
-def _with_searches(
-    plans: Sequence[Plan], searches: Sequence[tuple[Stage, ...]], delta: float, neighbours: Neighbours
-) -> Account:
+def _with_searches(plans: Sequence[Plan], delta: float, neighbours: Neighbours) -> Account:
+    events, extra = events_of_fits(plans, neighbours)
+    return account_curve(events, [delta], extra_delta=extra)[0]
+
+
+def events_of_fits(plans: Sequence[Plan], neighbours: Neighbours) -> tuple[list[dp_event.DpEvent], float]:
+    """Return the events of fits of which some are searches, and their additive parts of δ together.
+
+    Raises:
+        UnsupportedEventError: under replace-one.
+    """
     if neighbours is not Neighbours.ADD_REMOVE:
         raise UnsupportedEventError("Expected fits that have an account under replace-one, got a search.")
     once = [Plan(plan.parts[0]) for plan in plans if plan.parts[0]]
-    events = [repeated_event(stages, neighbours) for stages in searches]
-    extra = 0.0
-    if once:
-        events += merged(once, neighbours).events()
-        extra = math.fsum(plan.extra_delta for plan in once)
-    return account_curve(events, [delta], extra_delta=extra)[0]
+    events = [repeated_event(plan.parts[1], neighbours) for plan in plans if plan.repetitions is not None]
+    if not once:
+        return events, 0.0
+    return [*events, *merged(once, neighbours).events()], math.fsum(plan.extra_delta for plan in once)
 
 
 def merged(plans: Sequence[Plan], neighbours: Neighbours) -> Plan:

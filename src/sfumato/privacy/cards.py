@@ -39,6 +39,7 @@ def certificate_card(certificate: Certificate) -> str:
         "Certificate: what this release cost",
         standing(certificate),
         *map(paragraph, meaning[:2]),
+        *map(paragraph, words.risks(certificate)),
         facts(told),
         paragraph(words.entering(certificate)),
         paragraph(words.origins(certificate)),
@@ -62,6 +63,7 @@ def description_card(description: Description) -> str:
                 ("Method", words.shown(description.method)),
             ]
         ),
+        *map(paragraph, words.risks(description)),
         paragraph(words.entering(description)),
         *spending(description),
         *map(paragraph, forecasts),

@@ -9,7 +9,7 @@ from dataclasses import field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from sfumato.errors import ReleaseError
+from sfumato.errors import ReleaseError, require_open_unit
 from sfumato.privacy import words
 from sfumato.privacy.accounting import (
     DEFAULT_INTERVAL,
@@ -37,6 +37,7 @@ from sfumato.privacy.certificate_form import (
     Weighting,
 )
 from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.privacy.risk import TradeOff, trade_off
 from sfumato.privacy.reading import document, entry, plain, reader, whole
 
 _VERIFY_TOLERANCE = 1e-6
@@ -47,7 +48,7 @@ _CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 _PACKAGES = ("sfumato", "dp-accounting", "numpy", "scipy", "pyarrow", "cryptography")
 
 ASSUMPTIONS = (
-    "Columns, kinds, bounds, categories and every setting were fixed without looking at the records.",
+    "The holder says that columns, kinds, bounds, categories and every setting were fixed without looking at the records.",
     "One unit is one record of the table, unless `unit` names a column and its largest number of rows.",
     "Noise is independent and Gaussian over the reals: of statistics exactly, on a grid; of gradients, in 64 bits.",
     "Nothing computed from the records was published besides this release.",
@@ -59,7 +60,7 @@ WEIGHED = (
     "to the weights of others is NOT covered by the guarantee."
 )
 SEARCHED = (
-    "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were "
+    "The holder says that columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were "
     "fixed without looking at the records; of all repetitions only this release left."
 )
 
@@ -170,6 +171,44 @@ class Certificate(Description):
                 f"Expected a release with noise: this one has none, so there is no epsilon to {purpose}."
             )
         return self.plan, self.epsilon, self.delta, self.accountant
+
+    def risk(self, fpr: float = 0.05, *, neighbours: Neighbours | None = None) -> float:
+        """Return the largest share of those in the data that any attacker finds, at a share of false alarms.
+
+        It follows from the events, not from (ε, δ); it is about each unit that the certificate protects, and bounds
+        nothing that is true of groups or said by the schema.
+
+        Args:
+            fpr: share of those outside whom he wrongly names, in (0, 1).
+            neighbours: whom he tells apart, by default the certificate's own relation.
+
+        Returns:
+            True positives ÷ those inside, in [fpr, 1]; 1 where there is no noise.
+
+        Raises:
+            ReleaseError: the events cost far more than is stated.
+            UnsupportedEventError: the events have no account under that relation.
+
+        Example:
+            >>> certificate.risk(fpr=0.05), certificate.advantage()  # doctest: +SKIP
+        """
+        require_open_unit(fpr=fpr)
+        curve = self._trade_off(neighbours)
+        return 1.0 if curve is None else curve.true_positive_rate(fpr)
+
+    def advantage(self, *, neighbours: Neighbours | None = None) -> float:
+        """Return the largest difference of the best attacker's true positives and false alarms, in [0, 1].
+
+        Args and errors as `risk`; 1 where there is no noise.
+        """
+        curve = self._trade_off(neighbours)
+        return 1.0 if curve is None else curve.advantage
+
+    def _trade_off(self, neighbours: Neighbours | None) -> TradeOff | None:
+        if not self.private or self.plan is None:
+            return None
+        self._refuse_long_work(DEFAULT_INTERVAL)
+        return trade_off(self.plan, neighbours)
 
     def _recompute(self, neighbours: Neighbours, *, elsewhere: bool = False) -> float:
         """Return ε; with `elsewhere`, at the largest δ that another machine may have taken for this one."""
@@ -325,14 +364,15 @@ def _with_cost(described: Description, plan: Plan, delta: float) -> Description:
 
 def _fixed(discovered: Sequence[str], read_off: Sequence[str], *, searched: bool) -> str:
     """Say how what the schema says was fixed."""
-    bought = f"What the schema says of {', '.join(map(repr, discovered))} was bought with part of the budget"
+    bought = f"What the schema says of {', '.join(map(repr, discovered))} was estimated with part of the budget"
     if read_off:
         also = f" {bought}." if discovered else ""
         return f"Some {words.NOT_COVERED}: {', '.join(read_off)}.{also}"
     if searched:
         return SEARCHED
     if discovered:
-        return f"{bought}; all else in it, and every setting, was fixed without looking at the records."
+        return f"{bought}; the holder says that all else in it, and every setting, was fixed without looking "
+            "at the records."
     return ASSUMPTIONS[0]
 
 

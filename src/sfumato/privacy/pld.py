@@ -253,6 +253,13 @@ class GridPLDAccountant(PLDAccountant):
             return None
         return super()._maybe_compose(event, count, do_compose)
 
+    def curve(self, largest: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return ε (m,) from 0 to `largest` on the grid, nats, and δ at each: the larger of both directions."""
+        epsilons = self._interval * np.arange(math.ceil(largest / self._interval) + 1)
+        sides = [self._pld._pmf_remove] if self._pld._symmetric else [self._pld._pmf_remove, self._pld._pmf_add]
+        deltas = [_divergences_on_grid(side.to_dense_pmf(), len(epsilons)) for side in sides]
+        return epsilons, np.maximum.reduce(deltas)
+
     @property
     def _interval(self) -> float:
         return self._value_discretization_interval
@@ -271,6 +278,23 @@ def _with_rounding(step: PLDPmf) -> PLDPmf:
     step = step.to_dense_pmf()
     infinite = step._infinity_mass + COMPOSITION_ROUNDING
     return DensePLDPmf(step._discretization, step._lower_loss, step._probs, infinite, step._pessimistic_estimate)
+
+
+def _divergences_on_grid(side: DensePLDPmf, points: int) -> np.ndarray:
+    """Return δ (points,) at ε = 0, 1, … grid steps: the mass above, less e^ε times that of the other side."""
+    losses = side._lower_loss + np.arange(side.size)
+    masses = np.asarray(side._probs)[losses > 0]
+    losses = losses[losses > 0]
+    above, other = np.zeros(points), np.zeros(points)
+    if len(losses):
+        steps = side._discretization
+        upper = np.cumsum(masses[::-1])[::-1]
+        lower = np.cumsum((masses * np.exp(-steps * losses))[::-1])[::-1]
+        first = np.maximum(np.arange(points) - losses[0] + 1, 0)
+        within = first < len(losses)
+        above[within], other[within] = upper[first[within]], lower[first[within]]
+        other *= np.exp(steps * np.arange(points))
+    return np.clip(side._infinity_mass + above - other, 0.0, 1.0)
 
 
 def _has_noise(event: dp_event.DpEvent) -> TypeGuard[dp_event.GaussianDpEvent]:

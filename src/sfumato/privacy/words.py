@@ -13,14 +13,17 @@ from sfumato.cards.text import harmless as harmless
 from sfumato.cards.text import sentence as sentence
 from sfumato.cards.text import shown as shown
 from sfumato.cards.text import whole as whole
+from sfumato.errors import ReleaseError, UnsupportedEventError
 from sfumato.privacy.certificate_form import Description, PlannedStage, Verdict
 from sfumato.privacy.plan import Neighbours, Stage
+from sfumato.privacy.risk import TradeOff, trade_off
 
 if TYPE_CHECKING:
     from sfumato.privacy.certificate import Certificate
 
 _RELATIONS = {Neighbours.ADD_REMOVE: "added or removed", Neighbours.REPLACE_ONE: "replaced by another"}
 NOT_COVERED = "facts were read off the records: NOT covered by the guarantee"
+FALSE_ALARMS = 0.05
 _LARGEST_EXPONENT = 50.0  # beyond it nothing is promised, and the factor has no name
 
 
@@ -76,9 +79,45 @@ def meaning(certificate: Certificate) -> list[str]:
         f"Someone who gave it an even chance that your data were used, and who knows everything else, can be brought "
         f"by this release to {_percent(factor / (1 + factor))} at the most, or down to {_percent(1 / (1 + factor))}, "
         "but for delta. Whoever knows less learns less.",
+        *risks(certificate),
         "It holds against any attack, known or not, and whatever else becomes known later. It does not hide what is "
         "true of people in general, and it does not protect against what follows from facts that are public anyway.",
     ]
+
+
+def risks(description: Description) -> list[str]:
+    """Say what the best attacker finds, of the events: two sentences; nothing where nothing is guaranteed."""
+    if description.plan is None or getattr(description, "private", True) is False:
+        return []
+    try:
+        if hasattr(description, "risk"):  # of a stranger's certificate: refuses events that take long
+            description.risk()  # type: ignore[attr-defined]
+        curve = trade_off(description.plan)
+        return attacks(curve, description.neighbours)
+    except (ReleaseError, UnsupportedEventError):
+        return []
+
+
+def attacks(curve: TradeOff, neighbours: Neighbours, of: str = "this release") -> list[str]:
+    """Say what the best attacker on `of` finds, in two sentences."""
+    found, advantage = curve.true_positive_rate(FALSE_ALARMS), curve.advantage
+    many, false = _at_most(found), 100 * FALSE_ALARMS
+    if neighbours is Neighbours.REPLACE_ONE:
+        whom, others = "100 people whose data are one value and not another", "100 with the other"
+    else:
+        whom, others = "100 people whose data are in it", "100 who are not"
+    return [
+        f"Of {whom}, the best attacker on {of} finds at most {many} while wrongly naming {false:g} of {others}; a coin "
+        f"would find {false:g}.",
+        f"At no share of false alarms does he beat a coin by more than {_at_most(advantage)} of 100 (his advantage). He "
+        "knows all the other records; nothing is bounded of what is true of groups, or of what the schema says.",
+    ]
+
+
+def _at_most(share: float) -> str:
+    """Return a share of 100, rounded up to a tenth, of more than 10 to a whole one."""
+    hundred = 100 * share
+    return f"{math.ceil(hundred) if hundred > 10 else math.ceil(10 * hundred - 1e-9) / 10:g}"
 
 
 def not_covered(description: Description) -> list[str]:

@@ -61,7 +61,7 @@ def croissant(release: Release, publication: Publication, sums: Mapping[str, str
         "rai:dataCollectionType": ["Others"],
         "rai:dataLimitations": limits(release),
         "rai:personalSensitiveInformation": [
-            f"No row is a person's record. {words.who(certificate)}",
+            f"Rows are drawn from a model, not copied. {words.who(certificate)}",
             *words.meaning(certificate),
         ],
         "rai:dataUseCases": ["Tables and exploration", "Testing of software", "Training of classifiers"],

@@ -59,6 +59,7 @@ def release_card(release: Release) -> str:
         f"Release: {what} {columns}, method {shown(certificate.method)}",
         standing(certificate),
         *([paragraph(words.meaning(certificate)[len(words.not_covered(certificate))])] if certificate.private else []),
+        *map(paragraph, words.risks(certificate)),
         *([] if mixtures else _pictures(release)),
         *_columns(release),
         *_answers(release),

@@ -128,7 +128,7 @@ class Pages:
         return _page(
             "budget.html", "What a budget buys", "/budget", budget=budget, draft=schema.draft,
             columns=list(schema.released), schema_rows=schema.rows, forecasts=words.forecasts(plan), error=error,
-            who=words.who(plan), cost=words.cost(plan), stages=words.stages(plan),
+            who=words.who(plan), cost=words.cost(plan), risks=words.risks(plan), stages=words.stages(plan),
             previews=[] if error is None else previews(schema, error), command=self._command(budget),
             group=None if error is None else self._session.least_group(budget, error),
             discovered=bool(schema.open), simulation="/simulation?" + urlencode(_fields(budget)),

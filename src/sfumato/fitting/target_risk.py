@@ -1,0 +1,68 @@
+"""The ε at which an attacker finds no more than was asked for: the trade-off curve of a plan, turned round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dp_accounting import gaussian_mechanism
+
+from sfumato.errors import ConfigError
+from sfumato.privacy.budget import LARGEST_EPSILON
+from sfumato.privacy.plan import Plan
+from sfumato.privacy.risk import Risk, trade_off
+
+_LEAST_EPSILON = 1e-3
+_MOST_STEPS = 12
+_NEAR = 1e-3
+
+
+def epsilon_for_risk(plan_at: Callable[[float], Plan], risk: Risk, delta: float) -> float:
+    """Return the largest ε, to a thousandth of it, whose plan keeps a risk; four digits, rounded down.
+
+    It starts from the Gaussian release that has the risk, and goes on by secants of log ε against log μ.
+
+    Args:
+        plan_at: the calibrated plan at an ε.
+        risk: what the best attacker may reach.
+        delta: δ of the plans.
+
+    Raises:
+        ConfigError: even ε = 0.001 does not keep it.
+    """
+    wanted = risk.mu(risk.most)
+    epsilon = float(gaussian_mechanism.get_epsilon_gaussian(1 / wanted, delta))
+    epsilon = _rounded_down(min(max(epsilon, _LEAST_EPSILON), LARGEST_EPSILON))
+    points: list[tuple[float, float]] = []
+    kept = 0.0
+    for _ in range(_MOST_STEPS):
+        figure = risk.of(trade_off(plan_at(epsilon)))
+        mu = risk.mu(min(figure, 1 - 1e-15))
+        if figure <= risk.most:
+            kept = max(kept, epsilon)
+            if mu >= wanted * (1 - _NEAR) or epsilon >= LARGEST_EPSILON:
+                break
+        elif epsilon <= _LEAST_EPSILON:
+            break
+        points.append((math.log(epsilon), math.log(max(mu, 1e-12) / (wanted * (1 - _NEAR / 2)))))
+        epsilon = _rounded_down(min(max(math.exp(_next(points)), _LEAST_EPSILON), LARGEST_EPSILON))
+    if not kept:
+        raise ConfigError(
+            f"Expected a risk that some epsilon of at least {_LEAST_EPSILON:g} keeps at delta={delta:g}, got {risk!r}. "
+            "Allow more risk, or use a smaller delta."
+        )
+    return kept
+
+
+def _next(points: list[tuple[float, float]]) -> float:
+    """Return the next log ε: by a secant of the last two points, or as if μ were proportional to ε."""
+    (here, excess) = points[-1]
+    slope = 1.0
+    if len(points) > 1 and points[-2][0] != here:
+        slope = (excess - points[-2][1]) / (here - points[-2][0])
+    return here - excess / min(max(slope, 0.3), 3.0)
+
+
+def _rounded_down(epsilon: float) -> float:
+    digits = 4 - math.floor(math.log10(epsilon))
+    return math.floor(epsilon * 10**digits * (1 + 1e-12)) / 10**digits
