@@ -142,6 +142,7 @@ def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: f
 def composed_rdp(
     events: Sequence[dp_event.DpEvent], neighbours: Neighbours = Neighbours.ADD_REMOVE
 ) -> PrivacyAccountant | None:
+    """Return the Rényi accountant that has composed the events; None if it does not take one."""
     accountant = RdpAccountant(neighboring_relation=_RELATIONS[neighbours])
     if not all(accountant.supports(event) for event in events):
         return None

@@ -37,8 +37,8 @@ from sfumato.privacy.certificate_form import (
     Weighting,
 )
 from sfumato.privacy.plan import Neighbours, Plan, Stage
-from sfumato.privacy.risk import TradeOff, trade_off
 from sfumato.privacy.reading import document, entry, plain, reader, whole
+from sfumato.privacy.risk import TradeOff, trade_off
 
 _VERIFY_TOLERANCE = 1e-6
 _DETAIL_TOLERANCE = 1e-3  # of what the guarantee does not rest on: other versions may choose another grid
@@ -48,7 +48,7 @@ _CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 _PACKAGES = ("sfumato", "dp-accounting", "numpy", "scipy", "pyarrow", "cryptography")
 
 ASSUMPTIONS = (
-    "The holder says that columns, kinds, bounds, categories and every setting were fixed without looking at the records.",
+    "Columns, kinds, bounds, categories and every setting were, says the holder, fixed without looking at the records.",
     "One unit is one record of the table, unless `unit` names a column and its largest number of rows.",
     "Noise is independent and Gaussian over the reals: of statistics exactly, on a grid; of gradients, in 64 bits.",
     "Nothing computed from the records was published besides this release.",
@@ -60,8 +60,8 @@ WEIGHED = (
     "to the weights of others is NOT covered by the guarantee."
 )
 SEARCHED = (
-    "The holder says that columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were "
-    "fixed without looking at the records; of all repetitions only this release left."
+    "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were, says "
+    "the holder, fixed without looking at the records; of all repetitions only this release left."
 )
 
 
@@ -371,8 +371,9 @@ def _fixed(discovered: Sequence[str], read_off: Sequence[str], *, searched: bool
     if searched:
         return SEARCHED
     if discovered:
-        return f"{bought}; the holder says that all else in it, and every setting, was fixed without looking "
-            "at the records."
+        return (
+            f"{bought}; all else in it, and every setting, was, says the holder, fixed without looking at the records."
+        )
     return ASSUMPTIONS[0]
 
 

@@ -5,10 +5,10 @@ An attacker looks at a release and names those whose data are in it. Of a mechan
 
     min(e^ε α + δ(ε), 1 − e^−ε (1 − α − δ(ε)))
 
-of those inside (Wasserman and Zhou 2010, arXiv:0811.2501; Dong, Roth and Su 2022, arXiv:1905.02383). The least over all
-ε is the trade-off curve. Gaussian releases of all records have it in closed form, Φ(Φ⁻¹(α) + μ); with samples or subsets δ(ε)
-is that of the privacy-loss distribution, rounded upwards, on a grid that is halved until what
-is left is 2e-7; of searches, that of Rényi DP. Post-processing of a plan: no record is read. Proof: docs/proofs/risk.md.
+of those inside (Wasserman and Zhou 2010, arXiv:0811.2501; Dong, Roth and Su 2022, arXiv:1905.02383). The least over
+all ε is the trade-off curve. Gaussian releases of all records have it in closed form, Φ(Φ⁻¹(α) + μ); with samples or
+subsets δ(ε) is that of the privacy-loss distribution, rounded upwards, on a grid that is halved until what is left is
+2e-7; of searches, that of Rényi DP. Post-processing of a plan: no record is read. Proof: docs/proofs/risk.md.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
+from dp_accounting.dp_event import DpEvent
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 
@@ -215,7 +216,7 @@ def _search(plan: Plan, relation: Neighbours) -> TradeOff:
     return BoundTradeOff(lambda epsilon: (1 + math.exp(epsilon / 2)) * half(epsilon / 2), 2 * removed.least)
 
 
-def _renyi(events: Sequence[object]) -> Callable[[float], float]:
+def _renyi(events: Sequence[DpEvent]) -> Callable[[float], float]:
     accountant = composed_rdp(events)
     if accountant is None:
         raise UnsupportedEventError("Expected events with an account by Rényi DP, got others.")

@@ -109,8 +109,8 @@ def attacks(curve: TradeOff, neighbours: Neighbours, of: str = "this release") -
     return [
         f"Of {whom}, the best attacker on {of} finds at most {many} while wrongly naming {false:g} of {others}; a coin "
         f"would find {false:g}.",
-        f"At no share of false alarms does he beat a coin by more than {_at_most(advantage)} of 100 (his advantage). He "
-        "knows all the other records; nothing is bounded of what is true of groups, or of what the schema says.",
+        f"At no share of false alarms does he beat a coin by more than {_at_most(advantage)} of 100 (his advantage). "
+        "He knows all the other records; nothing is bounded of what is true of groups, or of what the schema says.",
     ]
 
 
