@@ -23,6 +23,7 @@ from sfumato.privacy.budget import BuyCount, NonPrivate
 from sfumato.privacy.risk import Risk
 from sfumato.records.engine import Engine
 from sfumato.release import Release
+from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike
 
@@ -136,6 +137,7 @@ def fit(
         source = open_source(data)
         if not source.names:
             raise ConfigError(f"Expected a schema for {source.label}, which names no columns for all. Declare them.")
+    refuse_lists_of_data(schema, data)
     known = OpenSchema.of(source, target=target) if schema is None else open_schema(schema)
     if n_public is None and known.n_records is None:
         n_public = BuyCount()

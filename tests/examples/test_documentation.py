@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
+from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+from scipy.stats import norm
 from statsmodels.datasets import randhie
 
 import sfumato
@@ -206,15 +208,26 @@ def test_the_gallery_is_what_the_results_say() -> None:
 
 def test_the_bounds_of_an_epsilon_are_right() -> None:
     text = (ROOT / "docs" / "choosing_epsilon.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$", text, re.M)
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) \| ([\d.]+) % \| ([\d.]+) % \|$", text, re.M)
     assert len(rows) == 7
     for epsilon, *said in rows:
         factor = math.exp(float(epsilon))
-        found = min(0.05 * factor, 1 - 0.95 / factor)
         after = (p * factor / (1 + p * (factor - 1)) for p in (0.5, 0.01))
-        for shown, value in zip(said, (factor, *(100 * p for p in (*after, found))), strict=True):
+        for shown, value in zip(said, (factor, *(100 * p for p in after)), strict=True):
             digits = len(shown.partition(".")[2])
             assert float(shown.replace(",", "")) == pytest.approx(value, abs=0.51 * 10**-digits)
+
+
+def test_the_risks_of_an_epsilon_are_right() -> None:
+    text = (ROOT / "docs" / "choosing_epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$", text, re.M)
+    assert len(rows) == 7
+    for epsilon, *said in rows:
+        mu = 1 / get_sigma_gaussian(float(epsilon), 1e-5)
+        factor = math.exp(float(epsilon))
+        risks = norm.sf(norm.isf(0.05) - mu), 2 * norm.cdf(mu / 2) - 1, min(0.05 * factor, 1 - 0.95 / factor)
+        for shown, value in zip(said, (mu, *(100 * risk for risk in risks)), strict=True):
+            assert float(shown) == pytest.approx(value, abs=0.51 * 10 ** -len(shown.partition(".")[2]))
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -21,6 +21,7 @@ from sfumato.io.sources import STREAMED, open_file, open_source
 from sfumato.io.spool import Spool
 from sfumato.io.stored import stored_file
 from sfumato.records.table_pairs import open_records
+from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.schema import Schema
 
 STANDARD_INPUT = "-"
@@ -117,12 +118,14 @@ def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inp
 
     Raises:
         OutputError: it is one of them.
+        SchemaError: labels of the schema are read from the data.
     """
     for name, text in data.items():
         for place in places_of([text] if isinstance(text, str) else text or []):
             for path in _paths(place):
                 refuse_inputs(out, **{name: path})
     refuse_inputs(out, **inputs)
+    refuse_lists_of_data(inputs.get("schema"), [text for text in data.values() if text])
 
 
 def _paths(text: str) -> list[str]:

@@ -217,14 +217,16 @@ def column_kinds(text: str | None) -> dict[str, str]:
     return found
 
 
-def parse_risk(text: str | None) -> Risk | None:
+def parse_risk(text: str | None, *, epsilon: float | None = None) -> Risk | None:
     """Read `--risk`.
 
     Raises:
-        ConfigError: neither an advantage nor true positives at a share of false alarms.
+        ConfigError: neither an advantage nor true positives at a share of false alarms, or an ε beside.
     """
     if text is None:
         return None
+    if epsilon is not None:
+        raise ConfigError("Expected either --epsilon or --risk, got both.")
     found: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")

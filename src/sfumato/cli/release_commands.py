@@ -85,6 +85,7 @@ from sfumato.methods.registry import METHODS, find_method
 from sfumato.privacy import words
 from sfumato.privacy.budget import BuyCount
 from sfumato.privacy.certificate_form import Description
+from sfumato.privacy.risk import Risk
 from sfumato.records.private import PrivateData
 from sfumato.release import Release, load
 from sfumato.release.files import FILES
@@ -97,6 +98,21 @@ def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
     if buy and rows is not None:
         raise ConfigError("Expected either --rows or --buy-rows, got both.")
     return BuyCount() if buy else rows
+
+
+def _refuse_both(schema: Path | None, kinds: str | None, workers: int | None, engine: str | None) -> None:
+    if schema is not None and kinds is not None:
+        raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")
+    if workers is not None and engine is not None:
+        raise ConfigError("Expected either --workers or --engine, got both.")
+
+
+def _at_risk(
+    synthesizer: Synthesizer, risk: Risk | None, known: Schema, target: str | None, n_public: int | BuyCount | None
+) -> Synthesizer:
+    if risk is None:
+        return synthesizer
+    return synthesizer.at_risk(risk, known, target=target, n_public=n_public)
 
 
 def plan_command(
@@ -148,8 +164,7 @@ def plan_command(
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
-    if allowed is not None:
-        synthesizer = synthesizer.at_risk(allowed, known, target=target, n_public=n_public)
+    synthesizer = _at_risk(synthesizer, allowed, known, target, n_public)
     plan = synthesizer.description(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan.to_dict())
@@ -204,16 +219,13 @@ def fit_command(
         "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
-    if epsilon is not None and risk is not None:
-        raise ConfigError("Expected either --epsilon or --risk, got both.")
-    allowed = parse_risk(risk)
-    chosen = flat_settings(set_, settings)
-    synthesizer = make_method(method, epsilon if risk is None else 1.0, delta, chosen, preset=preset, **flags)
+    allowed = parse_risk(risk, epsilon=epsilon)
+    chosen, start = flat_settings(set_, settings), 1.0 if allowed else epsilon
+    synthesizer = make_method(method, start, delta, chosen, preset=preset, **flags)
     refuse_data(out, {"data": data}, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=FILES)
     n_public = _rows(rows, buy_rows)
-    if schema is not None and kinds is not None:
-        raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")
+    _refuse_both(schema, kinds, workers, engine)
     known = None if schema is None else OpenSchema.load(schema)
     if known is not None:
         accepted(known, accept_draft=accept_draft)
@@ -223,12 +235,9 @@ def fit_command(
     if known is None:
         known = OpenSchema.of(source, column_kinds(kinds), target=target, names_are_public=names_are_public)
         n_public = BuyCount() if n_public is None else n_public
-    if allowed is not None:
-        synthesizer = synthesizer.at_risk(allowed, known, target=target, n_public=n_public)
+    synthesizer = _at_risk(synthesizer, allowed, known, target, n_public)
     _tell_what_is_left_out(source, known)
     _tell_what_is_public(source, known, n_public)
-    if workers is not None and engine is not None:
-        raise ConfigError("Expected either --workers or --engine, got both.")
     with engine_at(engine) as cluster, stages(synthesizer, known, target, n_public) as progress:
         release = synthesizer.fit(
             source,

@@ -52,6 +52,7 @@ from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.records.table_pairs import open_records
 from sfumato.release import Release
+from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.sources import bought, read_off, told, without_rows
 from sfumato.schema.weight import weighting_of
@@ -388,6 +389,7 @@ class Synthesizer(ABC):
     ) -> Release:
         """Check and plan, then charge, let `run` draw, and certify."""
         check_call(progress, target, checkpoint=checkpoint, ledger=ledger)
+        refuse_lists_of_data(schema, data)
         schema = open_schema(schema)
         warn_of_draft(schema, accept_draft=accept_draft)
         warn_of_units(schema)

@@ -58,6 +58,7 @@ from sfumato.release.ruled import FreeRows, RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.schema.accept import Criterion
 from sfumato.schema.linked import require_unlinked
+from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.set_columns import itemised
 from sfumato.schema.sources import read_off, told
@@ -132,6 +133,7 @@ def tune(
         SchemaError: the schema does not describe the data, or has facts that were read off the records.
         DataError: the data cannot be read.
     """
+    refuse_lists_of_data(schema, data)
     schema = open_schema(schema)
     warn_of_draft(schema, accept_draft=accept_draft)
     require_unlinked(schema, "tune")

@@ -60,8 +60,8 @@ WEIGHED = (
     "to the weights of others is NOT covered by the guarantee."
 )
 SEARCHED = (
-    "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were, says "
-    "the holder, fixed without looking at the records; of all repetitions only this release left."
+    "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were, "
+    "says the holder, fixed without looking at the records; of all repetitions only this release left."
 )
 
 
@@ -371,9 +371,7 @@ def _fixed(discovered: Sequence[str], read_off: Sequence[str], *, searched: bool
     if searched:
         return SEARCHED
     if discovered:
-        return (
-            f"{bought}; all else in it, and every setting, was, says the holder, fixed without looking at the records."
-        )
+        return f"{bought}; all else, and every setting, was, says the holder, fixed without looking at the records."
     return ASSUMPTIONS[0]
 
 
