@@ -10,13 +10,15 @@ import pickle
 import numpy as np
 import pytest
 
-from sfumato.errors import ReleaseError
-from sfumato.privacy import accounting, pld
+from sfumato.errors import ConfigError, ReleaseError
+from sfumato.privacy import accounting, pld, words
 from sfumato.privacy.accounting import account, with_rounding
 from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.cards import certificate_card
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.certificate_form import Protected, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
+from sfumato.privacy.risk import trade_off
 
 KEYS = {
     "format_version", "method", "versions", "private", "epsilon", "delta", "neighbours", "replace_one", "unit",
@@ -339,3 +341,21 @@ def test_a_plan_has_the_keys_of_a_certificate_but_private():
     assert list(issued.to_dict()) == [*plan.to_dict(), "private"]
     assert {**plan.to_dict(), "private": True} == issued.to_dict()
     assert issued.to_dict()["events"][0] == event_to_dict(PLAN["pca"])
+
+
+def test_a_certificate_says_what_an_attacker_finds():
+    found = certificate()
+    curve = trade_off(found.plan)
+    assert (found.risk(0.05), found.advantage()) == (curve.true_positive_rate(0.05), curve.advantage)
+    assert found.advantage(neighbours=Neighbours.REPLACE_ONE) > found.advantage()
+    assert certificate(private=False).risk() == certificate(private=False).advantage() == 1
+    with pytest.raises(ConfigError, match="fpr"):
+        found.risk(1.5)
+    first, second = words.risks(found)
+    assert "100 people whose data are in it" in first
+    assert "a coin would find 5" in first
+    assert "of groups" in second
+    assert not words.risks(certificate(private=False))
+    assert first in words.meaning(found)
+    assert first in certificate_card(found)
+    assert "re-identif" not in " ".join(words.meaning(found)).lower()
