@@ -32,7 +32,7 @@ def refuse_lists_of_data(schema: object, data: object) -> None:
     if not places:
         return
     folder = Path(schema).parent
-    for owner, name in _files(read_document(schema)):
+    for owner, name in _files(read_document(Path(schema))):
         listed = folder / name
         if any(_within(listed, place) for place in places):
             raise SchemaError(
