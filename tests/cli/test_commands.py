@@ -800,7 +800,9 @@ class TestTargetError:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ((), "neither"), (("--epsilon", 1, "--target-error", 0.1), "both"), (("--target-error", 0), "target_error"),
+            ((), "got none"),
+            (("--epsilon", 1, "--target-error", 0.1), "got several"),
+            (("--target-error", 0), "target_error"),
             (("--target-error", 0.1, "--buy-rows", "--delta", 1e-6), "--buy-rows"),
             (("--target-error", 1e-7), "more rows"),
         ],

@@ -121,6 +121,17 @@ def test_a_search_is_bounded_by_its_renyi_curve() -> None:
     assert trade_off(plan, Neighbours.REPLACE_ONE).advantage > curve.advantage
 
 
+def test_replacing_in_a_search_of_samples_is_removing_and_adding() -> None:
+    law = Repetitions(3.0)
+    plan = Plan([Stage(name="b", noise_multiplier=3.0, sampling_probability=0.1, count=5, repetitions=law)])
+    accountant = RdpAccountant()
+    accountant.compose(plan.events()[0])
+    epsilons = np.linspace(0, 3, 3001)
+    deltas = np.array([(1 + math.exp(epsilon / 2)) * accountant.get_delta(epsilon / 2) for epsilon in epsilons])
+    expected = (np.tanh(epsilons / 2) + 2 * deltas / (1 + np.exp(epsilons))).min()
+    assert trade_off(plan, Neighbours.REPLACE_ONE).advantage == pytest.approx(expected, abs=1e-6)
+
+
 def test_several_fits_compose() -> None:
     plan = Plan([Stage(name="a", noise_multiplier=4.0)])
     both = trade_off_of_fits([plan, plan], Neighbours.ADD_REMOVE)

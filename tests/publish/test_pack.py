@@ -112,6 +112,14 @@ def test_the_card_says_what_it_cost(folder, hostile):
     assert "Office (2026)" in text
 
 
+def test_nothing_is_promised_of_rows_that_epsilon_does_not_bound(folder):
+    for name in ("README.md", "croissant.json"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert "noisy measurements of the records" in text
+        assert "best attacker" in text
+        assert not re.search(r"no row (is|says)|such a person exists|re-identif", text, re.IGNORECASE)
+
+
 def test_the_registry_s_record(folder, hostile):
     said = yaml.safe_load((folder / "registry.yaml").read_text(encoding="utf-8"))["deployment"]
     assert said["privacy_loss"]["privacy_parameters"]["epsilon"] == hostile.certificate.epsilon

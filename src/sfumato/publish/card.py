@@ -31,8 +31,8 @@ _LICENSES = frozenset(
     ]
 )
 LIMITS = (
-    "Rows are drawn from a model, not copied; how little they can show of one person is what epsilon says, and at a "
-    "large epsilon that is much. A row may equal a person's record, by chance or because of it.",
+    "Rows are made from noisy measurements of the records. What they may show of one person is what epsilon bounds: "
+    "a row may equal a person's record, by chance or, at a large epsilon, because of it.",
     "Rare groups, tails and combinations of many columns are the least exact: noise hides them.",
     "Standard errors that are computed from the rows as if they were records are too small. Use the noisy tables, or "
     "`sfumato estimate`, whose intervals hold the noise.",

@@ -61,7 +61,7 @@ def croissant(release: Release, publication: Publication, sums: Mapping[str, str
         "rai:dataCollectionType": ["Others"],
         "rai:dataLimitations": limits(release),
         "rai:personalSensitiveInformation": [
-            f"Rows are drawn from a model, not copied. {words.who(certificate)}",
+            f"Rows are made from noisy measurements of the records. {words.who(certificate)}",
             *words.meaning(certificate),
         ],
         "rai:dataUseCases": ["Tables and exploration", "Testing of software", "Training of classifiers"],

@@ -1,4 +1,4 @@
-"""What leaves: a generative model that holds no record, its certificate, and its files."""
+"""What leaves: a generative model made of noisy measurements, its certificate, and its files."""
 
 from sfumato.release.manifest import Measurement, SourceForm
 from sfumato.release.model import Release, load, save

@@ -59,7 +59,7 @@ _NO_VALUES: Mapping[str, pa.Array] = {}
 @final
 @dataclass(frozen=True)
 class Release(Estimating, Viewing, TwoTables, UnitQuestions):
-    """A generative model that holds no record, with the certificate of what it cost.
+    """A generative model made of noisy measurements, with the certificate of what it cost.
 
     Attributes:
         schema: the public schema it was fitted under.
