@@ -150,16 +150,20 @@ def composed_rdp(
         return _compose(accountant, events)
 
 
-def composed_pld(plan: Plan, neighbours: Neighbours, interval: float) -> GridPLDAccountant:
+def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: float) -> GridPLDAccountant:
     """Return the PLD accountant that has composed a plan without repetitions, on a grid of this step in nats.
+
+    Of each stage, losses of mass `tail` at most count as infinite.
 
     Raises:
         UnsupportedEventError: an event has none under this relation.
     """
-    accountant = _pld(plan.events(neighbours), neighbours, interval)
-    if accountant is None:
+    accountant = GridPLDAccountant(neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval)
+    accountant.tail = tail
+    events = plan.events(neighbours)
+    if not all(accountant.supports(event) for event in events):
         raise UnsupportedEventError(f"Expected events with an account under {neighbours.value}, got others.")
-    assert isinstance(accountant, GridPLDAccountant)
+    _compose(accountant, events)
     return accountant
 
 

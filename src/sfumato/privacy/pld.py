@@ -105,7 +105,7 @@ COMPOSITION_ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 def gaussian_distribution(
-    noise_multiplier: float, probability: float, interval: float, relation: NeighboringRelation
+    noise_multiplier: float, probability: float, interval: float, relation: NeighboringRelation, *, tail: float = 0.0
 ) -> PrivacyLossDistribution:
     """Return the privacy-loss distribution of one Gaussian release of a Poisson sample, pessimistically.
 
@@ -116,6 +116,7 @@ def gaussian_distribution(
         probability: that a record is in the sample, in (0, 1].
         interval: grid step, nats.
         relation: add/remove or replace-one.
+        tail: δ beyond the ends of the grid; with 0, the library's ends.
 
     Raises:
         ValueError: another relation.
@@ -123,22 +124,68 @@ def gaussian_distribution(
     if relation not in (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_ONE):
         raise ValueError(f"Expected add/remove or replace-one, got {relation!r}.")
     if relation is NeighboringRelation.REPLACE_ONE:
-        return PrivacyLossDistribution(_on_grid(noise_multiplier, probability, interval, AdjacencyType.REPLACE))
-    removed = _on_grid(noise_multiplier, probability, interval, AdjacencyType.REMOVE)
+        return PrivacyLossDistribution(_on_grid(noise_multiplier, probability, interval, AdjacencyType.REPLACE, tail))
+    removed = _on_grid(noise_multiplier, probability, interval, AdjacencyType.REMOVE, tail)
     if probability == 1:
         return PrivacyLossDistribution(removed)
-    return PrivacyLossDistribution(removed, _on_grid(noise_multiplier, probability, interval, AdjacencyType.ADD))
+    return PrivacyLossDistribution(removed, _on_grid(noise_multiplier, probability, interval, AdjacencyType.ADD, tail))
 
 
-def _on_grid(noise_multiplier: float, probability: float, interval: float, adjacency: AdjacencyType) -> PLDPmf:
+def _on_grid(
+    noise_multiplier: float, probability: float, interval: float, adjacency: AdjacencyType, tail: float
+) -> PLDPmf:
     loss = GaussianPrivacyLoss(noise_multiplier, sampling_prob=probability, adjacency_type=adjacency)
     bounds = loss.connect_dots_bounds()
     assert bounds.epsilon_lower is not None
     assert bounds.epsilon_upper is not None
+    if tail:
+        return _by_cells(loss, interval, bounds.epsilon_lower, bounds.epsilon_upper, tail)
     low, high = math.floor(bounds.epsilon_lower / interval), math.ceil(bounds.epsilon_upper / interval)
     deltas = divergences(loss, interval * np.arange(low, high + 1))
     # dense: to compose a sparse one with itself T times, the library first computes its size to the power T
     return create_pmf_pessimistic_connect_dots_fixed_gap(interval, low, high, deltas).to_dense_pmf()
+
+
+def _by_cells(loss: GaussianPrivacyLoss, interval: float, low: float, high: float, tail: float) -> DensePLDPmf:
+    """Return what `_on_grid` returns, by masses between the points of the grid and not by differences of δ.
+
+    Those lose so many digits that of thousands of steps a finer grid is worse. What both laws have between two points
+    stands at the two, so that both keep their mass there: the same pessimistic curve. Beyond the ends δ is `tail`.
+    """
+    coarse = np.linspace(low, high, 2001)
+    deltas = divergences(loss, coarse)
+    high = float(coarse[deltas <= tail].min(initial=high))
+    low = float(coarse[(coarse < 0) & (deltas + np.expm1(coarse) <= tail)].max(initial=low))
+    first = math.floor(low / interval)
+    epsilons = interval * np.arange(first, math.ceil(high / interval) + 1)
+    with np.errstate(invalid="ignore"):
+        outcomes = _outcomes(loss, epsilons)
+    q, adjacency = loss.sampling_prob, loss.adjacency_type
+    if q < 1 and adjacency is AdjacencyType.REMOVE:
+        outcomes = np.where(epsilons <= math.log1p(-q), np.inf, outcomes)
+    if q < 1 and adjacency is AdjacencyType.ADD:
+        outcomes = np.where(epsilons >= -math.log1p(-q), -np.inf, outcomes)
+    edges = np.concatenate([[np.inf], outcomes, [-np.inf]]) / loss.standard_deviation
+    step = (loss.sensitivity or 1.0) / loss.standard_deviation
+    upper = _masses(edges, 0.0 if adjacency is AdjacencyType.ADD else -step, q)
+    lower = _masses(edges, 0.0 if adjacency is AdjacencyType.REMOVE else step, q)
+    infinite = max(upper[-1] - math.exp(epsilons[-1]) * lower[-1], 0.0)
+    inner = upper[1:-1]
+    right = np.clip((inner - np.exp(epsilons[:-1]) * lower[1:-1]) / -math.expm1(-interval), 0, inner)
+    masses = np.concatenate([[upper[0]], right])
+    masses[:-1] += inner - right
+    masses[-1] += upper[-1] - infinite
+    return DensePLDPmf(interval, first, masses, infinite, pessimistic_estimate=True)
+
+
+def _masses(edges: np.ndarray, mean: float, probability: float) -> np.ndarray:
+    """Return the mass between falling edges of (1 − q) N(0, 1) + q N(mean, 1), from the nearer tail of each."""
+
+    def between(shift: float) -> np.ndarray:
+        at = edges - shift
+        return np.where(at[1:] > 0, ndtr(-at[1:]) - ndtr(-at[:-1]), ndtr(at[:-1]) - ndtr(at[1:]))
+
+    return (1 - probability) * between(0.0) + probability * between(mean) if mean else between(0.0)
 
 
 def divergences(loss: GaussianPrivacyLoss, epsilons: np.ndarray) -> np.ndarray:
@@ -188,7 +235,7 @@ def _without_sampling(q: float, losses: np.ndarray) -> np.ndarray:
     return np.where(np.isclose(losses, math.log(1 - q), rtol=1e-9, atol=0), -math.inf, found)
 
 
-def self_composed(step: PrivacyLossDistribution, count: int) -> PrivacyLossDistribution:
+def self_composed(step: PrivacyLossDistribution, count: int, tail: float = TAIL) -> PrivacyLossDistribution:
     """Return the privacy-loss distribution of `count` equal steps, above the exact one by what rounding may have cost.
 
     Privacy: none (pure function); pessimistic if `step` is.
@@ -196,20 +243,22 @@ def self_composed(step: PrivacyLossDistribution, count: int) -> PrivacyLossDistr
     Args:
         step: dense.
         count: at least 1.
+        tail: mass of the largest losses that may be taken for infinite ones, which is pessimistic; the more, the less
+            memory.
     """
-    removed = _power(step._pmf_remove, count)
+    removed = _power(step._pmf_remove, count, tail)
     return (
         PrivacyLossDistribution(removed)
         if step._symmetric
-        else PrivacyLossDistribution(removed, _power(step._pmf_add, count))
+        else PrivacyLossDistribution(removed, _power(step._pmf_add, count, tail))
     )
 
 
-def _power(step: PLDPmf, count: int) -> PLDPmf:
+def _power(step: PLDPmf, count: int, tail: float) -> PLDPmf:
     if count == 1:
         return step
     assert isinstance(step, DensePLDPmf)
-    first, last = compute_self_convolve_bounds(cast("list[float]", step._probs), count, TAIL)
+    first, last = compute_self_convolve_bounds(cast("list[float]", step._probs), count, tail)
     size = fft.next_fast_len(max(last - first + 1, step.size), real=True)
     transform = np.asarray(fft.rfft(step._probs.astype(np.longdouble), size))
     magnitudes = np.maximum(np.abs(transform).astype(np.float64), np.finfo(np.float64).tiny)
@@ -217,7 +266,7 @@ def _power(step: PLDPmf, count: int) -> PLDPmf:
     powers = np.where(counted, transform, 0)
     powers[counted] **= count
     probabilities = np.roll(np.asarray(fft.irfft(powers, size)), -first)[: last - first + 1].astype(np.float64)
-    infinite = TAIL + count * STEP_ROUNDING - math.expm1(count * math.log1p(-step._infinity_mass))
+    infinite = tail + count * STEP_ROUNDING - math.expm1(count * math.log1p(-step._infinity_mass))
     return DensePLDPmf(
         step._discretization,
         step._lower_loss * count + first,
@@ -231,8 +280,10 @@ class GridPLDAccountant(PLDAccountant):
     """The PLD accountant with the distributions above, and Gaussian releases of subsets under replace-one.
 
     The event of a subset is `SampledWithoutReplacementDpEvent(n, m, GaussianDpEvent(1/Δ))`: as for the Rényi
-    accountant, its multiplier is relative to the replace distance.
+    accountant, its multiplier is relative to the replace distance. `tail`: of `self_composed`.
     """
+
+    tail = TAIL
 
     def _maybe_compose(self, event: dp_event.DpEvent, count: int, do_compose: bool):  # noqa: ANN202 - the base's type
         if self.neighboring_relation is NeighboringRelation.REPLACE_ONE and _is_subset(event):
@@ -240,7 +291,7 @@ class GridPLDAccountant(PLDAccountant):
                 share, inner = event.sample_size / event.source_dataset_size, event.event
                 assert isinstance(inner, dp_event.GaussianDpEvent)
                 step = subset_distribution(share, 1 / inner.noise_multiplier, self._interval)
-                self._add(self_composed(step, count))
+                self._add(self_composed(step, count, self.tail))
             return None
         if _has_noise(event):
             if do_compose:
@@ -248,24 +299,35 @@ class GridPLDAccountant(PLDAccountant):
             return None
         if isinstance(event, dp_event.PoissonSampledDpEvent) and event.sampling_probability and _has_noise(event.event):
             if do_compose:
-                step = self._gaussian(event.event.noise_multiplier, event.sampling_probability)
-                self._add(self_composed(step, count))
+                step = self._gaussian(
+                    event.event.noise_multiplier, event.sampling_probability, self._tail_of_step(count)
+                )
+                self._add(self_composed(step, count, self.tail))
             return None
         return super()._maybe_compose(event, count, do_compose)
 
+    def _tail_of_step(self, count: int) -> float:
+        return self.tail / count if self.tail > TAIL else 0.0
+
     def curve(self, largest: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return ε (m,) from 0 to `largest` on the grid, nats, and δ at each: the larger of both directions."""
-        epsilons = self._interval * np.arange(math.ceil(largest / self._interval) + 1)
+        """Return ε (m,) from 0 on the grid to the largest loss, or to `largest` nats, and δ at each.
+
+        δ is the larger of both directions.
+        """
         sides = [self._pld._pmf_remove] if self._pld._symmetric else [self._pld._pmf_remove, self._pld._pmf_add]
-        deltas = [_divergences_on_grid(side.to_dense_pmf(), len(epsilons)) for side in sides]
+        sides = [side.to_dense_pmf() for side in sides]
+        end = min(math.ceil(largest / self._interval), max(side._lower_loss + side.size for side in sides))
+        epsilons = self._interval * np.arange(max(end, 0) + 1)
+        deltas = [_divergences_on_grid(side, len(epsilons)) for side in sides]
         return epsilons, np.maximum.reduce(deltas)
 
     @property
     def _interval(self) -> float:
         return self._value_discretization_interval
 
-    def _gaussian(self, noise_multiplier: float, probability: float) -> PrivacyLossDistribution:
-        return gaussian_distribution(noise_multiplier, probability, self._interval, self.neighboring_relation)
+    def _gaussian(self, noise_multiplier: float, probability: float, tail: float = 0.0) -> PrivacyLossDistribution:
+        relation = self.neighboring_relation
+        return gaussian_distribution(noise_multiplier, probability, self._interval, relation, tail=tail)
 
     def _add(self, step: PrivacyLossDistribution) -> None:
         removed = _with_rounding(step._pmf_remove)

@@ -8,7 +8,7 @@ An attacker looks at a release and names those whose data are in it. Of a mechan
 of those inside (Wasserman and Zhou 2010, arXiv:0811.2501; Dong, Roth and Su 2022, arXiv:1905.02383). The least over
 all ε is the trade-off curve. Gaussian releases of all records have it in closed form, Φ(Φ⁻¹(α) + μ); with samples or
 subsets δ(ε) is that of the privacy-loss distribution, rounded upwards, on a grid that is halved until what is left is
-2e-7; of searches, that of Rényi DP. Post-processing of a plan: no record is read. Proof: docs/proofs/risk.md.
+3e-7; of searches, that of Rényi DP. Post-processing of a plan: no record is read. Proof: docs/proofs/risk.md.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
 from sfumato.privacy.accounting import composed_pld, composed_rdp, events_of_fits, interval_for, merged
 from sfumato.privacy.plan import Neighbours, Plan
 
-_SETTLED = 6e-7  # of a figure; a halved grid is four times nearer, so that a third of it is left
+_SETTLED = 9e-7  # of a figure; a halved grid is four times nearer, so that a third of it is left
 _MOST_HALVINGS = 6
+_MOST_POINTS = 2_500_000  # of a grid: beyond, seconds and gigabytes; what is left stays an upper bound
+_TAIL = 1e-9  # of each stage, into every figure
 _LARGEST_GRID = 30.0  # nats: beyond, e^−ε is nothing beside 1e-6
 _LARGEST_EPSILON = 60.0  # beyond, e^−ε is nothing beside 1e-6
 _PROBES = tuple(np.concatenate([[0.0], np.geomspace(1e-4, _LARGEST_EPSILON, 150)]))
@@ -177,6 +179,8 @@ def _refined(plan: Plan, relation: Neighbours) -> GridTradeOff:
     interval = interval_for(plan)
     curve = _on_grid(plan, relation, interval)
     for _ in range(_MOST_HALVINGS):
+        if 2 * len(curve.epsilons) > _MOST_POINTS:
+            break
         interval /= 2
         finer = _on_grid(plan, relation, interval)
         moved = max(abs(a - b) for a, b in zip(_figures(finer), _figures(curve), strict=True))
@@ -191,7 +195,7 @@ def _figures(curve: GridTradeOff) -> list[float]:
 
 
 def _on_grid(plan: Plan, relation: Neighbours, interval: float) -> GridTradeOff:
-    epsilons, deltas = composed_pld(plan, relation, interval).curve(_LARGEST_GRID)
+    epsilons, deltas = composed_pld(plan, relation, interval, tail=_TAIL).curve(_LARGEST_GRID)
     extra = plan.extra_delta
     if extra == 0:
         return GridTradeOff(epsilons, deltas)
