@@ -7,6 +7,8 @@ import pytest
 import sfumato
 from fixtures.accounting import remembered_accounts
 from sfumato.errors import EstimateError
+from sfumato.inference.associations import association
+from sfumato.inference.estimated_bounds import estimated_bounds
 
 __all__ = ["remembered_accounts"]
 
@@ -80,6 +82,37 @@ def test_declared_bounds_are_taken_at_their_word(frame):
     columns["sex"] = {"kind": "categorical", "categories": ["f", "m"]}
     release = sfumato.fit(frame[["age", "sex"]], {"rows": N, "columns": columns}, epsilon=1.0, delta=1e-6)
     assert "beyond" not in release.mean("age").parts
+
+
+@pytest.fixture(scope="module")
+def stays():
+    """The later of two ordered dates is modelled by its distance from the earlier one, and was counted by its years."""
+    rng = np.random.default_rng(3)
+    admitted = pd.Timestamp("2015-01-01") + pd.to_timedelta(rng.integers(0, 1_500, N), unit="D")
+    frame = pd.DataFrame({"admitted": admitted, "left": admitted + pd.to_timedelta(rng.integers(0, 20, N), unit="D")})
+    columns = {name: {"kind": "datetime", "discover": True} for name in frame}
+    schema = {"rows": N, "columns": columns, "rules": [{"order": ["admitted", "left"]}]}
+    return sfumato.fit(frame, schema, epsilon=1.0, delta=1e-6, seed=4)
+
+
+def test_the_later_of_two_dates_is_read_by_its_years(stays):
+    bounds = estimated_bounds(stays, "left")
+    assert bounds is not None
+    assert (bounds.lower, bounds.upper) == (2015, 2020)
+    assert max(share.value for share in bounds.shares) < 0.01
+    with pytest.raises(EstimateError, match="declared bounds of what 'left' follows from"):
+        stays.mean("left")
+
+
+def test_the_list_of_answers_widens_groups_and_lists_refusals(release):
+    listed = release.answers()
+    groups = listed[(listed["kind"] == "mean by") & (listed["first"] == "spent")]
+    alone = release.mean("spent", by="sex")
+    assert groups["std_error"].iloc[0] == pytest.approx(
+        np.median([group.std_error for group in alone.values()]), rel=0.02
+    )
+    with pytest.raises(EstimateError, match="tenth of its variance"):
+        association(release._questions, "spent", "sex", target="table")
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -15,9 +15,11 @@ import pandas as pd
 
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_open_unit
+from sfumato.inference.asked import Asked
 from sfumato.inference.associations import ranked_pairs, strongest
 from sfumato.inference.batches import Batch, indicators, ratios, shares
 from sfumato.inference.estimate import Estimate
+from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.formulas import Design
 from sfumato.inference.functions import FEWEST_ROWS
 from sfumato.inference.moments import Value, length
@@ -198,9 +200,21 @@ class _Lister:
     def _means(self, number: str, label: str) -> Answer:
         n, codes = self._labels(label)
         asked = self.questions.asked((number, label), self.target)
+        try:
+            bounds = self.questions.bounds(number)
+        except EstimateError as error:
+            return Answer("mean by", number, label, "no", why=str(error))
         values, there = self.questions.numbers(number)
         wholes = indicators(codes, n) * there[:, None]
-        return self.several("mean by", ratios(asked, values[:, None] * wholes, wholes), number, label)
+        found = ratios(asked, values[:, None] * wholes, wholes)
+        if bounds is not None:
+            found = replace(found, std_error=np.hypot(found.std_error, self._beyond(bounds, asked, wholes)))
+        return self.several("mean by", found, number, label)
+
+    def _beyond(self, bounds: EstimatedBounds, asked: Asked, wholes: np.ndarray) -> np.ndarray:
+        """Return the errors of means of groups by what lies beyond estimated bounds, shape (k,)."""
+        rows = np.maximum(asked.calibration.total(wholes), 1.0)
+        return np.array([bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()])
 
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> Answer:
         """Return the line of a regression of one column on another number."""

@@ -102,6 +102,7 @@ def _scores(questions: Questions, name: str) -> np.ndarray:
 def _side(questions: Questions, asked: Asked, name: str) -> _Side:
     column = questions.measured.column(name)
     if column.numeric:
+        questions.require_squares(name, asked)
         values, there = questions.numbers(name)
         return _Side(values[:, None], there, labels=False)
     codes = questions.measured.codes[name].astype(np.int64)

@@ -28,6 +28,7 @@ from sfumato.columns.number_grid import (
 from sfumato.columns.open import OpenKind
 from sfumato.errors import EstimateError
 from sfumato.fitting.domain_counts import noisy_column
+from sfumato.maths.arrays import require_well_formed
 from sfumato.maths.outer_mass import Beyond, UpperEnd, ends
 
 if TYPE_CHECKING:
@@ -84,13 +85,16 @@ class EstimatedBounds:
         below = self.below.beyond(N_CELLS - 1 - self.first, lambda grid: change(self.start - self.unit * grid))
         return Beyond(above.value + below.value, float(np.hypot(above.std_error, below.std_error)))
 
-    def of_mean(self, share: float = 1.0) -> Beyond:
-        """Return by how much a mean within the bounds is off, of a group with this share of the rows."""
+    def of_mean(self, share: float = 1.0, *, groups: bool = False) -> Beyond:
+        """Return by how much a mean within the bounds is off.
+
+        Args:
+            share: of the rows that it is of, in (0, 1].
+            groups: whether it is of a group, or of weighted rows: which of these lie beyond was not counted.
+        """
         found = self.beyond(lambda values: values)
-        if share >= 1:
-            return Beyond(found.value / self.n, found.std_error / self.n)
-        # which groups the rows beyond belong to was not counted
-        return Beyond(found.value / self.n, float(np.hypot(found.value, found.std_error)) / self.n / np.sqrt(share))
+        error = float(np.hypot(found.value, found.std_error)) if groups else found.std_error
+        return Beyond(found.value / self.n, error / self.n / np.sqrt(share))
 
     def of_variance(self, mean: float, variance: float) -> Beyond:
         """Return by how much a variance within the bounds is off.
@@ -133,7 +137,7 @@ def estimated_bounds(release: Release, name: str) -> EstimatedBounds | None:
         EstimateError: nothing but one value stood out of the noise, or the noise may hide more than a tenth of the rows
             beyond them.
     """
-    kind = release.schema.modelled.columns.get(name)
+    kind = release.schema.columns.get(name)  # as it was counted, not as a distance from an earlier column
     counted = next((m for m in release.measurements if m.name == counts_name(name)), None)
     if (
         counted is None
@@ -141,6 +145,7 @@ def estimated_bounds(release: Release, name: str) -> EstimatedBounds | None:
         or not isinstance(kind, Integer | Continuous | DateTime)
     ):
         return None
+    require_well_formed(bool(np.isfinite(counted.value).all()), counts_name(name))
     units = next((m for m in release.measurements if m.name == OPEN_UNITS), None)
     size = release.certificate.n_public if units is None else float(units.value[0])
     n = max(size - float(counted.value[-1]), 1.0)

@@ -105,7 +105,9 @@ class Questions(Rows):
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             over = self._over(asked, (name,), None if by else there)
-            beyond = bounds and bounds.of_mean(1.0 if by is None else self._part(asked, there * rows, there))
+            share = 1.0 if by is None else self._part(asked, there * rows, there)
+            groups = by is not None or self.measured.weight is not None
+            beyond = bounds and bounds.of_mean(share, groups=groups)
             what = f"the mean of {name!r}{of}"
             found = asked.ratio(values * there * rows, there * rows, what, over=over, beyond=beyond)
             return self._of_kind(found, name)

@@ -164,7 +164,9 @@ def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.
     share = float(np.isin(_codes(rows, line.name, kind), hidden).mean()) if rows.num_rows else 0.0
     if not hidden.size or share < _FEWEST:
         return line
-    loss = f"{hidden.size} labels, {percent(share)} of rows, are each rarer than the noise"
+    some = "1 label" if hidden.size == 1 else f"{hidden.size} labels"
+    are = "is" if hidden.size == 1 else "are each"
+    loss = f"{some}, {percent(share)} of rows, {are} rarer than the noise"
     return replace(
         line, lost=min(share, _IN_PART), loss=loss, cure=_GROUPS if isinstance(kind, Categorical) else "fewer labels"
     )
