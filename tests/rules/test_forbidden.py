@@ -65,6 +65,12 @@ def test_what_some_row_can_have_is_not_named(name):
     schema(*ALLOWED[name])
 
 
+def test_large_whole_numbers_are_not_rounded_away():
+    large = {"kind": "integer", "lower": 0, "upper": 2**60 + 1}
+    rules = [{"if": {"u": 2**60 + 1}, "then": {"b": "p"}}, {"if": {"a": "x"}, "then": {"u": 2**60 + 1}}]
+    Schema.from_dict({"rows": 1_000, "columns": {**COLUMNS, "u": large}, "rules": rules})
+
+
 def named_wrongly(seed, monkeypatch):
     """Return values of a random schema that are named though a row has them, and how many are named."""
     monkeypatch.setattr(ruled, "require_conditions", lambda _: None)

@@ -92,18 +92,19 @@ class EstimatedBounds:
             share: of the rows that it is of, in (0, 1].
             groups: whether it is of a group, or of weighted rows: which of these lie beyond was not counted.
         """
-        found = self.beyond(lambda values: values)
-        error = float(np.hypot(found.value, found.std_error)) if groups else found.std_error
-        return Beyond(found.value / self.n, error / self.n / np.sqrt(share))
+        return self._each(self.beyond(lambda values: values), share, groups=groups)
 
-    def of_variance(self, mean: float, variance: float) -> Beyond:
-        """Return by how much a variance within the bounds is off.
+    def _each(self, total: Beyond, share: float, *, groups: bool) -> Beyond:
+        error = float(np.hypot(total.value, total.std_error)) if groups else total.std_error
+        return Beyond(total.value / self.n, error / self.n / np.sqrt(share))
+
+    def of_variance(self, mean: float, variance: float, share: float = 1.0, *, groups: bool = False) -> Beyond:
+        """Return by how much a variance about a mean, within the bounds, is off; arguments as of `of_mean`.
 
         Raises:
             EstimateError: it may be by a tenth.
         """
-        found = self.beyond(lambda values: (values - mean) ** 2)
-        found = Beyond(found.value / self.n, found.std_error / self.n)
+        found = self._each(self.beyond(lambda values: (values - mean) ** 2), share, groups=groups)
         if abs(found.value) + found.std_error > _MOST_SPREAD * variance:
             raise EstimateError(
                 f"Expected bounds of {self.name!r} beyond which hardly a value lies, got estimated ones beyond which a "

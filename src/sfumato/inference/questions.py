@@ -105,8 +105,7 @@ class Questions(Rows):
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             over = self._over(asked, (name,), None if by else there)
-            share = 1.0 if by is None else self._part(asked, there * rows, there)
-            groups = by is not None or self.measured.weight is not None
+            share, groups = self._group(asked, by, there * rows, there)
             beyond = bounds and bounds.of_mean(share, groups=groups)
             what = f"the mean of {name!r}{of}"
             found = asked.ratio(values * there * rows, there * rows, what, over=over, beyond=beyond)
@@ -131,10 +130,12 @@ class Questions(Rows):
             self._bounds[name] = estimated_bounds(self.measured.release, name)
         return self._bounds[name]
 
-    def _part(self, asked: Asked, some: np.ndarray, whole: np.ndarray) -> float:
-        """Return the share of some of the rows, above 0."""
+    def _group(self, asked: Asked, by: str | None, some: np.ndarray, whole: np.ndarray) -> tuple[float, bool]:
+        """Return the share of some of the rows, above 0, and whether they are a group, or weighted."""
+        if by is None:
+            return 1.0, self.measured.weight is not None
         part, rows = asked.calibration.total(np.column_stack([some, whole]))
-        return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0))
+        return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0)), True
 
     def require_squares(self, name: str, asked: Asked) -> None:
         """Refuse what rests on squares of a column beyond whose estimated bounds too much of them may lie.
@@ -297,7 +298,8 @@ class Questions(Rows):
             middle = float(asked.calibration.total((values * whole)[:, None])[0]) / asked.positive(whole, what)
             squares = (values - middle) ** 2 * whole
             value = asked.ratio(squares, whole, what).value
-            beyond = bounds and bounds.of_variance(middle, value)
+            share, groups = self._group(asked, by, whole, there)
+            beyond = bounds and bounds.of_variance(middle, value, share, groups=groups)
             value += beyond.value if beyond else 0.0
             over = unit + self._over(asked, (name,), None if by else there)
             return asked.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)

@@ -50,8 +50,7 @@ class _Values:
     def of(cls, kind: TabularKind) -> _Values:
         """Return all values of a kind."""
         if isinstance(kind, NumericKind):
-            low, high = kind.bounds
-            return cls(None, float(low), float(high), kind.nullable)
+            return cls(None, *kind.bounds, missing=kind.nullable)  # whole numbers stay whole: a float rounds large ones
         return cls(np.ones(kind.n_levels, dtype=bool))
 
     @property
