@@ -17,6 +17,7 @@ import pandas as pd
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.inference.gaps import filled
+from sfumato.inference.support import ColumnCounts, supported
 from sfumato.maths.arrays import require_array, require_well_formed
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.contributions import step_of
@@ -46,8 +47,7 @@ release."""
 _SPREAD_OF_ROWS = 0.05  # standard deviation of the number of records about a public one that may be rounded
 _STREAM = 20_260
 _SUPPORT_STREAM, _GAPS_STREAM = 2, 3
-_STANDS_OUT = 5.0  # deviations of the noise: of a thousand cells of noise not one in three hundred releases has one
-_FEWEST_SUPPORTING = 3
+_STANDS_OUT = 5.0  # deviations by which a total may differ from a declared one
 _NO_NOISE = 1e-6  # variance of a count
 _MOST_BITS = 60
 _SAME_TOTAL = 1e-3  # of a declared total: rounding of weights to steps
@@ -228,44 +228,19 @@ class Measured:
         missing = [c.n_cells - 1 if getattr(c.kind, "nullable", False) else None for c in self.layout.features]
         rng = public_stream(*self._stream, _GAPS_STREAM)
         cells, classes = filled(cells, classes, self.moments.vectors, missing, rng)
-        return classes, self._supported(cells)
+        return classes, supported(cells, self.counts, self.size, public_stream(*self._stream, _SUPPORT_STREAM))
 
-    def _supported(self, cells: np.ndarray) -> np.ndarray:
-        """Return rows with some in every cell whose counts stand out of noise, where the model draws none.
-
-        A weight cannot bring a row that is not there: a spike that the fit took for noise would be missing from every
-        answer, whatever was counted.
-        """
-        rng = public_stream(*self._stream, _SUPPORT_STREAM)
-        cells = cells.copy()
-        for j, counts in enumerate(self.cell_counts):
-            held = np.bincount(cells[:, j], minlength=counts.size)
-            for cell, count in self._standing_out(j, held):
-                n = min(
-                    max(round(count / max(self.size, _NO_NOISE) * MODEL_ROWS), _FEWEST_SUPPORTING), MODEL_ROWS // 10
-                )
-                cells[rng.choice(MODEL_ROWS, n, replace=False), j] = cell
-        return cells
-
-    def _standing_out(self, j: int, held: np.ndarray) -> list[tuple[int, float]]:
-        """Return the cells of a column that stand out of noise by themselves or as their run, and have hardly a row."""
-        counts, runs = self.cell_counts[j], self.runs[j]
-        by_run = self.run_counts[j].sum(axis=0)
-        # no noise at all is far below any count
-        run_variance = max(self.layout.n_classes * self.run_variance, _NO_NOISE)
-        cell_variance = max(self.cell_variance, _NO_NOISE)
+    @property
+    def counts(self) -> list[ColumnCounts]:
+        """The noisy counts of each column."""
+        run_variance = self.layout.n_classes * self.run_variance
         found = []
-        for run, total in enumerate(by_run):
-            members = np.flatnonzero(runs == run)
-            if held[members].sum() >= _FEWEST_SUPPORTING:
-                members = members[held[members] < _FEWEST_SUPPORTING]
-                found += [(int(c), float(counts[c])) for c in members if counts[c] > _STANDS_OUT * cell_variance**0.5]
-                continue
-            # of the run's cells only the largest: the others are as likely noise
-            together = total / run_variance + counts[members].sum() / (members.size * cell_variance)
-            precision = 1 / run_variance + 1 / (members.size * cell_variance)
-            if together > _STANDS_OUT * precision**0.5:
-                found.append((int(members[np.argmax(counts[members])]), together / precision))
+        for j, column in enumerate(self.layout.features):
+            runs = self.run_counts[j].sum(axis=0)
+            ordered = 0 if column.edges is None else int(self.runs[j][column.edges.size - 2]) + 1
+            found.append(
+                ColumnCounts(self.cell_counts[j], self.cell_variance, runs, run_variance, self.runs[j], ordered)
+            )
         return found
 
     @property

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-_FALSE = 0.02  # expected windows of empty cells, of all columns together, that are taken for mass
+_FALSE = 1e-3  # expected windows of empty cells, of all columns together, that are taken for mass
 _WIDTHS = (1, 2, 4, 8, 16, 32)
 _NEAR = ((4, 2.0), (8, 2.3), (16, 2.6))  # cells beside mass, and the deviations by which their sum stands out
 _NOTHING = 2.0**-4  # of the largest value: what is smaller is next to 0
@@ -33,7 +33,7 @@ _ENOUGH = 1.25  # times the least squared error at which no more cells are taken
 _WIDER = 1.3  # than the posterior: its laws are few
 _GROUPS = ((0, 4), (0, 8), (4, 8))  # cells to skip, and to hold a separate group
 _CROSSED = ((4, 16), (0, 20))  # the same where values of the other sign come next
-_GROUP, _LARGEST_GROUP = 0.2, 0.1  # how likely one is, and the largest share of the rows
+_GROUP, _LARGEST_GROUP = 0.35, 0.1  # how likely one is, and the largest share of the rows
 _SPIKE = 0.7  # of the last octave in its last cell: no tail begins there
 _LEAST_SLOPE, _BY = 0.9, 3.0  # logarithm of the fall in an octave, so many octaves out
 _SLOPES, _BENDS = np.geomspace(0.35, 80, 24), np.array([0.0, 0.05, 0.15, 0.4, 1.0, 3.0])
