@@ -145,3 +145,14 @@ def test_of_columns_without_a_value_the_noise_says_nothing_else():
     columns = tuple(f"c{i}" for i in range(len(noise)))
     reasons = reasons_of(Noisy(noise, 1.0), columns)
     assert sum(reasons.get(name) == "empty" for name in columns) >= 198
+
+
+@pytest.mark.parametrize("name", ["whole", "amount", "date"])
+def test_noise_of_many_cells_makes_no_labels(name):
+    """At 70 deviations a column, as 5,000 rows and epsilon = 1 have, one in fifty columns of numbers was read so."""
+    texts = {"whole": ["1", "20", "3"], "amount": ["1.123456789", "2.5012345678"], "date": ["2021-03-04", "2022-12-31"]}
+    total, n = _counted({name: texts[name]})
+    rng = np.random.default_rng(0)
+    noisy = (Noisy(total + rng.normal(0, n / 70, total.shape), n / 70) for _ in range(600))
+    read = [kinds_of(one, (name,))[name].kind for one in noisy]
+    assert read.count("categorical") <= 3

@@ -115,9 +115,9 @@ class _ColumnCounts:
     def dates(self) -> np.ndarray:
         return self.counts[_DATES:]
 
-    def standing(self, cells: np.ndarray) -> float:
-        """Return the sum of the cells that stand out."""
-        return float(cells[cells > self.noise].sum())
+    def standing(self, cells: np.ndarray, times: float = 1.0) -> float:
+        """Return the sum of the cells that stand out, by so many times the threshold."""
+        return float(cells[cells > times * self.noise].sum())
 
     @property
     def whole(self) -> float:
@@ -145,7 +145,7 @@ class _ColumnCounts:
         if form is None or self.standing(self.dates[own]) < _AMONG_MANY * self.noise:
             return None
         inside = max(self.standing(self.dates[own]), float(self.dates[own].sum()) if own.sum() < len(own) // 8 else 0.0)
-        others = self.standing(self.dates[~own]) + max(float(self.counts[_WHOLE]), 0.0) + max(self.fraction, 0.0)
+        others = self.standing(self.dates[~own], _AMONG_MANY) + max(float(self.counts[_WHOLE]), 0.0) + max(self.fraction, 0.0)
         return form if inside >= _SHARE * (inside + others + self.texts) else None
 
     def kind(self) -> Open:
@@ -155,7 +155,7 @@ class _ColumnCounts:
             return Open(kind="datetime", format=form.own_format, resolution=form.resolution)
         few = max(_FEW * self.numbers, self.noise)
         coded = max(self.counts[_PADDED], self.counts[_CODE], self.counts[_LARGE]) > few
-        others = self.texts + self.standing(self.dates[~_COMPACT])
+        others = self.texts + self.standing(self.dates[~_COMPACT], _AMONG_MANY)
         if not self.has_numbers or self.numbers < _SHARE * (self.numbers + others) or coded:
             return Open(kind="categorical")
         few = max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))

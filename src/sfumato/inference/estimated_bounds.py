@@ -8,7 +8,7 @@ within reason is refused. Free: uses released values only. Proof and figures: do
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,7 +73,7 @@ class EstimatedBounds:
     def shares(self) -> tuple[Beyond, Beyond]:
         """The shares of the values that lie below and above the bounds."""
         below, above = self.below.rows(N_CELLS - 1 - self.first), self.above.rows(self.last)
-        return tuple(Beyond(rows.value / self.n, rows.std_error / self.n) for rows in (below, above))  # type: ignore[return-value]
+        return below.times(1 / self.n, 1 / self.n), above.times(1 / self.n, 1 / self.n)
 
     def beyond(self, change: Callable[[np.ndarray], np.ndarray]) -> Beyond:
         """Return what the rows beyond both bounds add to a total if they count as themselves, not as bounds.
@@ -83,7 +83,7 @@ class EstimatedBounds:
         """
         above = self.above.beyond(self.last, lambda grid: change(self.start + self.unit * grid))
         below = self.below.beyond(N_CELLS - 1 - self.first, lambda grid: change(self.start - self.unit * grid))
-        return Beyond(above.value + below.value, float(np.hypot(above.std_error, below.std_error)))
+        return above + below
 
     def of_mean(self, share: float = 1.0, *, groups: bool = False) -> Beyond:
         """Return by how much a mean within the bounds is off.
@@ -95,8 +95,8 @@ class EstimatedBounds:
         return self._each(self.beyond(lambda values: values), share, groups=groups)
 
     def _each(self, total: Beyond, share: float, *, groups: bool) -> Beyond:
-        error = float(np.hypot(total.value, total.std_error)) if groups else total.std_error
-        return Beyond(total.value / self.n, error / self.n / np.sqrt(share))
+        total = replace(total, std_error=float(np.hypot(total.value, total.std_error))) if groups else total
+        return total.times(1 / self.n, 1 / self.n / np.sqrt(share))
 
     def of_variance(self, mean: float, variance: float, share: float = 1.0, *, groups: bool = False) -> Beyond:
         """Return by how much a variance about a mean, within the bounds, is off; arguments as of `of_mean`.
@@ -105,7 +105,7 @@ class EstimatedBounds:
             EstimateError: it may be by a tenth.
         """
         found = self._each(self.beyond(lambda values: (values - mean) ** 2), share, groups=groups)
-        if abs(found.value) + found.std_error > _MOST_SPREAD * variance:
+        if abs(found.value) + found.deviation > _MOST_SPREAD * variance:
             raise EstimateError(
                 f"Expected bounds of {self.name!r} beyond which hardly a value lies, got estimated ones beyond which a "
                 f"tenth of its variance may be: what rests on squares of it is not answered. {_CURE}"

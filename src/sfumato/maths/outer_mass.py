@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 _FALSE = 1e-3  # expected windows of empty cells, of all columns together, that are taken for mass
 _WIDTHS = (1, 2, 4, 8, 16, 32)
@@ -34,6 +34,8 @@ _WIDER = 1.3  # than the posterior: its laws are few
 _GROUPS = ((0, 4), (0, 8), (4, 8))  # cells to skip, and to hold a separate group
 _CROSSED = ((4, 16), (0, 20))  # the same where values of the other sign come next
 _GROUP, _LARGEST_GROUP = 0.35, 0.1  # how likely one is, and the largest share of the rows
+_GRID = (np.arange(64) + 0.5) / 64
+_OUTSIDE, _DEVIATIONS = 0.025, 1.96  # of an interval of 95 %
 _SPIKE = 0.7  # of the last octave in its last cell: no tail begins there
 _LEAST_SLOPE, _BY = 0.9, 3.0  # logarithm of the fall in an octave, so many octaves out
 _SLOPES, _BENDS = np.geomspace(0.35, 80, 24), np.array([0.0, 0.05, 0.15, 0.4, 1.0, 3.0])
@@ -127,11 +129,22 @@ class Beyond:
 
     Attributes:
         value: expected.
-        std_error: of it.
+        deviation: of it.
+        std_error: what 95 % of it are within 1.96 of: more than the deviation, where a group is there or not.
     """
 
     value: float
+    deviation: float
     std_error: float
+
+    def __add__(self, other: Beyond) -> Beyond:
+        """Return the total of two ends, which are independent."""
+        errors = np.hypot((self.deviation, self.std_error), (other.deviation, other.std_error))
+        return Beyond(self.value + other.value, *map(float, errors))
+
+    def times(self, value: float, error: float) -> Beyond:
+        """Return it in other units, and its errors in others."""
+        return Beyond(self.value * value, self.deviation * error, self.std_error * error)
 
 
 class UpperEnd:
@@ -166,7 +179,7 @@ class UpperEnd:
         for cell in range(self._near, last):
             expected = self._tail(cell, lambda values: values)
             noise = column.std * abs(column.axis.upper[cell] - self._far)
-            risks.append(expected.value**2 + expected.std_error**2 + noise**2)
+            risks.append(expected.value**2 + expected.deviation**2 + noise**2)
         return int(self._places[self._near + int(np.argmax(np.array(risks) <= _ENOUGH * min(risks)))])
 
     def beyond(self, cell: int, change: Change) -> Beyond:
@@ -177,10 +190,9 @@ class UpperEnd:
             change: what is totalled, of values.
         """
         if not self._column.std:
-            return Beyond(0.0, 0.0)
+            return Beyond(0.0, 0.0, 0.0)
         cell = int(np.searchsorted(self._places, cell, side="right")) - 1
-        tail, group = self._tail(cell, change), self._group(cell, change)
-        return Beyond(tail.value + group.value, float(np.hypot(_WIDER * tail.std_error, group.std_error)))
+        return self._tail(cell, change).times(1.0, _WIDER) + self._group(cell, change)
 
     def rows(self, cell: int) -> Beyond:
         """Return how many rows lie beyond a cell."""
@@ -193,33 +205,29 @@ class UpperEnd:
         edge = change(axis.upper[[cell]])[0]
         more = np.where(self._cells > cell, change(axis.middles[self._cells]) - edge, 0.0)
         totals = self._tails @ more
-        value = float(self._likely @ totals)
-        return Beyond(value, float(np.sqrt(max(self._likely @ totals**2 - value**2, 0.0))))
+        return _mixture(totals, self._likely)
 
     def _group(self, cell: int, change: Change) -> Beyond:
         """Return what a separate group beyond a cell adds, on average over whether there is one, and where."""
         column = self._column
         edge = change(column.axis.upper[[cell]])[0]
-        odds, means, squares = [1 - _GROUP], [0.0], [0.0]
-        crosses = column.axis.upper[cell] <= 0
-        for skip, width in (*_GROUPS, *(_CROSSED if crosses else ())):
+        odds, totals = [1 - _GROUP], [np.zeros(_GRID.size)]
+        groups = (*_GROUPS, *(_CROSSED if column.axis.upper[cell] <= 0 else ()))
+        for skip, width in groups:
             part = slice(cell + 1 + skip, cell + 1 + skip + width)
             counts = column.counts[part]
             if counts.size < width:
                 continue
             std, largest = column.std * np.sqrt(width), max(_LARGEST_GROUP * column.n, 1.0)
             z = counts.sum() / std
-            mean, square = _positive(z)
-            more = float((change(column.axis.middles[part]) - edge).mean())
             odds.append(
-                _GROUP / len(_GROUPS) * np.exp(min(z**2 / 2, 50.0)) * np.sqrt(2 * np.pi) * std / largest
+                _GROUP / len(groups) * np.exp(min(z**2 / 2, 50.0)) * np.sqrt(2 * np.pi) * std / largest
                 * (ndtr(largest / std - z) - ndtr(-z))
             )  # fmt: skip
-            means.append(std * mean * more)
-            squares.append(std**2 * square * more**2)
-        shares = np.array(odds) / sum(odds)
-        value = float(shares @ means)
-        return Beyond(value, float(np.sqrt(max(shares @ squares - value**2, 0.0))))
+            # as many rows as a normal number of mean z has that is positive
+            totals.append(std * (z - ndtri(ndtr(z) * _GRID)) * float((change(column.axis.middles[part]) - edge).mean()))
+        likely = np.repeat(np.array(odds) / sum(odds) / _GRID.size, _GRID.size)
+        return _mixture(np.concatenate(totals), likely)
 
 
 def ends(column: NoisyColumn) -> tuple[UpperEnd, UpperEnd] | None:
@@ -289,8 +297,13 @@ def _laws() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return slopes[falls], bends[falls], levels[falls], prior[falls] / prior[falls].sum()
 
 
-def _positive(z: float) -> tuple[float, float]:
-    """Return mean and mean square of a normal number of mean z and variance 1 that is positive."""
-    hazard = float(np.exp(-(z**2) / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi))
-    mean = z + hazard
-    return mean, 1 + z * mean
+def _mixture(totals: np.ndarray, likely: np.ndarray) -> Beyond:
+    """Return mean and error of a total that is one of several, as far out as 95 % of them are.
+
+    A group that is there or not is no normal number: twice its standard deviation ends before the group does.
+    """
+    value = float(likely @ totals)
+    deviation = float(np.sqrt(max(likely @ totals**2 - value**2, 0.0)))
+    order = np.argsort(totals)
+    low, high = np.interp((_OUTSIDE, 1 - _OUTSIDE), np.cumsum(likely[order]), totals[order])
+    return Beyond(value, deviation, max(deviation, float(high - value) / _DEVIATIONS, float(value - low) / _DEVIATIONS))
