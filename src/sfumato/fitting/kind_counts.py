@@ -145,7 +145,8 @@ class _ColumnCounts:
         if form is None or self.standing(self.dates[own]) < _AMONG_MANY * self.noise:
             return None
         inside = max(self.standing(self.dates[own]), float(self.dates[own].sum()) if own.sum() < len(own) // 8 else 0.0)
-        others = self.standing(self.dates[~own], _AMONG_MANY) + max(float(self.counts[_WHOLE]), 0.0) + max(self.fraction, 0.0)
+        numbers = max(float(self.counts[_WHOLE]), 0.0) + max(self.fraction, 0.0)
+        others = self.standing(self.dates[~own], _AMONG_MANY) + numbers
         return form if inside >= _SHARE * (inside + others + self.texts) else None
 
     def kind(self) -> Open:
