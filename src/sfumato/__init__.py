@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from sfumato.schema.unit import Unit
     from sfumato.schema.weight import Weight
 else:  # a type checker should not take every name for one of ours
-    from sfumato import _moved
     from sfumato._lazy import lazy_names
 
     _HOMES = {
@@ -114,16 +113,7 @@ else:  # a type checker should not take every name for one of ours
         "report",
         "settings",
     )
-    # attributes of before, beside names that import: what documented names began with → what to import for them
-    _OF_BEFORE = {
-        "data": "sfumato.data",
-        "learners": "sfumato.learners",
-        "privacy": "sfumato.privacy.certificate",
-        "release": "sfumato.release",
-        "synthesizers": "sfumato.synthesizers",
-    }
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES, _ROOMS, _OF_BEFORE)
-    _moved.install()
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, _ROOMS)
 
 __all__ = [
     "DPGM",

@@ -8,7 +8,7 @@ from importlib import import_module
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, str], rooms: Collection[str], unlisted: Mapping[str, str]
+    package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a package.
 
@@ -16,16 +16,13 @@ def lazy_names(
         package: its name.
         homes: public name → the module that has it.
         rooms: public modules in the package.
-        unlisted: other modules in the package that are found but not listed → what to import for each: itself, or one
-            inside it, so that both are there.
     """
 
     def find(name: str) -> object:
         if name in homes:
             value: object = getattr(import_module(homes[name]), name)
-        elif name in rooms or name in unlisted:
-            import_module(unlisted.get(name, f"{package}.{name}"))
-            value = sys.modules[f"{package}.{name}"]
+        elif name in rooms:
+            value = import_module(f"{package}.{name}")
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         setattr(sys.modules[package], name, value)  # asked once

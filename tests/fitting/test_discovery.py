@@ -275,9 +275,7 @@ class TestOpenColumns:
         with pytest.raises(SchemaError, match="unit's column declared, got 'who' open"):
             Schema(columns={"who": Open(), "x": Open()}, unit=opened.unit)
 
-    def test_the_name_of_before(self):
-        with pytest.warns(DeprecationWarning, match="the schema itself"):
-            assert self.OPENED.nominal is self.OPENED
+    def test_columns_can_be_opened_in_a_schema(self):
         whole = Schema(columns={"x": Integer(lower=0, upper=1), "c": Categorical(categories=("u", "v"))}, rows=2_000)
         assert OpenSchema(whole, {"x": "integer"}) == self.OPENED
 

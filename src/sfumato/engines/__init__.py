@@ -17,6 +17,6 @@ else:
         "Processes": "sfumato.engines.processes",
         "Spark": "sfumato.engines.spark",
     }
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES, (), {})
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 __all__ = ["Dask", "Processes", "Spark"]

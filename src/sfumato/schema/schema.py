@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,15 +191,6 @@ class Schema:
         found = {name: kind.narrowest for name, kind in self.of_kind(Open).items()}
         rules = tuple(rule for rule in self.rules if not found.keys() & set(numeric_columns(rule)))
         return dataclasses.replace(self, columns={**self.columns, **found}, rules=rules)
-
-    @property
-    def nominal(self) -> Schema:
-        """This schema, as `OpenSchema` had it beside its open columns.
-
-        Deprecated: a schema holds its open columns itself.
-        """
-        warnings.warn("Schema.nominal is the schema itself, and will go with a later version.", DeprecationWarning, 2)
-        return self
 
     @property
     def written(self) -> tuple[str, ...]:
