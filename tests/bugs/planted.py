@@ -717,9 +717,10 @@ BUGS = [
     PlantedBug(
         "bounds apart by the true number of records",
         "methods/tables/recipe.py",
-        '    cuts = {"ends": settings.ends, "narrow": True}\n',
+        "    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)\n",
         "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
-        '    cuts = {"ends": true % 2 == 0, "narrow": True}\n',
+        "    settings = replace(settings, ends=true % 2 == 0)\n"
+        "    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)\n",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(

@@ -15,6 +15,7 @@ import pytest
 import safetensors.numpy
 
 from fixtures import tables
+from fixtures.hostile import forge
 from fuzz.cases import batches
 from sfumato import ConditionalGaussian
 
@@ -24,7 +25,7 @@ MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 ODD_VALUES = [
     None, True, False, 0, -1, 1, 2, 0.5, -0.5, 1e308, -1e308, 1e-308, 2**63, 10**400, "", "x", "null", [], {},
     [1], ["x"], {"x": 1}, [[]], "..", "/etc/passwd",
-    "table_chain", "table_softmax", "image_gaussian", "csv", "int64", "string", "dictionary[int32](string)[ordered]",
+    "table_softmax", "image_portrait", "csv", "int64", "string", "dictionary[int32](string)[ordered]",
     "timestamp[ns, tz=Nowhere]", "decimal128(99, 3)",
     "tensor[uint8](999999,999999)", "PLDAccountant", "RdpAccountant", "[red]", "\u0000", "\ud800", "a" * 5000,
     "arrays.safetensors", "measurements.0",
@@ -60,6 +61,8 @@ def damaged(random_: random.Random, manifest: dict, arrays: dict[str, np.ndarray
         nodes = [manifest, manifest["certificate"]]  # an earlier change may have taken the second away
         for _ in range(random_.randint(1, 3)):
             _change(random_, random_.choice(nodes))
+        if random_.random() < 0.7:
+            forge(manifest)  # else what is behind the hashes is never reached
     text = json.dumps(manifest).encode()
     if kind == "bytes":
         if random_.random() < 0.5:

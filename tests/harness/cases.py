@@ -506,7 +506,7 @@ def _discovery_cases() -> list[StatisticCase]:
 def score_counts() -> ScoreCounts:
     """Counts by the scores of a classifier that made-up samples taught."""
     rng = np.random.default_rng(5)
-    grid = Grid.of(TABLE, numeric_cells=16, widening=True)
+    grid = Grid.of(TABLE, numeric_cells=16)
     cells = np.stack([rng.integers(0, column.n_cells, 400) for column in grid.columns], axis=1)
     task = Task.of(TABLE, Criterion(kind="auroc", threshold=0.8, target="member"))
     return ScoreCounts.taught_by(task, [grid.rows(cells, rng)])

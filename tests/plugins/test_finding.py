@@ -166,7 +166,7 @@ class TestSamplers:
     def test_one_that_is_not_installed_names_its_package(self):
         with pytest.raises(ReleaseError, match=r"is of the package others.*pip install others.*any code"):
             self.build(name="table", package="others")
-        with pytest.raises(ReleaseError, match=r"one of the samplers table_chain, .*upgrade"):
+        with pytest.raises(ReleaseError, match=r"one of the samplers table_softmax, .*upgrade"):
             self.build(name="table")
 
     @pytest.mark.parametrize("package", ["x y", "-e evil", "http://evil", "a" * 200, "", 7, None, ["others"], "../x"])

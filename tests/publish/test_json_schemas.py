@@ -16,7 +16,6 @@ from sfumato.schema.schema import _KEYS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "sfumato" / "publish" / "schemas"
-FIXTURES = sorted((ROOT / "tests" / "release" / "fixtures").glob("*.sfm"))
 DOCUMENTS = {path.name.split(".")[0]: json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.json")}
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 BLOCKS = [
@@ -46,14 +45,6 @@ def faults():
 def _manifest(path):
     with zipfile.ZipFile(path) as archive:
         return json.loads(archive.read("manifest.json"))
-
-
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-def test_releases_of_the_first_format_are_valid(faults, path):
-    manifest = _manifest(path)
-    assert faults("manifest", manifest) == []
-    assert faults("certificate", manifest["certificate"]) == []
-    assert faults("schema", manifest["schema"]) == []
 
 
 def test_a_packed_release_is_valid(faults, folder, hostile):

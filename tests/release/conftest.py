@@ -1,7 +1,5 @@
 """Releases of small tables, fitted once for each file."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from fixtures.accounting import remembered_accounts
 from fixtures.releases import SMALL, fit, small_frame
 from fixtures.sampling import few_simulations, small_blocks
 from sfumato.estimators import DPGaussianMixture
-from sfumato.release import Release, load
+from sfumato.release import Release
 
 __all__ = ["few_simulations", "remembered_accounts", "small_blocks"]
 
@@ -18,12 +16,6 @@ __all__ = ["few_simulations", "remembered_accounts", "small_blocks"]
 @pytest.fixture(scope="module")
 def small(remembered_accounts) -> Release:
     return fit(small_frame(), SMALL, "label")
-
-
-@pytest.fixture(scope="module")
-def chained() -> Release:
-    """A chain of moments, as tables were released before they were chains of softmaxes."""
-    return load(Path(__file__).parent / "fixtures" / "format_1.sfm")
 
 
 @pytest.fixture(scope="module")

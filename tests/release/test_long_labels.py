@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fixtures.hostile import forge
 from sfumato import ConditionalGaussian, Schema, load
 from sfumato.columns import Categorical, DateTime, Image, Integer, ItemSet
 from sfumato.errors import ReleaseError
@@ -24,7 +25,7 @@ def release_of(columns, length, tmp_path):
     manifest = json.loads(path.read_text())
     for name in columns:
         manifest["schema"]["columns"][name]["categories"] = [letter * length for letter in "uv"]
-    del manifest["certificate"]["release"]  # as a release of before, or of somebody who computes the hashes anew
+    forge(manifest)
     path.write_text(json.dumps(manifest))
     return tmp_path / "r"
 

@@ -47,7 +47,7 @@ class Task:
     def of(cls, schema: Schema, criterion: Criterion) -> Task:
         """Return the task of a criterion that the schema has been checked for."""
         target = str(criterion.target)
-        columns = Grid.of(schema, numeric_cells=_NUMERIC_CELLS, widening=True).columns
+        columns = Grid.of(schema, numeric_cells=_NUMERIC_CELLS).columns
         labels = next(column.kind.labels for column in columns if column.name == target) or ()
         positive = labels.index(criterion.positive) if criterion.positive is not None else 1
         return cls(target, positive, len(labels), tuple(column for column in columns if column.name != target))

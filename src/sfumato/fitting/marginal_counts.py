@@ -43,7 +43,7 @@ class MarginalLayout:
         Raises:
             ConfigError: the tables have too many cells together, or there is none.
         """
-        every = Grid.of(schema, numeric_cells=_NUMERIC_CELLS[ways], widening=True).columns
+        every = Grid.of(schema, numeric_cells=_NUMERIC_CELLS[ways]).columns
         columns = tuple(column for column in every if not names or column.name in names)
         layout = cls(columns, tuple(combinations(range(len(columns)), ways)))
         if not layout.tables:

@@ -46,7 +46,7 @@ class PairLayout:
         Raises:
             ConfigError: a column is no column of a table.
         """
-        columns = Grid.of(schema, numeric_cells=_NUMERIC_CELLS, widening=True).columns
+        columns = Grid.of(schema, numeric_cells=_NUMERIC_CELLS).columns
         sizes = [coarse_size(column) for column in columns]
         pairs = list(combinations(range(len(columns)), 2))
         if sum(sizes[i] * sizes[j] for i, j in pairs) > _MOST_NUMBERS:

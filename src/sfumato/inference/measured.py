@@ -35,7 +35,8 @@ from sfumato.methods.tables.recipe import (
 )
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.privacy.plan import Neighbours
-from sfumato.schema.grid import ColumnGrid, Grid
+from sfumato.release.table_samplers import softmax_grid
+from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.weight import weight_bound
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Measured:
         stream: seed and key of the model's rows.
 
     Raises:
-        EstimateError: the release is of another method, or of before it said how its moments were made.
+        EstimateError: the release is of another method.
         ReleaseError: its arrays do not fit each other.
     """
 
@@ -122,14 +123,9 @@ class Measured:
                 "Expected a release of a table by the method gaussian, which holds measurements that estimates can "
                 "rest on, got another. Fit the table with ConditionalGaussian."
             )
-        if VECTOR_CLIP not in release.parameters:
-            raise EstimateError(
-                "Expected a release that says how its second moments were made, got one of an earlier version. "
-                "Fit the table again with this version."
-            )
         # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
         self.release, self._stream = replace(release), stream
-        self.layout = _layout(release)
+        self.layout = TableLayout(*softmax_grid(release.schema.modelled, release.sampler))
         self.names = tuple(column.name for column in self.layout.features)
         target = self.layout.target
         self.class_column = None if target is None else self.layout.grid.columns[target].name
@@ -288,20 +284,6 @@ class Measured:
     def column(self, name: str) -> ColumnGrid:
         """The cells of a column."""
         return next(column for column in self.layout.grid.columns if column.name == name)
-
-
-def _layout(release: Release) -> TableLayout:
-    settings, schema = release.sampler, release.schema.modelled
-    target = settings.get("target")
-    grid = Grid.of(
-        schema,
-        numeric_cells=int(settings["numeric_cells"]),
-        widening=True,
-        from_zero=True,
-        ends=bool(settings.get("ends", False)),
-        narrow=bool(settings.get("narrow", False)),
-    )
-    return TableLayout(grid, None if target is None else schema.released.index(target))
 
 
 def _moments(

@@ -187,14 +187,12 @@ class Checked(NamedTuple):
 
     Attributes:
         loaded: whether it was read from a file.
-        bound: whether its certificate names these arrays and this manifest.
         measurements: how many there are; of these `with_stage` have the noise of a stage of the certificate, and
             `on_grid` lie on the grid of that noise.
         not_kept: stages of all records whose results are not among the measurements.
     """
 
     loaded: bool
-    bound: bool
     measurements: int
     with_stage: int
     on_grid: int
@@ -205,11 +203,6 @@ def checked(found: Checked) -> list[str]:
     """Say what was checked of a release beside its events, and what was not."""
     if not found.loaded:
         return ["Not checked: a release in memory. Save it: what is saved names its arrays and its schema."]
-    if not found.bound:
-        return [
-            "Not bound: made by a version before certificates named their release, or taken out. Nothing but its own "
-            "events ties this certificate to these arrays."
-        ]
     said = ["Bound: the certificate names these very arrays, and this schema, sampler, measurements and form."]
     if found.with_stage:
         said.append(

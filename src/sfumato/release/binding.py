@@ -46,7 +46,7 @@ def content_hash(manifest: Mapping[str, Any]) -> str:
 
 
 def check_binding(manifest: Mapping[str, Any], certificate: Certificate) -> None:
-    """Refuse a certificate that was written for other arrays or another manifest; one that names none is of before.
+    """Refuse a certificate that was written for other arrays or another manifest, or names none.
 
     Args:
         manifest: as it was parsed; that its check sum is that of the arrays is known.
@@ -57,7 +57,7 @@ def check_binding(manifest: Mapping[str, Any], certificate: Certificate) -> None
     """
     said = certificate.release
     if said is None:
-        return
+        raise ReleaseError("Expected a certificate that names its release, got one that names none: it was taken out.")
     if said.arrays != manifest["arrays"]["sha256"]:
         raise ReleaseError("The certificate was written for other arrays: it belongs to another release.")
     if said.content != content_hash(manifest):
@@ -82,7 +82,7 @@ def check_measurements(measurements: tuple[Measurement, ...], certificate: Certi
             problem = m.origin.contradiction(m.value, m.noise_std, stage.noise_multiplier)
         if problem is not None:
             raise ReleaseError(f"Measurement {i + 1} {problem}: the certificate does not belong to it.")
-    if certificate.release is not None and list(stages_not_kept(certificate, measurements)) != (not_kept or []):
+    if list(stages_not_kept(certificate, measurements)) != (not_kept or []):
         raise ReleaseError("A stage of all records has no measurement, and is not listed under 'not_kept'.")
 
 
@@ -92,12 +92,11 @@ def what_was_checked(measurements: tuple[Measurement, ...], certificate: Certifi
     Args:
         measurements: of the release.
         certificate: of the release.
-        loaded: whether the release is as it was read from a file: of others nothing is said to be bound.
+        loaded: whether the release is as it was read from a file, and bound: of others nothing is said.
     """
     origins = [m.origin for m in measurements if m.origin is not None]
     return Checked(
         loaded=loaded,
-        bound=loaded and certificate.release is not None,
         measurements=len(measurements),
         with_stage=len(origins),
         on_grid=sum(origin.grid is not None for origin in origins),

@@ -22,7 +22,7 @@ from sfumato.errors import OutputError, ReleaseError
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.strict_json import parse_object
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 FILES = (MANIFEST, ARRAYS)
 ARCHIVE_SUFFIX = ".sfm"
@@ -87,7 +87,7 @@ def read_files(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     version = manifest.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:  # neither true nor 1.0
         rule = f"Expected format_version {FORMAT_VERSION}, got {shown(version)}"
-        _refuse(f"{rule}. Upgrade Sfumato, or ask for another file.")
+        _refuse(f"{rule}: made by another version of Sfumato. Fit again, or ask for another file.")
     if hashlib.sha256(packed).hexdigest() != manifest["arrays"]["sha256"]:
         _refuse("The arrays are not those the manifest describes: the file is damaged.")
     if int.from_bytes(packed[:8], "little") > _LARGEST_HEADER:

@@ -37,7 +37,7 @@ class Measurement:
         noise_std: standard deviation of the Gaussian noise of each entry, in the value's units.
         symmetric: the last two axes are a symmetric matrix; off its diagonal the noise is noise_std/√2.
         origin: the stage of the certificate that paid for it, with its public bound and grid; None of what is no direct
-            output of one event of all records, and of releases of before.
+            output of one event of all records.
     """
 
     name: str

@@ -332,9 +332,6 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         )
         manifest, arrays = written(content)
         packed = packed_arrays(arrays)
-        if self._loaded and self.certificate.release is None:
-            manifest.pop("not_kept", None)  # of before: written as it was, for nobody saw that they belong together
-            return manifest, packed
         return bound(manifest, packed), packed
 
     def write_sample(

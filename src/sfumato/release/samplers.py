@@ -22,11 +22,10 @@ from sfumato.models.nets.decoder import LatentDecoder
 from sfumato.models.nets.ensemble import NetworkMixture
 from sfumato.models.sets import IndependentItems
 from sfumato.release.linked import LinkedTable
-from sfumato.release.table_samplers import Sampler, TableChain, TableSoftmax
+from sfumato.release.table_samplers import Sampler, TableSoftmax
 from sfumato.schema.schema import Schema
 
 SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
-    TableChain.name: TableChain,
     TableSoftmax.name: TableSoftmax,
     ImagePortrait.name: ImagePortrait,
     LatentDecoder.name: LatentDecoder,

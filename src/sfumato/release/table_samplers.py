@@ -1,20 +1,17 @@
-"""Samplers of tables: what every sampler answers, and the chains of tables as coded rows."""
+"""Samplers of tables: what every sampler answers, and the chain of a table as coded rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.tables.gaussian_chain import ChainModel, ConditionalChain, given_first
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.models.tables.softmax_given import SoftmaxGiven
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.schema.schema import Schema
-
-C = TypeVar("C", ChainModel, SoftmaxChain)
 
 
 class Sampler(Protocol):
@@ -46,81 +43,13 @@ class Sampler(Protocol):
         ...
 
 
-class _OnGrid(Generic[C]):
-    """What the samplers of tables share: codes of the cells that their chain draws."""
-
-    _grid: Grid
-    _target: int | None
-    _chain: C
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n coded rows."""
-        return self.coded(*self._chain.sample(n, rng, classes), rng)
-
-    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return coded rows for classes and the cells of the other columns."""
-        if self._target is not None:
-            cells = np.insert(cells, self._target, classes, axis=1)
-        return self._grid.rows(cells, rng)
-
-
-class TableChain(_OnGrid[ChainModel]):
-    """Samples of a chain model (`sfumato.models.tables.gaussian_chain`), as coded rows of a table."""
-
-    name = "table_chain"
-
-    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        widening = _switch(settings, "widening")  # releases of before the setting have cells of equal width
-        self._grid, self._target = _table_grid(schema, settings, widening=widening)
-        self.class_column: str | None = settings.get("target")
-        self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
-        self._chain = ChainModel.from_arrays(parameters, tuple(c.n_cells for c in self._features))
-        n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
-        if self._chain.class_shares.size != n_classes:
-            raise ReleaseError("Expected one class share per level of the target in the release.")
-        self.width = self._chain.factors.shape[1] + len(self._grid.columns)
-        self.possible = np.ones(n_classes, dtype=bool)
-        self._orders: dict[tuple[int, ...], tuple[ChainModel, tuple[int, ...]]] = {}
-
-    def given(self, codes: Mapping[str, float]) -> Sampler:
-        """Return the sampler of the conditional law. The chain of each set of columns is made once."""
-        cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in enumerate(self._features) if c.name in codes}
-        columns = tuple(cells)
-        if columns not in self._orders:
-            self._orders[columns] = given_first(self._chain, columns)
-        chain = ConditionalChain.of(*self._orders[columns], cells)
-        shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
-        return GivenChain(self, chain, chain.posterior(shares), codes)
-
-
-class GivenChain:
-    """Samples of a chain model given the cells of some columns, as coded rows of a table."""
-
-    def __init__(
-        self, plain: TableChain, chain: ConditionalChain, shares: np.ndarray | None, codes: Mapping[str, float]
-    ) -> None:
-        if shares is None:
-            raise _impossible(codes)
-        self._plain, self._chain, self._shares = plain, chain, shares
-        self.width, self.class_column = plain.width, plain.class_column
-        self.possible = chain.probabilities > 0
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n coded rows; a given number is the code of some value in its cell."""
-        return self._plain.coded(*self._chain.sample(n, rng, self._shares, classes), rng)
-
-    def given(self, codes: Mapping[str, float]) -> Sampler:
-        """Return the sampler given these codes instead."""
-        return self._plain.given(codes)
-
-
-class TableSoftmax(_OnGrid[SoftmaxChain]):
+class TableSoftmax:
     """Samples of a chain of softmaxes (`sfumato.models.tables.softmax_chain`), as coded rows of a table."""
 
     name = "table_softmax"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._grid, self._target = _softmax_grid(schema, settings)
+        self._grid, self._target = softmax_grid(schema, settings)
         self.class_column: str | None = settings.get("target")
         self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._features))
@@ -139,6 +68,16 @@ class TableSoftmax(_OnGrid[SoftmaxChain]):
         if not chain.possible or not shares.sum() > 0:
             raise _impossible(codes)
         return GivenSoftmax(self, chain)
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Return n coded rows."""
+        return self.coded(*self._chain.sample(n, rng, classes), rng)
+
+    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return coded rows for classes and the cells of the other columns."""
+        if self._target is not None:
+            cells = np.insert(cells, self._target, classes, axis=1)
+        return self._grid.rows(cells, rng)
 
     def followed(self, codes: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return coded rows whose first columns have these codes, the others drawn given these.
@@ -179,33 +118,16 @@ class GivenSoftmax:
         return self._plain.given(codes)
 
 
-def softmax_grid(schema: Schema, settings: Mapping[str, Any]) -> Grid:
-    """Return the grid that the settings of a `TableSoftmax` name."""
-    return _softmax_grid(schema, settings)[0]
-
-
-def _softmax_grid(schema: Schema, settings: Mapping[str, Any]) -> tuple[Grid, int | None]:
-    # releases of before a setting have bounds among other values, and cells of one least width
-    cuts = {name: _switch(settings, name) for name in ("ends", "narrow")}
-    return _table_grid(schema, settings, widening=True, from_zero=True, **cuts)
-
-
-def _switch(settings: Mapping[str, Any], name: str) -> bool:
-    """Return a setting of a release, off where it is not there."""
-    value = settings.get(name, False)
-    if not isinstance(value, bool):
-        raise ReleaseError(f"Expected {name} to be true or false in the release.")
-    return value
-
-
-def _table_grid(schema: Schema, settings: Mapping[str, Any], **cuts: bool) -> tuple[Grid, int | None]:
-    """Return the grid that a release's settings name, and the place of its target."""
-    cells, target = settings.get("numeric_cells"), settings.get("target")
+def softmax_grid(schema: Schema, settings: Mapping[str, Any]) -> tuple[Grid, int | None]:
+    """Return the grid that the settings of a `TableSoftmax` name, and the place of its target."""
+    cells, target, ends = settings.get("numeric_cells"), settings.get("target"), settings.get("ends")
     if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
         raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
     if target is not None and target not in schema.released:
         raise ReleaseError("Expected the release's target to be one of its columns.")
-    grid = Grid.of(schema, numeric_cells=cells, **cuts)
+    if not isinstance(ends, bool):
+        raise ReleaseError("Expected ends to be true or false in the release.")
+    grid = Grid.of(schema, numeric_cells=cells, ends=ends, narrow=True)
     return grid, None if target is None else schema.released.index(target)
 
 

@@ -101,21 +101,19 @@ class ColumnGrid:
         kind: NumericKind,
         most: int,
         *,
-        widening: bool = False,
-        from_zero: bool = False,
         ends: bool = False,
         narrow: bool = False,
     ) -> ColumnGrid:
         """Cut a numeric column into at most `most` cells, and those of 0, of missing and, with `ends`, of the bounds.
 
-        Cells are of equal width; with `widening`, those of a column with 0 between its bounds widen away from 0, with
-        `from_zero` those of a column with 0 as a bound too, with `narrow` down to a step and from bounds near 0.
+        Cells are of equal width, but those of a column with 0 between its bounds widen away from 0; with `narrow` those
+        of a column with a bound at 0 or near it too, and they shrink down to a step.
         """
         steps, code = kind.steps, kind.zero_code
         width = -(-(steps.last + 1) // most)
         edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
         start = _place_of_zero(kind) if narrow else code
-        if widening and width > 1 and start is not None and (0 < start < 1 or from_zero):
+        if width > 1 and start is not None and (0 < start < 1 or narrow):
             edges = _widening_edges(steps, start, most, _narrow_share(start, most) if narrow else _LINEAR_SHARE)
             if narrow:
                 edges = _narrowed(edges, steps, start, most // _EXTRA)
@@ -198,8 +196,6 @@ class Grid:
         schema: Schema,
         *,
         numeric_cells: int,
-        widening: bool = False,
-        from_zero: bool = False,
         ends: bool = False,
         narrow: bool = False,
     ) -> Grid:
@@ -208,10 +204,8 @@ class Grid:
         Args:
             schema: public description of the table.
             numeric_cells: most cells of a numeric column, 2 to 4096; those of 0, missing and bounds come on top.
-            widening: whether cells of a column with 0 between its bounds widen away from 0.
-            from_zero: whether those of a column with 0 as a bound do too.
             ends: whether bounds have cells of their own.
-            narrow: whether cells shrink down to a step, also toward a bound near 0 of two that lie far apart.
+            narrow: whether cells shrink down to a step, also toward a bound at 0, or near 0 of two that lie far apart.
 
         Raises:
             ConfigError: a column is an image, or `numeric_cells` is out of range.
@@ -222,15 +216,7 @@ class Grid:
         columns = []
         for name, kind in table_kinds(schema).items():
             if name in numbers:
-                cut = ColumnGrid.numbers(
-                    name,
-                    numbers[name],
-                    numeric_cells,
-                    widening=widening,
-                    from_zero=from_zero,
-                    ends=ends,
-                    narrow=narrow,
-                )
+                cut = ColumnGrid.numbers(name, numbers[name], numeric_cells, ends=ends, narrow=narrow)
             else:
                 cut = ColumnGrid(name, kind, kind.n_levels)
             columns.append(cut)

@@ -21,7 +21,7 @@ SCHEMA = Schema(
 
 
 def layout(target: int | None = 3, cells: int = 80) -> TableLayout:
-    return TableLayout(Grid.of(SCHEMA, numeric_cells=cells, widening=True), target)
+    return TableLayout(Grid.of(SCHEMA, numeric_cells=cells), target)
 
 
 def rows(n=300, seed=0):
@@ -84,7 +84,7 @@ def test_runs_are_even_and_keep_zero_and_missing_apart():
 
 
 def test_bounds_with_cells_of_their_own_are_runs():
-    paid = Grid.of(SCHEMA, numeric_cells=80, widening=True, ends=True).columns[2]
+    paid = Grid.of(SCHEMA, numeric_cells=80, ends=True).columns[2]
     runs = public_runs(paid)
     np.testing.assert_array_equal(np.bincount(runs)[[0, -1]], 1)
     assert (runs == runs[paid.zero[0]]).sum() == 1

@@ -42,7 +42,7 @@ def rows(seed=0):
 
 
 def release(std=0.0, target: int | None = 5, seed=0):
-    statistic = TwoResolutionCounts(TableLayout(Grid.of(SCHEMA, numeric_cells=64, widening=True), target))
+    statistic = TwoResolutionCounts(TableLayout(Grid.of(SCHEMA, numeric_cells=64), target))
     total = statistic.zero()
     statistic.add(total, rows())
     noise = std * np.random.default_rng(seed).standard_normal(total.shape)

@@ -14,7 +14,7 @@ SCHEMA = Schema(
     columns={"ill": Boolean(), "age": Integer(lower=0, upper=3, nullable=True), "share": Continuous(lower=0, upper=1)},
     rows=100,
 )
-GRID = Grid.of(SCHEMA, numeric_cells=4, widening=True)
+GRID = Grid.of(SCHEMA, numeric_cells=4)
 SHARES = tuple(np.full(c.n_cells, 1 / c.n_cells) for c in GRID.columns)
 VECTORS = RankVectors(GRID, SHARES)
 CELLS = [ends.size for _, ends in VECTORS.ends]

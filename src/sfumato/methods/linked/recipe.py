@@ -152,7 +152,7 @@ def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int
 def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
     """Return P(k) of a unit's number of steps, 0 first, as the chain of units has it, shape (max_rows,)."""
     place = tables.units.released.index(tables.count)
-    column = softmax_grid(tables.units, units.sampler).columns[place]
+    column = softmax_grid(tables.units, units.sampler)[0].columns[place]
     assert column.edges is not None
     shares, widths = units.parameters[f"column.{place}.shares"], np.diff(column.edges)
     law = np.repeat(shares / widths, widths)

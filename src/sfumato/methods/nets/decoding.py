@@ -70,7 +70,7 @@ def cells_of(noise_multiplier: float, n_columns: int, n_public: float) -> int:
 
 def rank_grid(schema: Schema, cells: int) -> Grid:
     """Return the cells of a table's columns."""
-    return Grid.of(schema, numeric_cells=cells, widening=True)
+    return Grid.of(schema, numeric_cells=cells)
 
 
 MARGINALS = "marginals"

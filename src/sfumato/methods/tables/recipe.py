@@ -368,8 +368,7 @@ def run_table(
         return measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names, n))
 
     settings = made(None)
-    cuts = {"ends": settings.ends, "narrow": True}
-    grid = Grid.of(schema, numeric_cells=settings.cells, widening=True, from_zero=True, **cuts)
+    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = measuring.counts(layout)
@@ -401,7 +400,12 @@ def run_table(
         columns, class_counts, released, settings.effort, public_stream(_SEED), measuring.drawn_first
     )
     return Fitted(
-        sampler={"name": TableSoftmax.name, "numeric_cells": settings.cells, **cuts, "target": target},
+        sampler={
+            "name": TableSoftmax.name,
+            "numeric_cells": settings.cells,
+            "ends": settings.ends,
+            "target": target,
+        },
         parameters=chain.to_arrays() | _vector_arrays(moments, columns, released.offsets, class_weight),
         measurements=(
             *_count_measurements(counts, counting, measuring.worth),

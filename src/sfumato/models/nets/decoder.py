@@ -185,7 +185,7 @@ class LatentDecoder:
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         self._vectors = flat_vectors(schema, settings, parameters)
-        self._heads, self._draw = settings.get("heads"), settings.get("draw", False)
+        self._heads, self._draw = settings.get("heads"), settings.get("draw")
         if self._heads not in ("squared", "native") or not isinstance(self._draw, bool):
             raise ReleaseError("Expected heads to be squared or native, and draw true or false, in the release.")
         self._prior = GaussianMixture.from_arrays(parameters, FullCovariance(), prefix="prior_")
@@ -252,7 +252,7 @@ def flat_vectors(schema: Schema, settings: Mapping[str, Any], parameters: Mappin
     cells = settings.get("numeric_cells")
     if not isinstance(cells, int) or isinstance(cells, bool) or not 2 <= cells <= MOST_NUMERIC_CELLS:
         raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
-    grid = Grid.of(schema, numeric_cells=cells, widening=True)
+    grid = Grid.of(schema, numeric_cells=cells)
     shares = tuple(require_shares(parameters, f"shares{j}") for j in range(len(grid.columns)))
     for j, (column, array) in enumerate(zip(grid.columns, shares, strict=True)):
         require_well_formed(array.size == column.n_cells, f"shares{j}")

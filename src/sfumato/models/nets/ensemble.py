@@ -185,7 +185,7 @@ class NetworkMixture:
         else:
             raise ReleaseError("Expected component to be vae or rbm in the release.")
         self._shifts = require_array(parameters, "component_shifts", np.float64, (k, m))
-        self._binary = settings.get("binary", False)
+        self._binary = settings.get("binary")
         if not isinstance(self._binary, bool):
             raise ReleaseError("Expected binary to be true or false in the release.")
         self._calibration = Calibration.from_arrays(parameters, m) if "knots" in parameters else None
