@@ -1,10 +1,11 @@
-"""Names of a package that are imported when they are first asked for (PEP 562)."""
+"""Modules that are imported when they are first asked for: names of a package (PEP 562), and libraries slow to load."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
+from types import ModuleType
 
 
 def lazy_names(
@@ -32,3 +33,25 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *homes, *rooms})
 
     return find, names
+
+
+class _Later(ModuleType):
+    """A module that is imported at its first attribute."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self.__name__), name)
+
+
+def later(module: str) -> ModuleType:
+    """Return a stand-in for a module, which imports it when an attribute is first asked for.
+
+    It is for libraries that take longer to load than most calls take to run, in modules that mostly need none of them:
+    a schema names the event of its weights, and dp-accounting alone loads for longer than pandas. What only runs after
+    a charge is imported as usual: an import that fails then would cost the budget.
+
+    >>> if TYPE_CHECKING:
+    ...     from scipy import special
+    ... else:
+    ...     special = later("scipy.special")
+    """
+    return _Later(module)

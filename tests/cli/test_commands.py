@@ -18,6 +18,7 @@ import pytest
 import typer
 
 from fixtures import tables
+import sfumato
 from sfumato import cli
 from sfumato.cli import app as cli_app
 from sfumato.cli import commands, data_commands, quality_commands, release_commands
@@ -612,7 +613,7 @@ class TestExistingOutputs:
         for module, name in (
             (data_commands, "open_data"),
             (release_commands, "open_tables"),
-            (release_commands, "load"),
+            (sfumato, "load"),
         ):
             monkeypatch.setattr(module, name, _never)
         monkeypatch.setattr(Synthesizer, "fit", _never)

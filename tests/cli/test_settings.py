@@ -290,7 +290,7 @@ class TestCommands:
             seen.extend(methods)
             raise PrivacyError("enough")
 
-        monkeypatch.setattr("sfumato.cli.search_commands.tune", search)
+        monkeypatch.setattr("sfumato.tune", search)
         base = ("tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--method", "p3gm", "--out", "r")
         options = ("--set", "prior=mixture", "--grid", "prior.n_components=1,3", "--grid", "latent-dim=5")
         assert call(*base, *options).code == 1

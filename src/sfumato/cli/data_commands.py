@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import DataArgument, InputFormatOption, TablesArgument, open_data, open_tables, refuse_data
 from sfumato.cli.options import NamesArePublicOption
@@ -15,19 +17,26 @@ from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.cli.review_command import review_command
 from sfumato.errors import ConfigError, DataError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
-from sfumato.privacy.budget import BuyCount
-from sfumato.records.drafting import Draft, draft_schema
-from sfumato.records.private import PrivateData
-from sfumato.records.rule_breaks import RuleBreaks, count_breaks
-from sfumato.records.validation import Finding, declared_columns, validate
-from sfumato.rules import rule_text
-from sfumato.schema.ddi import from_ddi
-from sfumato.schema.documents import write_text
-from sfumato.schema.importers import from_domain_json, from_nist_dictionary, from_smartnoise_yaml
-from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Schema
-from sfumato.schema.sources import read_off, told
-from sfumato.schema.standards import from_csvw, from_frictionless, from_omop, from_sdv
+
+if TYPE_CHECKING:
+    from sfumato.fitting import label_threshold
+    from sfumato.records import drafting, private, rule_breaks, validation
+    from sfumato.records.drafting import Draft
+    from sfumato.records.rule_breaks import RuleBreaks
+    from sfumato.records.validation import Finding
+    from sfumato.rules import reading
+    from sfumato.schema import ddi, documents, importers, sources, standards
+    from sfumato.schema.schema import Schema
+else:
+    label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.reading")
+    drafting, private = later("sfumato.records.drafting"), later("sfumato.records.private")
+    rule_breaks, validation = later("sfumato.records.rule_breaks"), later("sfumato.records.validation")
+    ddi, documents, importers = (
+        later("sfumato.schema.ddi"),
+        later("sfumato.schema.documents"),
+        later("sfumato.schema.importers"),
+    )
+    sources, standards = later("sfumato.schema.sources"), later("sfumato.schema.standards")
 
 schema_app = typer.Typer(
     help="Write, import and check schemas: what is publicly known of a table.",
@@ -52,20 +61,6 @@ class SchemaFormat(StrEnum):
     omop = "omop"
 
 
-_IMPORTERS = {
-    SchemaFormat.domain: from_domain_json,
-    SchemaFormat.nist: from_nist_dictionary,
-}
-_OF_TABLES = {
-    SchemaFormat.smartnoise: from_smartnoise_yaml,
-    SchemaFormat.frictionless: from_frictionless,
-    SchemaFormat.csvw: from_csvw,
-    SchemaFormat.ddi: from_ddi,
-    SchemaFormat.sdv: from_sdv,
-    SchemaFormat.omop: from_omop,
-}
-
-
 @schema_app.command("draft")
 def draft_command(
     data: DataArgument,
@@ -86,14 +81,14 @@ def draft_command(
         raise ConfigError(f"Expected --out to name a YAML file, for its comments, got {str(out)!r}. End it in .yaml.")
     refuse_data(out, {"data": data})
     refuse_existing(out, overwrite=overwrite)
-    draft = draft_schema(
+    draft = drafting.draft_schema(
         open_data(data, input_format),
         exact=exact,
         names_are_public=names_are_public,
         suggest_rules=suggest_rules,
     )
     with last_output(out):
-        write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
+        documents.write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
     say("Replace them by what is publicly known, then take out the line `draft: true`: `fit` refuses a draft.")
     for line in (*(f"Not read: {line}." for line in draft.left_out), draft.whose.question):
@@ -113,9 +108,13 @@ def _tell_rules(draft: Draft, out: Path, *, suggest_rules: bool) -> None:
         return
     notes.print("[yellow]Note:[/] what follows was read off the records; do not publish it.")
     if proposed:
-        print_table(f"Rules that all records keep, in {out}", ["", "rule"], enumerate(map(rule_text, proposed), 1))
+        print_table(
+            f"Rules that all records keep, in {out}", ["", "rule"], enumerate(map(reading.rule_text, proposed), 1)
+        )
     if others:
-        print_table(f"More such rules, as comments in {out}", ["", "rule"], enumerate(map(rule_text, others), 1))
+        print_table(
+            f"More such rules, as comments in {out}", ["", "rule"], enumerate(map(reading.rule_text, others), 1)
+        )
     say("That records keep a rule makes it no public fact: leave those that the law, arithmetic or the form says.")
 
 
@@ -133,9 +132,9 @@ def check_command(
     json_output: JsonOption = False,
 ) -> None:
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
-    found = OpenSchema.load(schema)
+    found = sfumato.OpenSchema.load(schema)
     if data:
-        PrivateData(open_tables(data, input_format, found), found)
+        private.PrivateData(open_tables(data, input_format, found), found)
     rows = [
         (
             name,
@@ -147,7 +146,7 @@ def check_command(
     if json_output:
         columns = [{"name": name, "kind": kind, "released": flag == "yes"} for name, kind, flag in rows]
         draft = {"draft": True} if found.draft else {}
-        rules = {"rules": [rule_text(rule) for rule in found.rules]} if found.rules else {}
+        rules = {"rules": [reading.rule_text(rule) for rule in found.rules]} if found.rules else {}
         print_json({"valid": True, "rows": found.n_records, "columns": columns, **draft, **rules})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
@@ -155,8 +154,8 @@ def check_command(
     n = found.n_records
     counted = "Units, each with its rows: " if found.linked else "Rows: "
     say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
-    if told(found):
-        say(f"Where the facts come from: {'; '.join(told(found))}.")
+    if sources.told(found):
+        say(f"Where the facts come from: {'; '.join(sources.told(found))}.")
     _tell_rare_labels(found)
     _tell_next(schema, found)
 
@@ -165,15 +164,13 @@ def _tell_rare_labels(schema: Schema) -> None:
     """Say how rare a label that nobody listed may be at a usual budget."""
     if not schema.open:
         return
-    from sfumato.fitting.label_threshold import label_forecast
-    from sfumato.methods.gaussian import ConditionalGaussian
-
     n = schema.n_records
     try:
-        plan = ConditionalGaussian(epsilon=1.0, delta=1e-6).plan(schema, n_public=BuyCount() if n is None else n)
+        method = sfumato.ConditionalGaussian(epsilon=1.0, delta=1e-6)
+        plan = method.plan(schema, n_public=sfumato.BuyCount() if n is None else n)
     except SfumatoError:
         return  # the schema is valid, if not for this method
-    if said := label_forecast(plan, schema):
+    if said := label_threshold.label_forecast(plan, schema):
         say(f"At epsilon = 1, delta = 1e-06 {said}.")
 
 
@@ -182,11 +179,11 @@ def _show_rules(schema: Schema) -> None:
     plan = schema.rule_plan
     if plan is None:
         return
-    print_table("Rules, kept in every sampled row", ["", "rule"], enumerate(map(rule_text, schema.rules), 1))
+    print_table("Rules, kept in every sampled row", ["", "rule"], enumerate(map(reading.rule_text, schema.rules), 1))
     if plan.follows:
         say(f"Not measured, since they follow from others: {', '.join(plan.follows)}.")
-    for later, earlier in plan.gaps.items():
-        say(f"Measured as a distance of at least 0: {later}, from {earlier}.")
+    for after, earlier in plan.gaps.items():
+        say(f"Measured as a distance of at least 0: {after}, from {earlier}.")
 
 
 def _tell_next(path: Path, schema: Schema) -> None:
@@ -194,8 +191,8 @@ def _tell_next(path: Path, schema: Schema) -> None:
     if schema.draft:
         say("A DRAFT, which `fit` refuses: its facts were read off the records.")
         say(f"Next: replace them in {path} by what is publicly known, and take out the line `draft: true`.")
-    elif read_off(schema):
-        facts = "; ".join(read_off(schema))
+    elif sources.read_off(schema):
+        facts = "; ".join(sources.read_off(schema))
         say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
     else:
         rows = "--buy-rows --delta 1e-6 " if schema.n_records is None else ""
@@ -225,15 +222,27 @@ def import_command(
     """Turn another tool's description of a table into a schema."""
     refuse_inputs(out, description=source)
     refuse_existing(out, overwrite=overwrite)
-    if format_ in _OF_TABLES:
-        schema = _OF_TABLES[format_](source, table=table)
-    elif table is not None:
-        raise ConfigError(f"Expected no --table beside --from {format_.value}, which describes one. Leave it out.")
-    else:
-        schema = _IMPORTERS[format_](source)
+    schema = _imported(format_, source, table)
     with last_output(out):
         schema.save(out, overwrite=overwrite)
     say(f"Wrote {out}: {len(schema.columns)} columns. Check that its bounds and categories are public knowledge.")
+
+
+def _imported(form: SchemaFormat, source: Path, table: str | None) -> Schema:
+    of_tables = {
+        SchemaFormat.smartnoise: importers.from_smartnoise_yaml,
+        SchemaFormat.frictionless: standards.from_frictionless,
+        SchemaFormat.csvw: standards.from_csvw,
+        SchemaFormat.ddi: ddi.from_ddi,
+        SchemaFormat.sdv: standards.from_sdv,
+        SchemaFormat.omop: standards.from_omop,
+    }
+    if form in of_tables:
+        return of_tables[form](source, table=table)
+    if table is not None:
+        raise ConfigError(f"Expected no --table beside --from {form.value}, which describes one. Leave it out.")
+    of_one = {SchemaFormat.domain: importers.from_domain_json, SchemaFormat.nist: importers.from_nist_dictionary}
+    return of_one[form](source)
 
 
 schema_app.command("review")(review_command)
@@ -252,10 +261,10 @@ def validate_command(
     json_output: JsonOption = False,
 ) -> None:
     """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
-    known = OpenSchema.load(schema)
+    known = sfumato.OpenSchema.load(schema)
     source = open_tables(data, input_format, known)
-    findings = validate(source, known)
-    breaks = None if _lacks_ruled_columns(known, findings) else count_breaks(source, known)
+    findings = validation.validate(source, known)
+    breaks = None if _lacks_ruled_columns(known, findings) else rule_breaks.count_breaks(source, known)
     if json_output:
         print_json(_findings_json(findings, breaks))
     else:
@@ -285,7 +294,7 @@ def _print_findings(known: Schema, findings: list[Finding], breaks: RuleBreaks |
             ["column", "problem", "cells", "examples", "what becomes of them"],
             ((f.column or "(records)", f.problem, f.count or "", ", ".join(f.examples), f.becomes) for f in findings),
         )
-    undeclared = sorted(set(known.released) - set(declared_columns(known)))
+    undeclared = sorted(set(known.released) - set(validation.declared_columns(known)))
     if undeclared:
         say(f"Not compared, since the schema leaves their facts to the fit: {', '.join(undeclared)}.")
     if breaks is not None:

@@ -6,18 +6,24 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import print_json, print_table, say
 from sfumato.errors import ConfigError, require_open_unit
-from sfumato.inference.moments import plain, shown
-from sfumato.release import load
-from sfumato.release.estimates import Estimating
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sfumato.inference import moments
+    from sfumato.release.estimates import Estimating
+else:
+    pd, moments = later("pandas"), later("sfumato.inference.moments")
 
 _FORMS = (
     "'y ~ x + C(z)', mean COL, variance COL, quantile COL Q, correlation COL COL, share COL=LABEL, missing COL, "
@@ -95,7 +101,7 @@ def estimate_command(
 
 def _asked(path: Path, units: bool) -> Estimating:
     """Return what answers: a release, or what it says of its units."""
-    release = load(path)
+    release = sfumato.load(path)
     return release.units if units else release
 
 
@@ -116,7 +122,7 @@ def _show_list(
         return
     records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")  # type: ignore[assignment]
     if json_output:
-        plain_records = [{key: plain(cell) for key, cell in record.items()} for record in records]
+        plain_records = [{key: moments.plain(cell) for key, cell in record.items()} for record in records]
         print_json({"target": target.value, "level": level, "answers": plain_records})
         return
     rows = [
@@ -200,7 +206,7 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _figure(value: Any, error: Any = None) -> str:  # noqa: ANN401 - a number, or of dates a moment or a time
-    return shown(value, 4, error=error)
+    return moments.shown(value, 4, error=error)
 
 
 def _plain(found: Any, level: float) -> Any:  # noqa: ANN401
@@ -222,7 +228,7 @@ def _frame(found: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
 
 def _csv(frame: pd.DataFrame) -> str:
     """Return a frame as CSV: moments and times in ISO 8601."""
-    return frame.map(plain).to_csv(index=False, lineterminator="\n")
+    return frame.map(moments.plain).to_csv(index=False, lineterminator="\n")
 
 
 def _show(found: Any, level: float) -> None:  # noqa: ANN401

@@ -8,21 +8,28 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato._lazy import later
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_inputs
-from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Source
-from sfumato.io.database_urls import FILES, SCHEMES, read_url
-from sfumato.io.places import scheme_of
-from sfumato.io.sources import STREAMED, open_file, open_source
-from sfumato.io.spool import Spool
-from sfumato.io.stored import stored_file
-from sfumato.records.table_pairs import open_records
-from sfumato.schema.list_files import refuse_lists_of_data
-from sfumato.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from sfumato.io import chunks, database_urls, places, sources, spool, stored
+    from sfumato.io.chunks import Source
+    from sfumato.records import table_pairs
+    from sfumato.schema import list_files
+    from sfumato.schema.schema import Schema
+else:
+    chunks, database_urls, places = (
+        later("sfumato.io.chunks"),
+        later("sfumato.io.database_urls"),
+        later("sfumato.io.places"),
+    )
+    sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
+    table_pairs, list_files = later("sfumato.records.table_pairs"), later("sfumato.schema.list_files")
 
 STANDARD_INPUT = "-"
 
@@ -62,14 +69,14 @@ def open_data(data: str, input_format: str | None = None, known: Schema | None =
     if data != STANDARD_INPUT:
         if input_format is not None:
             raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
-        return open_source(data, csv=csv)
+        return sources.open_source(data, csv=csv)
     suffix = (input_format or "csv").lower().removeprefix(".")
-    if suffix not in STREAMED:
-        raise ConfigError(f"Expected --input-format to be one of {', '.join(STREAMED)}, got {input_format!r}.")
+    if suffix not in sources.STREAMED:
+        raise ConfigError(f"Expected --input-format to be one of {', '.join(sources.STREAMED)}, got {input_format!r}.")
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("Expected records on standard input, got a terminal. Pipe a file into the command.")
-    spool = Spool("standard input", _copy, name=f"stdin.{suffix}")
-    return open_file(replace(stored_file(spool.path()), kept_by=spool), DEFAULT_CHUNK_ROWS, csv)
+    kept = spool.Spool("standard input", _copy, name=f"stdin.{suffix}")
+    return sources.open_file(replace(stored.stored_file(kept.path()), kept_by=kept), chunks.DEFAULT_CHUNK_ROWS, csv)
 
 
 def open_tables(data: Sequence[str], input_format: str | None = None, known: Schema | None = None) -> Source:
@@ -88,16 +95,16 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
             )
         return open_data(data[0], input_format, known)
     assert known is not None
-    places = {name: place for name, _, place in (text.partition("=") for text in data)}
-    if set(places) != set(tables.names) or len(data) != len(places):
+    texts = {name: place for name, _, place in (text.partition("=") for text in data)}
+    if set(texts) != set(tables.names) or len(data) != len(texts):
         raise ConfigError(f"Expected {tables.units}=FILE {tables.rows}=FILE as DATA, the two tables of the schema.")
-    if list(places.values()).count(STANDARD_INPUT) > 1:
+    if list(texts.values()).count(STANDARD_INPUT) > 1:
         raise ConfigError("Expected one table on standard input, got both. Name a file for the other.")
-    sources = {
+    opened = {
         name: open_data(place, input_format if place == STANDARD_INPUT else None, known)
-        for name, place in places.items()
+        for name, place in texts.items()
     }
-    return open_records(sources, known)
+    return table_pairs.open_records(opened, known)
 
 
 def places_of(data: Sequence[str]) -> Iterator[str]:
@@ -125,17 +132,17 @@ def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inp
             for path in _paths(place):
                 refuse_inputs(out, **{name: path})
     refuse_inputs(out, **inputs)
-    refuse_lists_of_data(inputs.get("schema"), [text for text in data.values() if text])
+    list_files.refuse_lists_of_data(inputs.get("schema"), [text for text in data.values() if text])
 
 
 def _paths(text: str) -> list[str]:
     """Return the local files that a text names."""
     if text in ("", STANDARD_INPUT):
         return []
-    scheme = scheme_of(text)
-    if scheme in SCHEMES:
-        wanted = read_url(text)
-        return [wanted.place] if wanted.kind in FILES else []
+    scheme = places.scheme_of(text)
+    if scheme in database_urls.SCHEMES:
+        wanted = database_urls.read_url(text)
+        return [wanted.place] if wanted.kind in database_urls.FILES else []
     return [] if scheme is not None else [text, *glob.glob(text, recursive=True)]
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.output import number, print_json, print_table, say
 from sfumato.errors import ReleaseError
-from sfumato.fitting.data_ledger import create_ledger, read_ledger
-from sfumato.fitting.ledger_check import MEANINGS, PAID, check_releases
-from sfumato.fitting.ledger_renewal import renew_ledger
-from sfumato.fitting.ledger_state import renewal_words
-from sfumato.privacy.plan import Neighbours
+
+if TYPE_CHECKING:
+    from sfumato.fitting import ledger_check, ledger_renewal, ledger_state
+else:
+    ledger_check, ledger_renewal = later("sfumato.fitting.ledger_check"), later("sfumato.fitting.ledger_renewal")
+    ledger_state = later("sfumato.fitting.ledger_state")
 
 ledger_app = typer.Typer(
     help="The account of a data set: what all fits of it cost together.", no_args_is_help=True, add_completion=False
@@ -43,14 +46,14 @@ def create_command(
 ) -> None:
     """Open the account of a data set. Reads no record."""
     with last_output(file):
-        create_ledger(file, epsilon=epsilon, delta=delta, neighbours=Neighbours[relation.name.upper()])
+        sfumato.create_ledger(file, epsilon=epsilon, delta=delta, neighbours=sfumato.Neighbours[relation.name.upper()])
     say(f"Wrote {file}. Name it in every fit of these data: sfumato fit DATA --ledger {file} ...")
 
 
 @ledger_app.command("show")
 def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
     """Show what is spent, and on which fits. Reads no record."""
-    ledger = read_ledger(file)
+    ledger = sfumato.read_ledger(file)
     found = ledger.describe()
     if json_output:
         print_json(found)
@@ -63,7 +66,7 @@ def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
     for line in ledger.risks():
         say(line)
     if found["renewal"] is not None:
-        say(renewal_words(found["renewal"]))
+        say(ledger_state.renewal_words(found["renewal"]))
     print_table(
         "Fits that charged it",
         ["started", "method", "unit", "epsilon alone", "status"],
@@ -78,9 +81,9 @@ def renew_command(
 ) -> None:
     """Carry over a ledger whose charges are no chain, as unproven. Reads no record."""
     with last_output(new):
-        renewed = renew_ledger(file, new)
+        renewed = ledger_renewal.renew_ledger(file, new)
     say(f"Wrote {new}. Name it in every fit of these data from now on, and keep {file} for reviewers.")
-    say(renewal_words(renewed.describe()["renewal"]))
+    say(ledger_state.renewal_words(renewed.describe()["renewal"]))
 
 
 @ledger_app.command("verify")
@@ -90,14 +93,14 @@ def verify_command(
     json_output: JsonOption = False,
 ) -> None:
     """Check that the ledger still knows what releases charged, one for each charge. Reads no record."""
-    found = check_releases(file, releases)
+    found = ledger_check.check_releases(file, releases)
     if json_output:
         print_json([claim.to_dict() for claim in found])
     else:
         for claim in found:
             number_of = "" if claim.charge is None else f", charge {claim.charge}"
-            say(f"{claim.release}{number_of}: {MEANINGS[claim.standing]}.")
-    wrong = sum(claim.standing not in PAID for claim in found)
+            say(f"{claim.release}{number_of}: {ledger_check.MEANINGS[claim.standing]}.")
+    wrong = sum(claim.standing not in ledger_check.PAID for claim in found)
     if wrong:
         raise ReleaseError(
             f"Expected releases that charges of the ledger {file} paid for, got {wrong} of {len(found)} that they did "

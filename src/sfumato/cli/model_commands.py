@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import DeltaOption, LedgerOption, RowsOption, SchemaOption, SeedOption
 from sfumato.cli.output import print_cost, tell_written
 from sfumato.cli.saving import save_release
 from sfumato.errors import require_positive
-from sfumato.estimators.base import PrivateEstimator
-from sfumato.estimators.factor_analysis import DPFactorAnalysis
-from sfumato.estimators.kmeans import DPKMeans
-from sfumato.estimators.mixture import DPGaussianMixture
-from sfumato.estimators.records import SchemaRecords
 from sfumato.io.atomic import refuse_existing
-from sfumato.models.mixtures.covariances import (
-    CovarianceForm,
-    DiagonalCovariance,
-    FullCovariance,
-    SphericalCovariance,
-    TiedCovariance,
-)
-from sfumato.release.files import FILES
-from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.sources import accepted
+
+if TYPE_CHECKING:
+    from sfumato import estimators
+    from sfumato.estimators import records
+    from sfumato.estimators.base import PrivateEstimator
+    from sfumato.models.mixtures import covariances
+    from sfumato.models.mixtures.covariances import CovarianceForm
+    from sfumato.release import files
+    from sfumato.schema import sources
+else:
+    estimators, records = later("sfumato.estimators"), later("sfumato.estimators.records")
+    covariances, files = later("sfumato.models.mixtures.covariances"), later("sfumato.release.files")
+    sources = later("sfumato.schema.sources")
 
 EpsilonOption = Annotated[
     float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
@@ -54,12 +54,13 @@ class Covariance(StrEnum):
     tied = "tied"
 
 
-_FORMS: dict[Covariance, CovarianceForm] = {
-    Covariance.full: FullCovariance(),
-    Covariance.diagonal: DiagonalCovariance(),
-    Covariance.spherical: SphericalCovariance(),
-    Covariance.tied: TiedCovariance(),
-}
+def _form(covariance: Covariance) -> CovarianceForm:
+    return {
+        Covariance.full: covariances.FullCovariance,
+        Covariance.diagonal: covariances.DiagonalCovariance,
+        Covariance.spherical: covariances.SphericalCovariance,
+        Covariance.tied: covariances.TiedCovariance,
+    }[covariance]()
 
 
 def mixture_command(
@@ -81,8 +82,8 @@ def mixture_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM)."""
-    model = DPGaussianMixture(
-        components, covariance=_FORMS[covariance], iterations=iterations, epsilon=epsilon, delta=delta,
+    model = estimators.DPGaussianMixture(
+        components, covariance=_form(covariance), iterations=iterations, epsilon=epsilon, delta=delta,
         clip_norm=clip_norm, seed=seed,
     )  # fmt: skip
     _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
@@ -103,7 +104,7 @@ def factors_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Fit a factor analysis to numeric columns, from one private second moment."""
-    model = DPFactorAnalysis(factors, epsilon=epsilon, delta=delta, clip_norm=clip_norm, seed=seed)
+    model = estimators.DPFactorAnalysis(factors, epsilon=epsilon, delta=delta, clip_norm=clip_norm, seed=seed)
     _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
 
 
@@ -125,7 +126,7 @@ def cluster_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Find centres of clusters of numeric columns by private k-means; samples of the release are centres."""
-    model = DPKMeans(
+    model = estimators.DPKMeans(
         clusters, iterations=iterations, epsilon=epsilon, delta=delta, clip_norm=clip_norm, seed=seed
     )  # fmt: skip
     _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
@@ -145,12 +146,12 @@ def _fit(
     """Check all that is public, fit, and write the release."""
     require_positive(epsilon=model.epsilon)
     refuse_data(out, {"data": data}, schema=schema, ledger=ledger)
-    refuse_existing(out, overwrite=overwrite, marker=FILES)
-    known = OpenSchema.load(schema)
-    accepted(known, accept_draft=False)
-    records = SchemaRecords(open_data(data, input_format, known), known)
+    refuse_existing(out, overwrite=overwrite, marker=files.FILES)
+    known = sfumato.OpenSchema.load(schema)
+    sources.accepted(known, accept_draft=False)
+    table = records.SchemaRecords(open_data(data, input_format, known), known)
     model.set_params(n_public=known.rows if rows is None else rows)
-    model.fit(records, bounds=records.bounds, ledger=ledger)
+    model.fit(table, bounds=table.bounds, ledger=ledger)
     release = model.release()
     save_release(release, out, overwrite=overwrite, ledger=ledger)
     print_cost(release.certificate)

@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.errors import ConfigError
-from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
-from sfumato.schema.schema import Schema
-from sfumato.schema.set_columns import itemised
+
+if TYPE_CHECKING:
+    from sfumato.privacy.risk import Risk
+    from sfumato.schema import set_columns
+    from sfumato.schema.schema import Schema
+else:
+    set_columns = later("sfumato.schema.set_columns")
+
+DEFAULT_METHOD = "gaussian"  # that of `ConditionalGaussian`, which no --help loads
 
 OF_IMAGES, OF_DPMIX = "Options of images", "Options of the method dpmix"
 
@@ -181,7 +189,9 @@ def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str |
         splits = [(text[:i], text[i + 1 :]) for i, letter in enumerate(text) if letter == "="]
         if not splits:
             raise ConfigError(f"Expected --given COL=VALUE, got --given {text!r}.")
-        name, value = next((split for split in splits if split[0] in {*schema.released, *itemised(schema)}), splits[0])
+        name, value = next(
+            (split for split in splits if split[0] in {*schema.released, *set_columns.itemised(schema)}), splits[0]
+        )
         if name in found:
             raise ConfigError(f"Expected --given once per column, got {name!r} twice.")
         known = name in schema.released
@@ -236,7 +246,7 @@ def parse_risk(text: str | None, *, epsilon: float | None = None) -> Risk | None
             found = {}
             break
     if set(found) == {"advantage"}:
-        return Advantage(found["advantage"])
+        return sfumato.Advantage(found["advantage"])
     if set(found) == {"tpr", "fpr"}:
-        return TruePositiveRate(found["tpr"], fpr=found["fpr"])
+        return sfumato.TruePositiveRate(found["tpr"], fpr=found["fpr"])
     raise ConfigError(f"Expected --risk to be advantage=0.1 or tpr=0.1,fpr=0.05, got {text!r}.")

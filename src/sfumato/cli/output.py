@@ -16,11 +16,17 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.privacy import words
+from sfumato._lazy import later
+from sfumato.cards.text import harmless
 
 if TYPE_CHECKING:
+    from sfumato.models import mixed
+    from sfumato.privacy import words
     from sfumato.privacy.certificate_form import Description
-    from sfumato.release import Release
+    from sfumato.release import Release, column_lines
+else:
+    words, mixed = later("sfumato.privacy.words"), later("sfumato.models.mixed")
+    column_lines = later("sfumato.release.column_lines")
 
 # of a file that holds samples in the form in which the records came
 _SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}
@@ -41,14 +47,14 @@ def visible(text: str) -> str:
     """Return text with what is no character to see as escapes, but for line ends and tabs."""
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or words.harmless(c) else ascii(c)[1:-1] for c in text)
+    return "".join(c if c in "\n\t" or harmless(c) else ascii(c)[1:-1] for c in text)
 
 
 def print_json(value: object) -> None:
     """Print a value as JSON to standard output; what is no character to see is escaped, which any reader takes back."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     if not text.isprintable():
-        text = "".join(c if c == "\n" or words.harmless(c) else json.dumps(c)[1:-1] for c in text)
+        text = "".join(c if c == "\n" or harmless(c) else json.dumps(c)[1:-1] for c in text)
     print(text)  # noqa: T201
 
 
@@ -74,12 +80,10 @@ def number(value: float | None, digits: int = 4) -> str:
 
 def tell_written(release: Release, out: Path) -> None:
     """Say where a release lies and what comes next; and, of one that is not private, that it is not."""
-    from sfumato.models.mixed import MixtureSet
-
     if not release.certificate.private:
         say(f"This release is NOT private. {words.meaning(release.certificate)[0]}")
     print_columns(release)
-    number_of_rows = "" if release.sampler["name"] == MixtureSet.name else " -n 1000"
+    number_of_rows = "" if release.sampler["name"] == mixed.MixtureSet.name else " -n 1000"
     suffix = _SUFFIXES.get(release.form.container, "parquet")
     say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic.{suffix}")
     if release.certificate.read_off:
@@ -91,15 +95,17 @@ _MOST_COLUMNS = 60
 
 def print_columns(release: Release) -> None:
     """Print a line per column: what was known or estimated, what is kept, what is lost and what would keep it."""
-    from sfumato.release.column_lines import column_lines, cures, worst
-
-    lines = column_lines(release)
-    shown = lines if len(lines) <= _MOST_COLUMNS else [*worst(lines), *(line for line in lines if not line.lost)]
+    lines = column_lines.column_lines(release)
+    shown = (
+        lines
+        if len(lines) <= _MOST_COLUMNS
+        else [*column_lines.worst(lines), *(line for line in lines if not line.lost)]
+    )
     rows = [(line.name, line.known, line.kept, line.loss) for line in shown[:_MOST_COLUMNS]]
     print_table("Columns", ["column", "known", "kept", "lost"], rows)
     if len(lines) > _MOST_COLUMNS:
         say(f"... and {len(lines) - _MOST_COLUMNS} more columns, of which no more is lost.")
-    for cure, names in cures(lines).items():
+    for cure, names in column_lines.cures(lines).items():
         say(f"Declare this to keep {', '.join(map(repr, names))}: {cure}.")
 
 

@@ -6,20 +6,29 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import pyarrow as pa
 import typer
 
+from sfumato._lazy import later
 from sfumato.cli.ending import last_output
 from sfumato.cli.output import notes, say
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
-from sfumato.io.csv_form import CsvOutput
-from sfumato.io.places import scheme_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sfumato.io import folders, places, sinks, sqlite_sink, table_folders
+    from sfumato.io.csv_form import CsvOutput
+    from sfumato.release import unique_rows
+else:
+    folders, places, sinks = later("sfumato.io.folders"), later("sfumato.io.places"), later("sfumato.io.sinks")
+    sqlite_sink, table_folders = later("sfumato.io.sqlite_sink"), later("sfumato.io.table_folders")
+    unique_rows = later("sfumato.release.unique_rows")
 
 STANDARD_OUTPUT = "-"
-Write: TypeAlias = Callable[[Iterator[pa.Table], Mapping[str, str], CsvOutput], None]
+Write: TypeAlias = "Callable[[Iterator[pa.Table], Mapping[str, str], CsvOutput], None]"
 
 
 class SampleFormat(StrEnum):
@@ -73,22 +82,20 @@ def sample_writer(
     """
     if out == STANDARD_OUTPUT:
         return _to_standard_output(form or SampleFormat.csv, spreadsheet), ""
-    if scheme_of(out) is not None:
+    if places.scheme_of(out) is not None:
         return _to_database(out, form, overwrite=overwrite, spreadsheet=spreadsheet)
     return _to_path(Path(out), form, release=release, overwrite=overwrite, spreadsheet=spreadsheet), out
 
 
 def tell_sampled(name: str, release: Path, *, unique: UniqueRowsChoice = UniqueRowsChoice.keep) -> None:
     """Say where samples are, unless they went to standard output, and what comes next."""
-    from sfumato.release.unique_rows import FOR_EYES
-
     if name:
         say(f"Wrote {name}. Next: sfumato report {release} --out report.html")
     else:
         notes.print("Wrote the sample to standard output.")
     if unique is UniqueRowsChoice.drop:
         tell = say if name else notes.print
-        tell(f"{FOR_EYES[0].upper()}{FOR_EYES[1:]}.")
+        tell(f"{unique_rows.FOR_EYES[0].upper()}{unique_rows.FOR_EYES[1:]}.")
 
 
 def tables_folder(out: str, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Path:
@@ -98,17 +105,14 @@ def tables_folder(out: str, form: SampleFormat | None, *, release: Path, overwri
         ConfigError: the place is no folder, or does not go with the format.
         OutputError: it is taken, or holds the release itself.
     """
-    from sfumato.io.folders import MARKER
-    from sfumato.io.table_folders import require_folder
-
-    if out == STANDARD_OUTPUT or scheme_of(out) is not None:
+    if out == STANDARD_OUTPUT or places.scheme_of(out) is not None:
         raise ConfigError(f"Expected --out to name a folder for the two tables of the release, got {out!r}.")
     if spreadsheet and form is SampleFormat.parquet:
         raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
     place = Path(out)
-    require_folder(place)
+    table_folders.require_folder(place)
     refuse_inputs(place, release=release)
-    refuse_existing(place, overwrite=overwrite, marker=MARKER)
+    refuse_existing(place, overwrite=overwrite, marker=folders.MARKER)
     return place
 
 
@@ -118,8 +122,6 @@ def tell_tables(folder: Path, names: Sequence[str]) -> None:
 
 
 def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
-    from sfumato.io.sinks import write_stream
-
     if spreadsheet and form is not SampleFormat.csv:
         raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
     if form is SampleFormat.parquet and sys.stdout.isatty():
@@ -128,7 +130,7 @@ def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
         gone = False
         try:
-            write_stream(batches, sys.stdout.buffer, form.value, spreadsheet=spreadsheet, csv=csv)
+            sinks.write_stream(batches, sys.stdout.buffer, form.value, spreadsheet=spreadsheet, csv=csv)
         except BrokenPipeError:
             gone = True
         if gone:  # nobody reads it any more; what the interpreter flushes at the end goes nowhere
@@ -139,22 +141,18 @@ def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
 
 
 def _to_database(out: str, form: SampleFormat | None, *, overwrite: bool, spreadsheet: bool) -> tuple[Write, str]:
-    from sfumato.io.sqlite_sink import refuse_table, sqlite_target, write_sqlite
-
-    wanted = sqlite_target(out)
+    wanted = sqlite_sink.sqlite_target(out)
     if form is not None or spreadsheet:
         raise ConfigError("Expected no --format and no --spreadsheet-safe beside a database. Leave the option out.")
-    refuse_table(wanted, overwrite=overwrite)
+    sqlite_sink.refuse_table(wanted, overwrite=overwrite)
 
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
-        write_sqlite(batches, wanted, overwrite=overwrite)
+        sqlite_sink.write_sqlite(batches, wanted, overwrite=overwrite)
 
     return write, wanted.label
 
 
 def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Write:
-    from sfumato.io.sinks import output_marker, write_parts, write_table
-
     misplaced = ConfigError(
         f"Expected --format beside - or, as parquet, beside a folder without a suffix, got {path.name!r}."
     )
@@ -163,15 +161,15 @@ def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite:
     if form is not None and spreadsheet:
         raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
     refuse_inputs(path, release=release)
-    refuse_existing(path, overwrite=overwrite, marker=output_marker(path))
+    refuse_existing(path, overwrite=overwrite, marker=sinks.output_marker(path))
 
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
         if form is SampleFormat.csv:  # which two tables alone have
             raise misplaced
         with last_output(path):
             if form is SampleFormat.parquet:
-                write_parts(batches, path, overwrite=overwrite)
+                sinks.write_parts(batches, path, overwrite=overwrite)
             else:
-                write_table(batches, path, overwrite=overwrite, keys=keys, spreadsheet=spreadsheet, csv=csv)
+                sinks.write_table(batches, path, overwrite=overwrite, keys=keys, spreadsheet=spreadsheet, csv=csv)
 
     return write

@@ -9,17 +9,23 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 
+from sfumato._lazy import later
 from sfumato.cli.output import notes, say
 from sfumato.errors import SfumatoError
-from sfumato.fitting.duration import fit_seconds, rounded
-from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.privacy.budget import BuyCount
-from sfumato.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from sfumato.fitting import duration
+    from sfumato.fitting.synthesizer import Synthesizer
+    from sfumato.privacy.budget import BuyCount
+    from sfumato.schema.schema import Schema
+else:
+    duration = later("sfumato.fitting.duration")
 
 _LONG = 10.0  # seconds from which on a fit says before how long it takes
 _MOST = 0.97  # of the bar, until the fit is done
@@ -40,9 +46,10 @@ def tell_duration(
     synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | BuyCount | None
 ) -> None:
     """Say about how long a fit takes, where that is known."""
-    seconds = fit_seconds(synthesizer.method, schema, target=target, n_public=n_public)
+    seconds = duration.fit_seconds(synthesizer.method, schema, target=target, n_public=n_public)
     if seconds is not None:
-        say(f"A fit takes about {rounded(seconds)} of processor time, from the schema and the number of rows alone.")
+        taken = duration.rounded(seconds)
+        say(f"A fit takes about {taken} of processor time, from the schema and the number of rows alone.")
 
 
 @contextlib.contextmanager
@@ -53,12 +60,12 @@ def stages(
     if not notes.is_terminal:
         yield lambda stage: None
         return
-    seconds = fit_seconds(synthesizer.method, schema, target=target, n_public=n_public)
+    seconds = duration.fit_seconds(synthesizer.method, schema, target=target, n_public=n_public)
     if seconds is not None and seconds >= _LONG:
-        notes.print(f"[yellow]Note:[/] this takes about {rounded(seconds)}.")
+        notes.print(f"[yellow]Note:[/] this takes about {duration.rounded(seconds)}.")
     total = None if seconds is not None else _steps(synthesizer, schema, target, n_public)
     bar = BarColumn(bar_width=30) if seconds is None else _TimeBar(seconds)
-    about = "" if seconds is None else f"of about {rounded(seconds)}"
+    about = "" if seconds is None else f"of about {duration.rounded(seconds)}"
     columns = (SpinnerColumn(), bar, TimeElapsedColumn(), TextColumn(about), TextColumn("{task.description}"))
     done: Counter[str] = Counter()
     with Progress(*columns, console=notes, transient=True) as progress:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import say
 from sfumato.io.atomic import refuse_existing, refuse_inputs
+
+if TYPE_CHECKING:
+    from sfumato.publish import pack
+    from sfumato.schema import documents
+else:
+    pack, documents = later("sfumato.publish.pack"), later("sfumato.schema.documents")
 
 
 class RowsFormat(StrEnum):
@@ -75,15 +83,13 @@ def pack_command(
     date: DateOption = None,
 ) -> None:
     """Write the folder to publish: release, rows, noisy tables, codebook, cards. Reads no record."""
-    from sfumato.publish.pack import FORMATS, pack
-
     said = _said(
         title=title, publisher=publisher, publisher_type=publisher_type, description=description, license=license_,
         url=url, date=date,
     )  # fmt: skip
-    formats = FORMATS if format_ is RowsFormat.both else (format_.value,)
+    formats = pack.FORMATS if format_ is RowsFormat.both else (format_.value,)
     with last_output(out):
-        pack(
+        sfumato.pack(
             release, out, n=n, seed=seed, formats=formats, spreadsheet_safe=spreadsheet_safe, publication=said,
             public_key=public_key,
         )  # fmt: skip
@@ -107,9 +113,6 @@ def export_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Describe a release for a catalogue: Croissant, Hugging Face, the registry of DP deployments."""
-    from sfumato.publish.pack import export
-    from sfumato.schema.documents import write_text
-
     if out is not None:
         refuse_inputs(out, release=release)
         refuse_existing(out, overwrite=overwrite)
@@ -117,10 +120,10 @@ def export_command(
         title=title, publisher=publisher, publisher_type=publisher_type, description=description, license=license_,
         url=url, date=date,
     )  # fmt: skip
-    text = export(release, form.value, publication=said)
+    text = sfumato.export(release, form.value, publication=said)
     if out is None:
         typer.echo(text, nl=False)
         return
     with last_output(out):
-        write_text(out, text, overwrite=overwrite)
+        documents.write_text(out, text, overwrite=overwrite)
     say(f"Wrote {out}.")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import Progress
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import STANDARD_INPUT, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import (
+    DEFAULT_METHOD,
     DeltaOption,
     EpsilonOption,
     MethodOption,
@@ -25,20 +28,33 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
 from sfumato.cli.settings import flat_settings, make_method
-from sfumato.columns.kinds import LevelKind
 from sfumato.errors import ConfigError, PrivacyError, require_integer
 from sfumato.extras import require_extra
 from sfumato.io.atomic import refuse_existing
-from sfumato.io.chunks import Source
-from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.models.mixed import MixtureSet
-from sfumato.records.drafting import draft_schema
-from sfumato.release import Release, load
-from sfumato.release.files import ARCHIVE_SUFFIX, MANIFEST
-from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Schema
-from sfumato.schema.set_columns import sets_alone
-from sfumato.schema.sources import DISCOVERED
+
+if TYPE_CHECKING:
+    from sfumato import audit as audits
+    from sfumato import evaluate as scoring
+    from sfumato import report as reports
+    from sfumato.columns import kinds
+    from sfumato.evaluate import linked, schemas, tables
+    from sfumato.inference import parity as parities
+    from sfumato.io.chunks import Source
+    from sfumato.models import mixed
+    from sfumato.records import drafting
+    from sfumato.release import Release, files
+    from sfumato.schema import set_columns, sources
+    from sfumato.schema.schema import Schema
+else:
+    audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
+    linked, schemas, tables = (later(f"sfumato.evaluate.{name}") for name in ("linked", "schemas", "tables"))
+    kinds, parities, mixed = (
+        later("sfumato.columns.kinds"),
+        later("sfumato.inference.parity"),
+        later("sfumato.models.mixed"),
+    )
+    drafting, files = later("sfumato.records.drafting"), later("sfumato.release.files")
+    set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
 
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
 TrainRowsOption = Annotated[
@@ -89,8 +105,6 @@ def evaluate_command(
     json_output: JsonOption = False,
 ) -> None:
     """Score synthetic rows against real ones. Reads real records: the scores are NOT private."""
-    from sfumato.evaluate import evaluate, over_runs
-
     require_extra("evaluate", "score synthetic rows")
     if inference:
         require_extra("regression", "read formulas")
@@ -107,12 +121,14 @@ def evaluate_command(
     def score(seed: int) -> dict[str, Any]:
         rows = records["SYNTHETIC"] if release is None else release.sample(n_rows, seed=seed)
         test_rows = records.get("REAL_TEST")
-        return evaluate(records["REAL"], rows, schema=known, test=test_rows, target=target, train_rows=most, seed=seed)
+        return scoring.evaluate(
+            records["REAL"], rows, schema=known, test=test_rows, target=target, train_rows=most, seed=seed
+        )
 
     compared = [
         _parity(formula, records["REAL"], release or records["SYNTHETIC"], known) for formula in inference or ()
     ]
-    scores = score(0) if runs == 1 else over_runs(score, runs=runs)
+    scores = score(0) if runs == 1 else scoring.over_runs(score, runs=runs)
     if compared:
         scores = {**scores, "inference": compared}
     if json_output:
@@ -120,7 +136,7 @@ def evaluate_command(
         return
     if target is not None and test is None:
         say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
-    estimated = [name for name, source in known.sources.items() if source == DISCOVERED]
+    estimated = [name for name, source in known.sources.items() if source == sources.DISCOVERED]
     print_scores(scores, read_off=opened, estimated=estimated)
     for found in compared:
         _print_parity(found)
@@ -128,7 +144,7 @@ def evaluate_command(
 
 def _known(path: Path | None, release: Release | None) -> Schema | None:
     """Return the schema that is named, or the release's: it says what a fit found of columns that are left open."""
-    named = None if path is None else OpenSchema.load(path)
+    named = None if path is None else sfumato.OpenSchema.load(path)
     if release is None or (named is not None and not named.open):
         return named
     return release.schema
@@ -136,19 +152,14 @@ def _known(path: Path | None, release: Release | None) -> Schema | None:
 
 def _closed(known: Schema, records: Mapping[str, Source]) -> Schema:
     """Complete a schema with open columns by the real rows: scores are not private anyway."""
-    from sfumato.evaluate.schemas import closed_schema
-
     if known.open:
         say("The schema leaves columns open, which a fit buys: for these scores they are read off REAL.")
-    return closed_schema(known, records["REAL"], records.get("SYNTHETIC"))
+    return schemas.closed_schema(known, records["REAL"], records.get("SYNTHETIC"))
 
 
 def _parity(formula: str, real: Source, synthetic: Release | Source, schema: Schema) -> dict[str, Any]:
-    from sfumato.evaluate.tables import read_codes
-    from sfumato.inference.parity import parity
-
-    rows = synthetic if isinstance(synthetic, Release) else read_codes(synthetic, schema)
-    return parity(formula, read_codes(real, schema), rows, schema)
+    rows = synthetic if isinstance(synthetic, sfumato.Release) else tables.read_codes(synthetic, schema)
+    return parities.parity(formula, tables.read_codes(real, schema), rows, schema)
 
 
 def _print_parity(found: dict[str, Any]) -> None:
@@ -178,13 +189,13 @@ def _opened(input_format: str | None, known: Schema | None, **texts: str | None)
 
 def _is_release(text: str) -> bool:
     path = Path(text)
-    return path.suffix == ARCHIVE_SUFFIX or (path / MANIFEST).is_file()
+    return path.suffix == files.ARCHIVE_SUFFIX or (path / files.MANIFEST).is_file()
 
 
 def _release_of_rows(path: Path) -> Release:
-    release = load(path)
-    sets = sets_alone(release.schema)
-    if sets or release.sampler["name"] == MixtureSet.name:
+    release = sfumato.load(path)
+    sets = set_columns.sets_alone(release.schema)
+    if sets or release.sampler["name"] == mixed.MixtureSet.name:
         raise ConfigError(
             f"Expected SYNTHETIC to be a release of rows or images, got one of {'sets' if sets else 'mixtures'}. "
             f"Compare it by `sfumato report {path} --real REAL --out PAGE`."
@@ -195,9 +206,7 @@ def _release_of_rows(path: Path) -> Release:
 def _count_rows(source: Source, schema: Schema) -> int:
     """Rows, or units of linked ones; exact, as the scores are: they are not private."""
     if schema.linked:
-        from sfumato.evaluate.linked import LinkedRows
-
-        return LinkedRows.read(source, schema).n_units
+        return linked.LinkedRows.read(source, schema).n_units
     source = source.under(schema.columns)
     return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
 
@@ -205,18 +214,18 @@ def _count_rows(source: Source, schema: Schema) -> int:
 def _read_off(source: Source, synthetic: Source, target: str | None) -> Schema:
     """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
     names = synthetic.measured().names
-    drafted = draft_schema(source, exact=True, names_are_public=True).schema
+    drafted = drafting.draft_schema(source, exact=True, names_are_public=True).schema
     columns = {name: kind for name, kind in drafted.columns.items() if name in names}
     if target is not None and target not in columns:
         raise ConfigError(f"Expected --target to be a column of both tables, got {target!r}.")
-    if target is not None and target not in drafted.of_kind(LevelKind):
+    if target is not None and target not in drafted.of_kind(kinds.LevelKind):
         raise ConfigError(
             f"Expected --target to be a column of categories, got {target!r}, which looks like numbers or dates. If it "
             "is one, say so in a schema and pass --schema."
         )
     if not columns:
         raise ConfigError("Expected two tables that have a column in common, got none. Has each a header line?")
-    return Schema(columns=columns)
+    return sfumato.Schema(columns=columns)
 
 
 def report_command(
@@ -245,8 +254,6 @@ def report_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a page about a release. With --real it compares with real records and is NOT private."""
-    from sfumato.report import write_report
-
     for option, value in (("--test", test), ("--target", target)):
         if value is not None and real is None:
             raise ConfigError(f"Expected --real beside {option}, got none. Pass the real rows that were released.")
@@ -257,7 +264,7 @@ def report_command(
     most = _most(train_rows)
     records = _opened(None, None, REAL=real, REAL_TEST=test)
     with last_output(out):
-        write_report(
+        reports.write_report(
             release,
             out,
             real=records.get("REAL"),
@@ -277,7 +284,7 @@ def report_command(
 def audit_command(
     schema: SchemaOption,
     epsilon: EpsilonOption = None,
-    method: MethodOption = ConditionalGaussian.method,
+    method: MethodOption = DEFAULT_METHOD,
     set_: SetOption = None,
     settings: SettingsOption = None,
     delta: DeltaOption = None,
@@ -290,13 +297,11 @@ def audit_command(
     json_output: JsonOption = False,
 ) -> None:
     """Attack a release method, and bound its epsilon from below. Reads no record."""
-    from sfumato.audit import audit
-
     synthesizer = make_method(method, epsilon, delta, flat_settings(set_, settings))
-    known = Schema.load(schema)
+    known = sfumato.Schema.load(schema)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Shadow fits", total=fits)
-        found = audit(
+        found = audits.audit(
             synthesizer,
             known,
             target=target,

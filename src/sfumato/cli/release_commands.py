@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 from rich.markup import escape
 from rich.progress import Progress
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, refuse_data
 from sfumato.cli.options import (
+    DEFAULT_METHOD,
     AcceptDraftOption,
     BuyRowsOption,
     CheckpointOption,
@@ -74,30 +76,41 @@ from sfumato.cli.outputs import (
 from sfumato.cli.progress import stages, tell_duration
 from sfumato.cli.saving import save_release
 from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text, presets_of
-from sfumato.engines.choice import engine_at
 from sfumato.errors import ConfigError
-from sfumato.fitting.journal import remove as remove_checkpoint
-from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.atomic import refuse_existing
-from sfumato.io.chunks import Source
-from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.methods.registry import METHODS, find_method
-from sfumato.privacy import words
-from sfumato.privacy.budget import BuyCount
-from sfumato.privacy.certificate_form import Description
-from sfumato.privacy.risk import Risk
-from sfumato.records.private import PrivateData
-from sfumato.release import Release, load
-from sfumato.release.files import FILES
-from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Schema
-from sfumato.schema.sources import accepted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sfumato import demo
+    from sfumato.engines import choice
+    from sfumato.fitting import journal
+    from sfumato.fitting.synthesizer import Synthesizer
+    from sfumato.io import table_folders
+    from sfumato.io.chunks import Source
+    from sfumato.methods import registry
+    from sfumato.privacy import certificate_form, words
+    from sfumato.privacy.budget import BuyCount
+    from sfumato.privacy.risk import Risk
+    from sfumato.records import private
+    from sfumato.release import Release, files
+    from sfumato.schema import sources
+    from sfumato.schema.schema import Schema
+else:
+    demo, choice, journal = later("sfumato.demo"), later("sfumato.engines.choice"), later("sfumato.fitting.journal")
+    table_folders, registry = later("sfumato.io.table_folders"), later("sfumato.methods.registry")
+    certificate_form, words = later("sfumato.privacy.certificate_form"), later("sfumato.privacy.words")
+    private, files, sources = (
+        later("sfumato.records.private"),
+        later("sfumato.release.files"),
+        later("sfumato.schema.sources"),
+    )
 
 
 def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
     if buy and rows is not None:
         raise ConfigError("Expected either --rows or --buy-rows, got both.")
-    return BuyCount() if buy else rows
+    return sfumato.BuyCount() if buy else rows
 
 
 def _refuse_both(schema: Path | None, kinds: str | None, workers: int | None, engine: str | None) -> None:
@@ -123,7 +136,7 @@ def plan_command(
         float | None,
         typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
     ] = None,
-    method: MethodOption = ConditionalGaussian.method,
+    method: MethodOption = DEFAULT_METHOD,
     purpose: PurposeOption = None,
     pose: PoseOption = None,
     mixture_degree: MixtureDegreeOption = None,
@@ -145,22 +158,22 @@ def plan_command(
         "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
         "clip_norm": clip_norm, "denoise": denoise,
     }  # fmt: skip
-    private = method not in METHODS or METHODS[method].private
+    spends = method not in registry.METHODS or registry.METHODS[method].private
     asked = [epsilon, target_error, risk]
-    if private and asked.count(None) != 2:
+    if spends and asked.count(None) != 2:
         got = "none" if asked.count(None) == 3 else "several"
         raise ConfigError(f"Expected one of --epsilon, --target-error and --risk, got {got}.")
-    if not private and (target_error is not None or risk is not None):
+    if not spends and (target_error is not None or risk is not None):
         raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
     allowed, chosen = parse_risk(risk), flat_settings(set_, settings)
     synthesizer = make_method(
-        method, 1.0 if private and epsilon is None else epsilon, delta, chosen, preset=preset, **flags
+        method, 1.0 if spends and epsilon is None else epsilon, delta, chosen, preset=preset, **flags
     )
-    known, n_public = OpenSchema.load(schema), _rows(rows, buy_rows)
+    known, n_public = sfumato.OpenSchema.load(schema), _rows(rows, buy_rows)
     if target_error is not None:
         if known.open:
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
-        if isinstance(n_public, BuyCount):
+        if isinstance(n_public, sfumato.BuyCount):
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
@@ -188,7 +201,7 @@ def fit_command(
     ] = None,
     epsilon: EpsilonOption = None,
     risk: RiskOption = None,
-    method: MethodOption = ConditionalGaussian.method,
+    method: MethodOption = DEFAULT_METHOD,
     purpose: PurposeOption = None,
     pose: PoseOption = None,
     mixture_degree: MixtureDegreeOption = None,
@@ -223,22 +236,22 @@ def fit_command(
     chosen, start = flat_settings(set_, settings), 1.0 if allowed else epsilon
     synthesizer = make_method(method, start, delta, chosen, preset=preset, **flags)
     refuse_data(out, {"data": data}, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
-    refuse_existing(out, overwrite=overwrite, marker=FILES)
+    refuse_existing(out, overwrite=overwrite, marker=files.FILES)
     n_public = _rows(rows, buy_rows)
     _refuse_both(schema, kinds, workers, engine)
-    known = None if schema is None else OpenSchema.load(schema)
+    known = None if schema is None else sfumato.OpenSchema.load(schema)
     if known is not None:
-        accepted(known, accept_draft=accept_draft)
+        sources.accepted(known, accept_draft=accept_draft)
     source = open_tables(data, input_format, known)
     if known is None and not source.names:
         raise ConfigError(f"Expected --schema for {source.label}, whose lines name no columns for all. Declare them.")
     if known is None:
-        known = OpenSchema.of(source, column_kinds(kinds), target=target, names_are_public=names_are_public)
-        n_public = BuyCount() if n_public is None else n_public
+        known = sfumato.OpenSchema.of(source, column_kinds(kinds), target=target, names_are_public=names_are_public)
+        n_public = sfumato.BuyCount() if n_public is None else n_public
     synthesizer = _at_risk(synthesizer, allowed, known, target, n_public)
     _tell_what_is_left_out(source, known)
     _tell_what_is_public(source, known, n_public)
-    with engine_at(engine) as cluster, stages(synthesizer, known, target, n_public) as progress:
+    with choice.engine_at(engine) as cluster, stages(synthesizer, known, target, n_public) as progress:
         release = synthesizer.fit(
             source,
             schema=known,
@@ -257,7 +270,7 @@ def fit_command(
         release, out, overwrite=overwrite, ledger=ledger, checkpoint=checkpoint, resumable=_keeps(synthesizer, known)
     )
     if checkpoint is not None:
-        remove_checkpoint(checkpoint)
+        journal.remove(checkpoint)
     print_cost(release.certificate)
     tell_written(release, out)
 
@@ -269,7 +282,7 @@ def _keeps(synthesizer: Synthesizer, schema: Schema) -> bool:
 
 def _tell_what_is_left_out(source: Source, schema: Schema) -> None:
     """Name the schema's own columns only: another name may be a record's, where a header has a stray quote."""
-    PrivateData(source, schema)
+    private.PrivateData(source, schema)
     left_out = [repr(name) for name in source.names if name in schema.columns and name not in schema.released]
     others = len([name for name in source.names if name not in schema.columns])
     if others:
@@ -287,7 +300,7 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     facts = ["the names of all columns"]
     if len(bought) < count:
         facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in bought)}")
-    rows = isinstance(n_public, BuyCount)
+    rows = isinstance(n_public, sfumato.BuyCount)
     declared = n_public or known.rows
     facts += [] if rows or declared is None else [f"the number of rows, {declared}"]
     stated = [name for name in known.released if name not in known.open]
@@ -340,7 +353,7 @@ def sample_command(
     if replicates is not None and (given or class_count or workers != 1):
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-    found = load(release)
+    found = sfumato.load(release)
     if found.schema.two_tables is not None:
         if class_count or replicates is not None or unique_rows is not UniqueRowsChoice.keep or unique_on:
             raise ConfigError("Expected -n, --seed, --given and --workers for two tables, got another option.")
@@ -378,12 +391,10 @@ def _write_pairs(
     spreadsheet: bool,
 ) -> None:
     """Write both tables of a release of two to a folder."""
-    from sfumato.io.table_folders import write_tables
-
     form = (format_ or SampleFormat.csv).value
     csv = release.schema.csv_output
     with last_output(folder):
-        write_tables(pairs, folder, form=form, overwrite=overwrite, spreadsheet=spreadsheet, csv=csv)
+        table_folders.write_tables(pairs, folder, form=form, overwrite=overwrite, spreadsheet=spreadsheet, csv=csv)
     tables = release.schema.two_tables
     assert tables is not None
     tell_tables(folder, [f"{name}.{form}" for name in tables.names])
@@ -400,7 +411,7 @@ def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> It
 
 def certificate_command(release: ReleaseArgument, json_output: JsonOption = False) -> None:
     """Show what a release cost, and check it: epsilon is computed again from the listed events."""
-    found = load(release)
+    found = sfumato.load(release)
     certificate = found.certificate
     if certificate.epsilon is not None:
         certificate.verify()
@@ -434,13 +445,15 @@ def methods_command(
     if method is not None:
         _show_settings(method, json_output)
     elif json_output:
-        print_json([{"method": name, "about": METHODS[name].about} for name in METHODS])
+        print_json([{"method": name, "about": found.about} for name, found in registry.METHODS.items()])
     else:
-        print_table("Methods", ["method", "what it is"], ((name, METHODS[name].about) for name in METHODS))
+        print_table(
+            "Methods", ["method", "what it is"], ((name, found.about) for name, found in registry.METHODS.items())
+        )
 
 
 def _show_settings(method: str, json_output: bool) -> None:
-    about, found = find_method(method).about, describe_settings(method)
+    about, found = registry.find_method(method).about, describe_settings(method)
     presets = [
         {"preset": name, "differs": preset.differs or f"Refused: {preset.refused}"}
         for name, preset in presets_of(method).items()
@@ -477,21 +490,20 @@ def demo_command(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Release a real table end to end, and score it: the RAND Health Insurance Experiment."""
-    from sfumato.demo import Lines, run_demo
 
     def show(title: str, content: Any) -> None:  # noqa: ANN401
         say()
         notes.rule(title) if notes.is_terminal else say(f"== {title}")
         if isinstance(content, str):
             say(content)
-        elif isinstance(content, Lines):
+        elif isinstance(content, demo.Lines):
             print_table("", *content)
-        elif isinstance(content, Description):
+        elif isinstance(content, certificate_form.Description):
             print_cost(content)
         else:
             print_scores(content)
 
-    page = run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show)
+    page = demo.run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show)
     say(f"Look at it: {page.resolve().as_uri()}")
     if open_:
         typer.launch(str(page.resolve()))

@@ -5,18 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import STANDARD_INPUT
 from sfumato.cli.output import notes, print_json, say
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
-from sfumato.records.review import KEEP, Question, answered, questions
-from sfumato.schema.documents import MAX_BYTES, json_text, parse_document, read_document, write_text, yaml_text
-from sfumato.schema.open_schema import OpenSchema
+
+if TYPE_CHECKING:
+    from sfumato.records import review
+    from sfumato.records.review import Question
+    from sfumato.schema import documents
+else:
+    review, documents = later("sfumato.records.review"), later("sfumato.schema.documents")
 
 
 def review_command(
@@ -37,8 +43,8 @@ def review_command(
     if json_output == (out is not None):
         got = "neither" if out is None else "both"
         raise ConfigError(f"Expected either --out, for the answered schema, or --json, got {got}.")
-    document = read_document(schema)
-    asked = questions(OpenSchema.from_dict(document, base=schema.parent), document)
+    document = documents.read_document(schema)
+    asked = review.questions(sfumato.OpenSchema.from_dict(document, base=schema.parent), document)
     if out is None:
         entries = [{"key": question.key, "question": question.text, "now": question.now} for question in asked]
         print_json({"private": False, "questions": entries})
@@ -47,13 +53,13 @@ def review_command(
     if answers not in (None, STANDARD_INPUT):
         refuse_inputs(out, answers=answers)
     given = _asked(asked) if answers is None else _read(answers)
-    changed = answered(document, asked, given)
-    known = OpenSchema.from_dict(changed, base=schema.parent)  # before anything is written
+    changed = review.answered(document, asked, given)
+    known = sfumato.OpenSchema.from_dict(changed, base=schema.parent)  # before anything is written
     if out.resolve().parent != schema.resolve().parent:
-        OpenSchema.from_dict(changed, base=out.parent)  # its paths have to hold from there too
-    form = json_text if out.suffix.lower() == ".json" else yaml_text
+        sfumato.OpenSchema.from_dict(changed, base=out.parent)  # its paths have to hold from there too
+    form = documents.json_text if out.suffix.lower() == ".json" else documents.yaml_text
     with last_output(out):
-        write_text(out, form(changed), overwrite=overwrite, secret=known.draft)
+        documents.write_text(out, form(changed), overwrite=overwrite, secret=known.draft)
     say(f"Wrote {out}, without the comments of {schema}.")
     if known.draft:
         say("It is still a draft, which `fit` refuses.")
@@ -68,14 +74,18 @@ def _asked(asked: tuple[Question, ...]) -> dict[str, str]:
     given = {}
     for number, question in enumerate(asked, start=1):
         say(f"\n{number} of {len(asked)}. {question.text}")
-        given[question.key] = typer.prompt(f"[{question.now}]", default=KEEP, show_default=False, prompt_suffix=" ")
+        given[question.key] = typer.prompt(
+            f"[{question.now}]", default=review.KEEP, show_default=False, prompt_suffix=" "
+        )
     return given
 
 
 def _read(place: str) -> dict[str, str]:
     """Return the answers of a file: text, or a number as it is written."""
     is_stdin = place == STANDARD_INPUT
-    content = parse_document(_standard_input(), "standard input") if is_stdin else read_document(place)
+    content = (
+        documents.parse_document(_standard_input(), "standard input") if is_stdin else documents.read_document(place)
+    )
     if not isinstance(content, Mapping):
         raise SchemaError("Expected answers to map the keys of questions to answers. --json prints the questions.")
     return {str(key): _text(str(key), value) for key, value in content.items()}
@@ -84,7 +94,7 @@ def _read(place: str) -> dict[str, str]:
 def _standard_input() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("Expected answers on standard input, got a terminal. Pipe a file into the command.")
-    return sys.stdin.read(MAX_BYTES)
+    return sys.stdin.read(documents.MAX_BYTES)
 
 
 def _text(key: str, value: Any) -> str:  # noqa: ANN401 - a document holds any value

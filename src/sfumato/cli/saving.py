@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from sfumato._lazy import later
 from sfumato.cli.ending import last_output
-from sfumato.fitting.data_ledger import final_write
-from sfumato.release import Release
+
+if TYPE_CHECKING:
+    from sfumato.fitting import data_ledger
+    from sfumato.release import Release
+else:
+    data_ledger = later("sfumato.fitting.data_ledger")
 
 
 def save_release(
@@ -27,5 +33,5 @@ def save_release(
         with last_output(out):
             release.save(out, overwrite=overwrite)
         return
-    with final_write(ledger, checkpoint=checkpoint, resumable=resumable), last_output(out, ledger=ledger):
+    with data_ledger.final_write(ledger, checkpoint=checkpoint, resumable=resumable), last_output(out, ledger=ledger):
         release.save(out, overwrite=overwrite)

@@ -7,13 +7,16 @@ import math
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import (
+    DEFAULT_METHOD,
     AcceptDraftOption,
     DeltaOption,
     LedgerOption,
@@ -31,17 +34,26 @@ from sfumato.cli.output import notes, print_cost, say, tell_written
 from sfumato.cli.saving import save_release
 from sfumato.cli.settings import add, flat_settings, flattened, make_method, setting_name
 from sfumato.errors import ConfigError
-from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.fitting.tuning import tune
 from sfumato.io.atomic import refuse_existing
-from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.methods.registry import METHODS
-from sfumato.privacy import words
-from sfumato.release.files import FILES
-from sfumato.schema.documents import read_document
-from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import require_closed
-from sfumato.schema.sources import accepted
+
+if TYPE_CHECKING:
+    from sfumato.fitting.synthesizer import Synthesizer
+    from sfumato.methods import registry
+    from sfumato.privacy import words
+    from sfumato.release import files
+    from sfumato.schema import documents, sources
+    from sfumato.schema import schema as schemas
+else:
+    registry, words, files = (
+        later("sfumato.methods.registry"),
+        later("sfumato.privacy.words"),
+        later("sfumato.release.files"),
+    )
+    documents, schemas, sources = (
+        later("sfumato.schema.documents"),
+        later("sfumato.schema.schema"),
+        later("sfumato.schema.sources"),
+    )
 
 _MOST_CANDIDATES = 10_000
 
@@ -61,7 +73,7 @@ def tune_command(
         Path | None,
         typer.Option("--candidates", metavar="FILE", help="Instead: a list of settings to try, in YAML or JSON."),
     ] = None,
-    method: MethodOption = ConditionalGaussian.method,
+    method: MethodOption = DEFAULT_METHOD,
     set_: SetOption = None,
     settings: SettingsOption = None,
     repetitions: Annotated[
@@ -92,7 +104,7 @@ def tune_command(
     """Fit the best of several settings: a search whose whole cost is epsilon."""
     if grid is not None and candidates is not None:
         raise ConfigError("Expected either --grid or --candidates, got both.")
-    known = OpenSchema.load(schema)
+    known = sfumato.OpenSchema.load(schema)
     if grid is None and candidates is None and accept is None and not known.accept:
         raise ConfigError("Expected either --grid or --candidates, got neither, and no criteria to accept one fit by.")
     same = flat_settings(set_, settings)
@@ -101,14 +113,14 @@ def tune_command(
     methods = [_candidate(method, _joined(same, tried), epsilon, delta) for tried in listed]
     others = {"schema": schema, "settings": settings, "candidates": candidates, "ledger": ledger, "accept": accept}
     refuse_data(out, {"data": data}, **others)
-    refuse_existing(out, overwrite=overwrite, marker=FILES)
-    criteria = None if accept is None else read_document(accept)
-    accepted(known, accept_draft=accept_draft)
-    require_closed(known)
+    refuse_existing(out, overwrite=overwrite, marker=files.FILES)
+    criteria = None if accept is None else documents.read_document(accept)
+    sources.accepted(known, accept_draft=accept_draft)
+    schemas.require_closed(known)
     source = open_data(data, input_format, known)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
-        release = tune(
+        release = sfumato.tune(
             source,
             methods,
             schema=known,
@@ -148,7 +160,7 @@ def _grid(entries: list[str]) -> list[dict[str, Any]]:
 
 def _listed(path: Path) -> list[dict[str, Any]]:
     """Return the settings that a file lists."""
-    content = read_document(path)
+    content = documents.read_document(path)
     if not isinstance(content, list) or not content or not all(isinstance(entry, dict) for entry in content):
         raise ConfigError(
             f"Expected {path} to hold a list of mappings, one of settings per candidate, got another form."
@@ -168,7 +180,7 @@ def _joined(same: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, Any]
 
 def _candidate(method: str, settings: Mapping[str, Any], epsilon: float, delta: float | None) -> Synthesizer:
     """Return the method with these settings."""
-    if method not in METHODS or not METHODS[method].private:
-        private = [name for name, found in METHODS.items() if found.private]
+    if method not in registry.METHODS or not registry.METHODS[method].private:
+        private = [name for name, found in registry.METHODS.items() if found.private]
         raise ConfigError(f"Expected --method to be one of {', '.join(private)}, got {method!r}.")
     return make_method(method, epsilon, delta, settings)

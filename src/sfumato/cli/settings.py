@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sfumato.cli.setting_types import Flat, Setting, read_settings, read_value, settings_of
+from sfumato._lazy import later
 from sfumato.errors import ConfigError
-from sfumato.fitting.presets import Preset, find_preset
-from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.methods.registry import find_method, make_synthesizer
-from sfumato.schema.documents import read_document
+
+if TYPE_CHECKING:
+    from sfumato.cli import setting_types
+    from sfumato.cli.setting_types import Flat, Setting
+    from sfumato.fitting import presets, synthesizer
+    from sfumato.fitting.presets import Preset
+    from sfumato.fitting.synthesizer import Synthesizer
+    from sfumato.methods import registry
+    from sfumato.schema import documents
+else:
+    setting_types, registry = later("sfumato.cli.setting_types"), later("sfumato.methods.registry")
+    presets, synthesizer = later("sfumato.fitting.presets"), later("sfumato.fitting.synthesizer")
+    documents = later("sfumato.schema.documents")
 
 _KIND = "kind"  # in a file: which type a setting is, beside that type's own settings
 
@@ -26,7 +35,7 @@ def flat_settings(entries: Sequence[str] | None, path: Path | None) -> dict[str,
     """
     found: dict[str, Any] = {}
     if path is not None:
-        content = read_document(path)
+        content = documents.read_document(path)
         if not isinstance(content, dict):
             raise ConfigError(f"Expected {path} to hold a mapping, setting: value, got another form.")
         found = flattened(content)
@@ -90,9 +99,9 @@ def make_method(
         ConfigError: no such method or preset, a name that is no setting of it, a value that it cannot have, or a
             setting given twice.
     """
-    chosen = find_method(method)
+    chosen = registry.find_method(method)
     given = dict(flat)
-    known = settings_of(chosen.make)
+    known = setting_types.settings_of(chosen.make)
     for name, value in flags.items():
         if value is None:
             continue
@@ -101,23 +110,25 @@ def make_method(
             raise ConfigError(f"Expected no {flag} for the method {method}, which has none. Leave it out.")
         if any(other.partition(".")[0] == name for other in flat):
             raise ConfigError(f"Expected each setting once, got {name!r} twice: by {flag} and by name.")
-        read_value(known[name], value, flag)
+        setting_types.read_value(known[name], value, flag)
         given[name] = value
-    base = {} if preset is None else dict(find_preset(presets_of(method), preset, method).settings)
+    base = {} if preset is None else dict(presets.find_preset(presets_of(method), preset, method).settings)
     inner = _inside_preset(base, given)
     plain = {name: value for name, value in given.items() if name not in inner}
     what = f"the method {method}"
-    read = read_settings(chosen.make, plain, what)
+    read = setting_types.read_settings(chosen.make, plain, what)
     for name in inner:
         first, _, rest = name.partition(".")
-        base[first] = replace(base[first], **read_settings(type(base[first]), {rest: given[name]}, what, f"{first}."))
-    return make_synthesizer(method, epsilon, delta, {**base, **read})
+        base[first] = replace(
+            base[first], **setting_types.read_settings(type(base[first]), {rest: given[name]}, what, f"{first}.")
+        )
+    return registry.make_synthesizer(method, epsilon, delta, {**base, **read})
 
 
 def presets_of(method: str) -> Mapping[str, Preset]:
     """Return the presets of a method by its name; those of other packages' classes too."""
-    made = find_method(method).make
-    return made.presets() if isinstance(made, type) and issubclass(made, Synthesizer) else {}
+    made = registry.find_method(method).make
+    return made.presets() if isinstance(made, type) and issubclass(made, synthesizer.Synthesizer) else {}
 
 
 def _inside_preset(base: Mapping[str, Any], given: Flat) -> list[str]:
@@ -130,7 +141,7 @@ def _inside_preset(base: Mapping[str, Any], given: Flat) -> list[str]:
 
 def describe_settings(method: str) -> list[dict[str, Any]]:
     """Return what can be set of a method: `name`, `type`, `default`, `required`, `with` and `about`."""
-    return list(_described(settings_of(find_method(method).make), "", None))
+    return list(_described(setting_types.settings_of(registry.find_method(method).make), "", None))
 
 
 def _described(known: Mapping[str, Setting], before: str, beside: str | None) -> Iterable[dict[str, Any]]:
@@ -141,7 +152,7 @@ def _described(known: Mapping[str, Setting], before: str, beside: str | None) ->
             "with": beside, "about": setting.about,
         }  # fmt: skip
         for word, made in setting.types.items():
-            yield from _described(settings_of(made), f"{full}.", f"{full}={word}")
+            yield from _described(setting_types.settings_of(made), f"{full}.", f"{full}={word}")
 
 
 def plain_text(value: object) -> str:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sfumato
+from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import say
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_inputs
-from sfumato.release.signature import new_key, public_path, sign_release, signature_path, verify_release
+
+if TYPE_CHECKING:
+    from sfumato.release import signature as signatures
+else:
+    signatures = later("sfumato.release.signature")
 
 
 def sign_command(
@@ -36,16 +42,16 @@ def sign_command(
     if new is not None:
         if release is not None or key is not None or out is not None:
             raise ConfigError("Expected --new-key alone, got others beside it. Sign in another call.")
-        with last_output(public_path(new)):
-            found = new_key(new)
-        say(f"Wrote {new}, which is secret, and {public_path(new)}, to hand out. The key is {found}.")
+        with last_output(signatures.public_path(new)):
+            found = sfumato.new_key(new)
+        say(f"Wrote {new}, which is secret, and {signatures.public_path(new)}, to hand out. The key is {found}.")
         return
     if release is None or key is None:
         raise ConfigError("Expected a release and --key FILE, or --new-key FILE. `sfumato sign -h` describes them.")
-    place = signature_path(release) if out is None else out
+    place = signatures.signature_path(release) if out is None else out
     refuse_inputs(place, release=release, key=key)
     with last_output(place):
-        found = sign_release(release, key, place, overwrite=overwrite)
+        found = sfumato.sign_release(release, key, place, overwrite=overwrite)
     say(f"Wrote {place}: {release} as it is, signed with the key {found}.")
 
 
@@ -59,5 +65,5 @@ def verify_command(
     ] = None,
 ) -> None:
     """Check who signed a release, and that it is as it was signed."""
-    found = verify_release(release, public_key, signature)
+    found = sfumato.verify_release(release, public_key, signature)
     say(f"The signature holds: {release} is as it was signed with the key {found}.")

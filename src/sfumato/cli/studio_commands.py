@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato._lazy import later
 from sfumato.cli.output import say
 from sfumato.extras import require_extra
+
+if TYPE_CHECKING:
+    from sfumato import studio
+else:
+    studio = later("sfumato.studio")
 
 
 def studio_command(
@@ -21,7 +27,6 @@ def studio_command(
 ) -> None:
     """Lead from a table to a release on a page in your browser, on this machine alone."""
     require_extra("studio", "show the studio")
-    from sfumato.studio import Session, serve
 
     def opened(url: str) -> None:
         say(f"Open {url}")
@@ -29,4 +34,4 @@ def studio_command(
         if open_:
             typer.launch(url)
 
-    serve(Session(folder, data), port, opened=opened)
+    studio.serve(studio.Session(folder, data), port, opened=opened)

@@ -147,6 +147,8 @@ class Driver(Generic[Held]):
                 "Expected the ledger under which the checkpoint began, got none: it has to know when the fit ends, or "
                 "an older copy of the checkpoint could be gone on with unpaid. Name it, or another checkpoint."
             )
+        import pandas  # noqa: F401 - passes over units use it, and after the charge no import may fail
+
         unit, private = self.unit.name, self.noise.private
         charged = charge_data(path, self.plan, method=self.method, unit=unit, checkpoint=self.journal, private=private)
         if charged is not None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from dp_accounting import gaussian_mechanism
 
+from sfumato._lazy import later
 from sfumato.errors import ConfigError
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import LARGEST_EPSILON
 from sfumato.privacy.plan import Plan
+
+if TYPE_CHECKING:
+    from dp_accounting import gaussian_mechanism
+else:
+    gaussian_mechanism = later("dp_accounting.gaussian_mechanism")
 
 _LEAST_EPSILON = 0.01
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from dp_accounting import gaussian_mechanism
-
+from sfumato._lazy import later
 from sfumato.errors import ConfigError
 from sfumato.privacy.budget import LARGEST_EPSILON
 from sfumato.privacy.plan import Plan
 from sfumato.privacy.risk import Risk, trade_off
+
+if TYPE_CHECKING:
+    from dp_accounting import gaussian_mechanism
+else:
+    gaussian_mechanism = later("dp_accounting.gaussian_mechanism")
 
 _LEAST_EPSILON = 1e-3
 _MOST_STEPS = 12

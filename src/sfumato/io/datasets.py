@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 from pyarrow import fs
 
+from sfumato._lazy import later
 from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Column, Source, attempt, check_names, table_chunks
 from sfumato.io.csv import open_csv
@@ -22,7 +22,11 @@ from sfumato.io.origins import as_inferred, pandas_columns
 from sfumato.io.spool import spooled
 from sfumato.io.stored import stored_file
 
-_TYPED = (pads.ParquetFileFormat, pads.IpcFileFormat)
+if TYPE_CHECKING:
+    import pyarrow.dataset as pads
+else:  # it brings pandas
+    pads = later("pyarrow.dataset")
+
 _LABEL = "the pyarrow dataset"
 
 
@@ -73,7 +77,7 @@ def _check_fragments(dataset: pads.Dataset) -> None:
         lambda: list(dataset.get_fragments()),
         f"Expected {_LABEL} without a filter, which may fail at a cell. Pass the paths of its files, or a table.",
     )
-    known = (*_TYPED, pads.CsvFileFormat, pads.OrcFileFormat)
+    known = (pads.ParquetFileFormat, pads.IpcFileFormat, pads.CsvFileFormat, pads.OrcFileFormat)
     if any(not isinstance(getattr(fragment, "format", None), known) for fragment in fragments):
         raise DataError(
             f"Expected {_LABEL} to have Parquet, Arrow, ORC or CSV files, whose cells can be read one by one. Pass the "

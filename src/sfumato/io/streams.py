@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast, final
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
@@ -78,7 +77,7 @@ def open_stream(
         DataError: it gives no columns, or columns whose names are unusable.
         ConfigError: a function gives something else than record batches.
     """
-    if isinstance(data, pads.Dataset):
+    if (pads := sys.modules.get("pyarrow.dataset")) and isinstance(data, pads.Dataset):
         return open_dataset(cast("Any", data), chunk_rows=chunk_rows)
     if (polars := sys.modules.get("polars")) and isinstance(data, polars.LazyFrame):
         return open_lazy(cast("pl.LazyFrame", data), chunk_rows=chunk_rows, open_paths=open_paths)

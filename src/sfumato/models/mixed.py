@@ -11,18 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
-from scipy import ndimage
 
+from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.maths.arrays import require_array
 from sfumato.maths.streams import public_stream
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from scipy import ndimage
+else:
+    ndimage = later("scipy.ndimage")
 
 _MISSING_ABOVE = 0.5
 

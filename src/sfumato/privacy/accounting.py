@@ -25,21 +25,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from dp_accounting import dp_event
-from dp_accounting.privacy_accountant import NeighboringRelation, PrivacyAccountant
-from dp_accounting.rdp import RdpAccountant
-
+from sfumato._lazy import later
 from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
 from sfumato.privacy.plan import Neighbours, Plan, Stage, repeated_event
-from sfumato.privacy.pld import (
-    COMPOSITION_ROUNDING,
-    LARGEST_STEP_ROUNDING,
-    NEGLIGIBLE,
-    STEP_ROUNDING,
-    TAIL,
-    GridPLDAccountant,
-)
+
+if TYPE_CHECKING:
+    from dp_accounting import dp_event, privacy_accountant, rdp
+    from dp_accounting.privacy_accountant import PrivacyAccountant
+
+    from sfumato.privacy import pld  # whose accountant is a class of dp-accounting's
+else:
+    dp_event, privacy_accountant = later("dp_accounting.dp_event"), later("dp_accounting.privacy_accountant")
+    rdp, pld = later("dp_accounting.rdp"), later("sfumato.privacy.pld")
 
 DEFAULT_INTERVAL = 1e-4
 COARSE_INTERVAL = 1e-3
@@ -47,11 +46,6 @@ _FINEST_INTERVAL = 5e-6  # below this, rounding noise and memory cost more than 
 
 _MOST_HALVINGS = 200
 _LARGEST_EXPONENT = 700.0
-
-_RELATIONS = {
-    Neighbours.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
-    Neighbours.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +86,13 @@ def with_rounding(plan: Plan, delta: float, *, extra_delta: float) -> float:
     stranger's certificate buys room.
     """
     free = delta - extra_delta
-    rounding = LARGEST_STEP_ROUNDING * sampled_steps(plan) + COMPOSITION_ROUNDING * len(plan.stages)
+    rounding = pld.LARGEST_STEP_ROUNDING * sampled_steps(plan) + pld.COMPOSITION_ROUNDING * len(plan.stages)
     return delta + min(2 * rounding, free / 10) if free > 0 else delta
 
 
 def is_resolved(plan: Plan, delta: float, *, extra_delta: float) -> bool:
     """Whether what this machine adds for sampled steps, and another may not, is small beside the δ of the events."""
-    return STEP_ROUNDING * sampled_steps(plan) <= (delta - extra_delta) / 20
+    return pld.STEP_ROUNDING * sampled_steps(plan) <= (delta - extra_delta) / 20
 
 
 def least_delta(plan: Plan) -> float:
@@ -112,13 +106,18 @@ def least_delta(plan: Plan) -> float:
 def _added(plan: Plan) -> float:
     """Return what the privacy-loss distribution of a plan adds to δ at the most, on this machine."""
     subsets = sum(stage.count for stage in plan.stages if stage.subset is not None)
-    stages = (COMPOSITION_ROUNDING + 2 * TAIL) * len(plan.stages)
-    return STEP_ROUNDING * sampled_steps(plan) + NEGLIGIBLE * subsets + stages
+    stages = (pld.COMPOSITION_ROUNDING + 2 * pld.TAIL) * len(plan.stages)
+    return pld.STEP_ROUNDING * sampled_steps(plan) + pld.NEGLIGIBLE * subsets + stages
 
 
 def sampled_steps(plan: Plan) -> int:
     """Return how many steps of a plan draw samples."""
     return sum(stage.count for stage in plan.stages if stage.inclusion is not None)
+
+
+def _relation(neighbours: Neighbours) -> privacy_accountant.NeighboringRelation:
+    relations = privacy_accountant.NeighboringRelation
+    return relations.REPLACE_ONE if neighbours is Neighbours.REPLACE_ONE else relations.ADD_OR_REMOVE_ONE
 
 
 def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) -> PrivacyAccountant:
@@ -129,7 +128,7 @@ def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) 
 
 def fresh_accountant(neighbours: Neighbours, interval: float) -> PrivacyAccountant:
     """Return a PLD accountant that has composed nothing yet."""
-    return GridPLDAccountant(neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval)
+    return pld.GridPLDAccountant(neighboring_relation=_relation(neighbours), value_discretization_interval=interval)
 
 
 def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: float) -> PrivacyAccountant | None:
@@ -143,14 +142,14 @@ def composed_rdp(
     events: Sequence[dp_event.DpEvent], neighbours: Neighbours = Neighbours.ADD_REMOVE
 ) -> PrivacyAccountant | None:
     """Return the Rényi accountant that has composed the events; None if it does not take one."""
-    accountant = RdpAccountant(neighboring_relation=_RELATIONS[neighbours])
+    accountant = rdp.RdpAccountant(neighboring_relation=_relation(neighbours))
     if not all(accountant.supports(event) for event in events):
         return None
     with _without_a_line_per_order():
         return _compose(accountant, events)
 
 
-def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: float) -> GridPLDAccountant:
+def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: float) -> pld.GridPLDAccountant:
     """Return the PLD accountant that has composed a plan without repetitions, on a grid of this step in nats.
 
     Of each stage, losses of mass `tail` at most count as infinite.
@@ -158,7 +157,9 @@ def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: f
     Raises:
         UnsupportedEventError: an event has none under this relation.
     """
-    accountant = GridPLDAccountant(neighboring_relation=_RELATIONS[neighbours], value_discretization_interval=interval)
+    accountant = pld.GridPLDAccountant(
+        neighboring_relation=_relation(neighbours), value_discretization_interval=interval
+    )
     accountant.tail = tail
     events = plan.events(neighbours)
     if not all(accountant.supports(event) for event in events):
@@ -206,19 +207,19 @@ def account_curve(
     """
     for delta in deltas:
         require_open_unit(delta=delta)
-    pld = _pld(events, neighbours, interval)
-    rdp = composed_rdp(events) if neighbours is Neighbours.ADD_REMOVE else None
-    if pld is None and rdp is None:
+    by_pld = _pld(events, neighbours, interval)
+    by_rdp = composed_rdp(events) if neighbours is Neighbours.ADD_REMOVE else None
+    if by_pld is None and by_rdp is None:
         raise UnsupportedEventError(
             f"Expected events that an accountant takes under {neighbours.value}, got {list(map(repr, events))}."
         )
     accounts = []
     for delta in deltas:
         found = []
-        if pld is not None:
-            found.append(Account(_epsilon(pld, delta, extra_delta), delta, "PLDAccountant", interval))
-        if rdp is not None:
-            found.append(Account(_epsilon(rdp, delta, extra_delta), delta, "RdpAccountant", None))
+        if by_pld is not None:
+            found.append(Account(_epsilon(by_pld, delta, extra_delta), delta, "PLDAccountant", interval))
+        if by_rdp is not None:
+            found.append(Account(_epsilon(by_rdp, delta, extra_delta), delta, "RdpAccountant", None))
         accounts.append(min(found, key=lambda account: account.epsilon))
     return accounts
 

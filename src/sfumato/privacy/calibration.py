@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from dp_accounting import dp_event, gaussian_mechanism
-from scipy.optimize import root_scalar
-
+from sfumato._lazy import later
 from sfumato.errors import ConfigError
 from sfumato.privacy.accounting import (
     COARSE_INTERVAL,
@@ -19,6 +18,13 @@ from sfumato.privacy.accounting import (
 )
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Plan
+
+if TYPE_CHECKING:
+    from dp_accounting import dp_event, gaussian_mechanism
+    from scipy import optimize
+else:
+    dp_event, gaussian_mechanism = later("dp_accounting.dp_event"), later("dp_accounting.gaussian_mechanism")
+    optimize = later("scipy.optimize")
 
 _MOST_DOUBLINGS = 40
 _RELATIVE_TOLERANCE = 1e-5
@@ -89,7 +95,7 @@ def _calibrated_search(plan: Plan, budget: PrivacyBudget) -> Plan:
         low = min(low, high) - math.log(2)
         if excess(low) > 0:
             break
-    factor = math.exp(float(root_scalar(excess, bracket=(low, high), method="brentq", xtol=1e-7).root))
+    factor = math.exp(float(optimize.root_scalar(excess, bracket=(low, high), method="brentq", xtol=1e-7).root))
     return _verified(plan, budget, factor)
 
 
@@ -183,4 +189,4 @@ def _root(plan: Plan, budget: PrivacyBudget, low: float, high: float, interval: 
     def excess(factor: float) -> float:
         return min(_epsilon(plan, factor, budget.delta, interval), _LARGEST) - budget.epsilon
 
-    return float(root_scalar(excess, bracket=(low, high), method="brentq", xtol=tolerance * low * 1e-2).root)
+    return float(optimize.root_scalar(excess, bracket=(low, high), method="brentq", xtol=tolerance * low * 1e-2).root)

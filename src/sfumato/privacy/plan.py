@@ -17,10 +17,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
-from dp_accounting import dp_event, gaussian_mechanism
 
+from sfumato._lazy import later
 from sfumato.errors import (
     ConfigError,
     UnsupportedEventError,
@@ -30,6 +31,11 @@ from sfumato.errors import (
 )
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.repetitions import Repetitions
+
+if TYPE_CHECKING:
+    from dp_accounting import dp_event, gaussian_mechanism
+else:
+    dp_event, gaussian_mechanism = later("dp_accounting.dp_event"), later("dp_accounting.gaussian_mechanism")
 
 
 class Neighbours(Enum):

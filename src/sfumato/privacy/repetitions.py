@@ -14,11 +14,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import TYPE_CHECKING, final
 
-from scipy.optimize import brentq
-
+from sfumato._lazy import later
 from sfumato.errors import ConfigError, require_positive
+
+if TYPE_CHECKING:
+    from scipy import optimize
+else:
+    optimize = later("scipy.optimize")
 
 LARGEST_MEAN = 1e4
 _LARGEST_SHAPE = 100.0
@@ -84,7 +88,7 @@ class Repetitions:
 def _gamma(mean: float, shape: float) -> float:
     if shape == 1 or mean == 1:
         return min(1.0, _UPWARD / mean)
-    root = brentq(lambda gamma: _mean(gamma, shape) - mean, 1e-12 / mean, 1 - 1e-12, xtol=1e-18)
+    root = optimize.brentq(lambda gamma: _mean(gamma, shape) - mean, 1e-12 / mean, 1 - 1e-12, xtol=1e-18)
     return min(1.0, float(root) * _UPWARD)  # type: ignore[arg-type]
 
 

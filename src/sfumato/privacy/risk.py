@@ -17,16 +17,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from dp_accounting.dp_event import DpEvent
-from scipy.optimize import minimize_scalar
-from scipy.special import ndtr, ndtri
 
+from sfumato._lazy import later
 from sfumato.errors import ConfigError, UnsupportedEventError, require_open_unit
 from sfumato.privacy.accounting import composed_pld, composed_rdp, events_of_fits, interval_for, merged
 from sfumato.privacy.plan import Neighbours, Plan
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+    from scipy import optimize, special
+else:
+    optimize, special = later("scipy.optimize"), later("scipy.special")
 
 _SETTLED = 9e-7  # of a figure; a halved grid is four times nearer, so that a third of it is left
 _MOST_HALVINGS = 6
@@ -65,8 +69,8 @@ class GaussianTradeOff:
     def true_positive_rate(self, fpr: float) -> float:
         """See `TradeOff`."""
         kept = 1 - self.extra_delta
-        direct = self.extra_delta + ndtr(ndtri(min(fpr / kept, 1.0)) + self.mu)
-        mirrored = 1 - kept * ndtr(ndtri(max(kept - fpr, 0.0)) - self.mu)
+        direct = self.extra_delta + special.ndtr(special.ndtri(min(fpr / kept, 1.0)) + self.mu)
+        mirrored = 1 - kept * special.ndtr(special.ndtri(max(kept - fpr, 0.0)) - self.mu)
         return float(min(direct, mirrored, 1.0))
 
     @property
@@ -75,7 +79,7 @@ class GaussianTradeOff:
         if self.mu == 0:
             return self.extra_delta
         shifted = math.log1p(-self.extra_delta) / self.mu
-        inside = ndtr(self.mu / 2 - shifted) - (1 - self.extra_delta) * ndtr(-self.mu / 2 - shifted)
+        inside = special.ndtr(self.mu / 2 - shifted) - (1 - self.extra_delta) * special.ndtr(-self.mu / 2 - shifted)
         return float(min(inside + self.extra_delta, 1.0))
 
 
@@ -119,7 +123,7 @@ class BoundTradeOff:
         values = [bound(probe) for probe in probes]
         best = int(np.argmin(values))
         ends = probes[max(best - 1, 0)], probes[min(best + 1, len(probes) - 1)]
-        nearer = minimize_scalar(bound, bounds=ends, method="bounded", options={"xatol": 1e-9})
+        nearer = optimize.minimize_scalar(bound, bounds=ends, method="bounded", options={"xatol": 1e-9})
         return min(values[best], float(nearer.fun), 1.0)
 
 
@@ -259,7 +263,7 @@ class Advantage:
 
     def mu(self, figure: float) -> float:
         """Return μ of the Gaussian release that has this figure."""
-        return float(2 * ndtri((1 + figure) / 2))
+        return float(2 * special.ndtri((1 + figure) / 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +298,7 @@ class TruePositiveRate:
 
     def mu(self, figure: float) -> float:
         """Return μ of the Gaussian release that has this figure."""
-        return float(ndtri(figure) - ndtri(self.fpr))
+        return float(special.ndtri(figure) - special.ndtri(self.fpr))
 
 
 Risk = Advantage | TruePositiveRate

@@ -11,11 +11,11 @@ A record is a unit. A unit that is added or removed changes one record of units,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-import pandas as pd
 
+from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.engine import Rows
@@ -27,6 +27,11 @@ from sfumato.records.units import content_hashes, mixed
 from sfumato.rules.cells import from_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 STEPS = ""
 """In records of steps, how many steps a unit has; no column has this name."""

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import pandas as pd
 
+from sfumato._lazy import later
 from sfumato.columns.sets import CodedSets
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.records.engine import Rows
 from sfumato.records.unit_names import NOBODY, UnitNumbers, text_hash
 from sfumato.schema.unit import Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64

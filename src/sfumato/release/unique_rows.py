@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
+from sfumato._lazy import later
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, SampleWarning, require_choice, require_instance
 from sfumato.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 UniqueRows: TypeAlias = Literal["keep", "drop"]
 Draw: TypeAlias = Callable[[int, int], Iterator[pa.Table]]
