@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from fixtures import tables
 import sfumato
+from fixtures import tables
 from sfumato import cli
 from sfumato.cli import app as cli_app
 from sfumato.cli import commands, data_commands, quality_commands, release_commands
