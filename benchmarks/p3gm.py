@@ -35,7 +35,7 @@ DELTA = 1e-5
 FIGURES = ("auroc", "auprc", "tvd_2way", "accuracy", "fit_seconds", "epsilon")
 IMAGES = ("mnist", "fashion_mnist")
 DATA = ("adult", "credit", "esr", "isolet", *IMAGES)
-METHODS = ("best", "by class", "released", "written", "ae", "vae", "pgm", "plain vae")
+METHODS = ("best", "released", "written", "ae", "vae", "pgm", "plain vae")
 
 
 def synthesizer(method: str, data: str, rows: int, epsilon: float = 1.0) -> sfumato.P3GM | sfumato.DPVAE:
@@ -53,8 +53,7 @@ def synthesizer(method: str, data: str, rows: int, epsilon: float = 1.0) -> sfum
         return sfumato.DPVAE(epsilon=NonPrivate(), batch_size=batch, epochs=epochs)
     if method == "vae":
         return sfumato.DPVAE(epsilon=epsilon, delta=DELTA, batch_size=batch)
-    variance, by_class = False if method == "ae" else None, method == "by class"
-    return P3GM(epsilon=epsilon, delta=DELTA, batch_size=batch, variance=variance, class_marginals=by_class)
+    return P3GM(epsilon=epsilon, delta=DELTA, batch_size=batch, variance=False if method == "ae" else None)
 
 
 def table_run(folder: Path, data: str, method: str, *, validate: bool, epsilon: float = 1.0) -> dict[str, Any]:

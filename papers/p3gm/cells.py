@@ -28,14 +28,13 @@ from sfumato.fitting.synthesizer import Synthesizer
 DELTA = 1e-5
 DATA = ("adult", "credit", "esr", "isolet")
 WIDE = ("esr", "isolet")
-P3GM = ("released", "written", "best", "by class", "pgm", "plain vae", "vae")
+P3GM = ("released", "written", "best", "pgm", "plain vae", "vae")
 PEERS = (*peers.SMARTNOISE, "privbayes")
 REAL = ("real", "real-binned")
 NAMES = {
     "released": "P3GM, as released",
     "written": "P3GM, as written",
     "best": "P3GM, best form",
-    "by class": "P3GM, marginals by class",
     "pgm": "PGM (no noise)",
     "plain vae": "VAE (no noise)",
     "vae": "DP-VAE",

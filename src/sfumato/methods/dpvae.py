@@ -14,7 +14,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sfumato.errors import require_integer, require_positive, require_share
+from sfumato.errors import require_integer, require_positive
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.presets import Preset
@@ -57,8 +57,6 @@ class DPVAE(Synthesizer):
         batch_size: expected members of a batch.
         hidden: units of a hidden layer.
         learning_rate: of Adam.
-        cooldown: share of the steps, the last ones, over which the learning rate falls to nothing.
-        average: share of the steps, the last ones, whose weights are averaged; 0 takes those of the last.
         clip_norm: bound on one record's gradient.
         heads: what the decoder's outputs mean: "squared" or "native".
         draw: whether one-hot entries are drawn from native heads, or the largest is taken.
@@ -74,8 +72,6 @@ class DPVAE(Synthesizer):
     batch_size: int = 300
     hidden: int = 1000
     learning_rate: float = 1e-3
-    cooldown: float = 0.0
-    average: float = 0.0
     clip_norm: float = 1.0
     heads: str = "native"
     draw: bool = True
@@ -86,8 +82,6 @@ class DPVAE(Synthesizer):
             require_integer(at_least=1, **{name: getattr(self, name)})
         for name in ("epochs", "learning_rate", "clip_norm"):
             require_positive(**{name: getattr(self, name)})
-        require_share(cooldown=self.cooldown)
-        require_share(average=self.average)
         require_heads(self.heads)
         require_device(self.device)
 
@@ -120,7 +114,7 @@ class DPVAE(Synthesizer):
     def run(self, fit: Fit) -> Fitted:
         """Train the autoencoder."""
         from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
-        from sfumato.methods.nets.sgd import Descent, Task, descend
+        from sfumato.methods.nets.sgd import Descent, Task, train
 
         mapped = map_records(fit)
         vectors = mapped.vectors
@@ -128,26 +122,11 @@ class DPVAE(Synthesizer):
         network = Autoencoder(
             vectors.dimension, self.latent_dim, self.hidden, axes=None, prior=None, variance=True, output=output
         )
-        descend(
-            Task(network, network.losses, self.latent_dim),
-            fit.data,
-            vectors,
-            Descent(
-                clip_norm=self.clip_norm,
-                learning_rate=self.learning_rate,
-                cooldown=self.cooldown,
-                average=self.average,
-                device=self.device,
-            ),
-            stage=AUTOENCODER,
-            ledger=fit.ledger,
-            noise=fit.noise,
-            n_public=fit.n_public,
-            progress=fit.account.descent(AUTOENCODER),
-        )
+        settings = Descent(clip_norm=self.clip_norm, learning_rate=self.learning_rate, device=self.device)
+        train(fit, AUTOENCODER, Task(network, network.losses, self.latent_dim), fit.data, vectors, settings)
         q = self.latent_dim
         prior = GaussianMixture(np.ones(1), np.zeros((1, q)), np.eye(q)[None], FullCovariance())
-        settings, arrays = sampler_of(
+        sampler, arrays = sampler_of(
             mapped, prior, network.layers(), heads=self.heads, draw=self.draw, class_column=None
         )
-        return Fitted(settings, arrays, mapped.measured)
+        return Fitted(sampler, arrays, mapped.measured)

@@ -1,5 +1,4 @@
 import copy
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from torch import nn  # noqa: E402
 import sfumato.methods.nets.sgd as sgd  # noqa: E402
 import sfumato.methods.nets.sums as batch_sums  # noqa: E402
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale  # noqa: E402
-from sfumato.errors import ConfigError, LedgerError, TrainingError  # noqa: E402
+from sfumato.errors import LedgerError, TrainingError  # noqa: E402
 from sfumato.fitting.journal import Progress  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
 from sfumato.methods.nets.rounding import blocks_for  # noqa: E402
@@ -267,7 +266,7 @@ def test_a_stopped_descent_goes_on_where_it_was_and_is_charged_once():
 STEPS = 20
 
 
-def weights_by_step(**settings):
+def weights_by_step():
     """Return the network, and its weights after every step, as a checkpoint has them."""
     net, kept = network(), []
 
@@ -280,62 +279,12 @@ def weights_by_step(**settings):
         records(40),
         ledger(STEPS, 1.0),
         noise=NoNoise(),
-        settings=Descent(**settings),
+        settings=Descent(),
         progress=Watched(),
     )
     return net, kept
 
 
-def _weights(kept, i=0):
-    return [entry[f"weights{i}"].copy() for entry in kept]
-
-
-@pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
-def test_the_average_is_that_of_the_last_weights(share):
-    net, kept = weights_by_step(average=share)
-    for i, p in enumerate(net.parameters()):
-        last = [entry[f"weights{i}"] for entry in kept][-round(share * STEPS) :]
-        np.testing.assert_allclose(p.detach().numpy(), np.mean(last, axis=0), rtol=0, atol=1e-6)
-
-
-def test_without_one_the_last_weights_are_taken():
+def test_the_last_weights_are_taken():
     net, kept = weights_by_step()
     assert np.array_equal(next(iter(net.parameters())).detach().numpy(), kept[-1]["weights0"])
-    assert "averaged" not in kept[-1]
-
-
-def test_a_rate_that_falls_ends_near_nothing_and_is_whole_before():
-    plain, falling = (_weights(weights_by_step(**s)[1]) for s in ({}, {"cooldown": 0.5}))
-    for step in range(STEPS // 2):
-        assert np.array_equal(plain[step], falling[step])
-    moved = [np.abs(b - a).max() for a, b in pairwise(falling)]
-    assert moved[-1] == pytest.approx(1e-3 / (STEPS // 2), rel=0.5)  # a step of Adam is about its rate
-    assert all(b < a * 1.01 for a, b in pairwise(moved[STEPS // 2 :]))
-
-
-@pytest.mark.parametrize("stop", [4, 10, 16])
-def test_a_stopped_descent_has_the_same_average(stop):
-    settings = {"average": 0.5, "cooldown": 0.6}
-    whole, kept = weights_by_step(**settings)
-
-    class Again(Progress):
-        def start(self):
-            return stop, {name: array.copy() for name, array in kept[stop - 1].items()}
-
-        def done(self, *_):
-            pass
-
-    resumed = network(seed=9)
-    run(
-        reconstruction(resumed), records(40), ledger(STEPS, 1.0), noise=NoNoise(), settings=Descent(**settings),
-        progress=Again(),
-    )  # fmt: skip
-    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
-        np.testing.assert_allclose(one.detach(), other.detach(), atol=1e-5)
-
-
-@pytest.mark.parametrize("bad", [-0.1, 1.5, True, "half", float("nan")])
-@pytest.mark.parametrize("name", ["average", "cooldown"])
-def test_shares_outside_are_refused(name, bad):
-    with pytest.raises(ConfigError, match=name):
-        Descent(**{name: bad})

@@ -6,7 +6,6 @@ import pytest
 
 pytest.importorskip("torch", reason="networks need the extra nets")
 
-import sfumato
 from sfumato import P3GM, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError
@@ -123,55 +122,3 @@ def test_it_learns_marginals_and_what_goes_together(epsilon):
         ours = made.groupby("label")[name].median()
         assert ours["yes"] > ours["no"] + 0.4 * (real["yes"] - real["no"])
     assert made["amount"].corr(made["age"], method="spearman") > 0.4
-
-
-class TestClassMarginals:
-    """Classes whose columns differ in shape, which axes do not tell."""
-
-    N = 6000
-    SCHEMA = Schema(
-        rows=N,
-        columns={
-            "ill": Categorical(categories=("no", "yes")),
-            "age": Continuous(lower=0.0, upper=1.0),
-            "city": Categorical(categories=("a", "b", "c", "d")),
-            "other": Continuous(lower=0.0, upper=1.0, nullable=True),
-        },
-    )
-
-    def frame(self):
-        rng = np.random.default_rng(0)
-        ill = rng.random(self.N) < 0.3
-        ends = np.where(rng.random(self.N) < 0.5, rng.random(self.N) * 0.2, 1 - rng.random(self.N) * 0.2)
-        other = rng.random(self.N)
-        other[rng.random(self.N) < 0.1] = np.nan
-        return pd.DataFrame(
-            {
-                "ill": np.where(ill, "yes", "no"),
-                "age": np.where(ill, ends, 0.2 + 0.6 * rng.random(self.N)),
-                "city": rng.choice(["a", "b", "c", "d"], self.N),
-                "other": other,
-            }
-        )
-
-    @pytest.mark.parametrize("by_class", [True, False])
-    def test_ages_of_the_ill(self, by_class, tmp_path):
-        method = P3GM(epsilon=4.0, class_marginals=by_class, epochs=1.0, hidden=50)
-        release = method.fit(self.frame(), schema=self.SCHEMA, target="ill", seed=0)
-        made = release.sample(10_000, seed=1)
-        ill = made["ill"] == "yes"
-        in_the_middle = made["age"].between(0.2, 0.8)
-        assert ill.mean() == pytest.approx(0.3, abs=0.03)
-        assert in_the_middle.mean() == pytest.approx(0.7, abs=0.06)
-        assert made["other"].isna().mean() == pytest.approx(0.1, abs=0.03)
-        assert made["city"].value_counts(normalize=True).to_numpy() == pytest.approx(np.full(4, 0.25), abs=0.03)
-        # of the ill nobody is in the middle
-        assert (in_the_middle[ill].mean() < 0.15) == by_class
-        assert release.certificate.epsilon == pytest.approx(4.0, rel=1e-3)
-        release.save(tmp_path / "r.sfm")
-        assert sfumato.load(tmp_path / "r.sfm").sample(100, seed=2).equals(release.sample(100, seed=2))
-
-    def test_what_it_needs(self):
-        for other in ({"prior": Mixture()}, {"heads": "squared"}, {"draw": False}):
-            with pytest.raises(ConfigError, match="class_marginals"):
-                P3GM(epsilon=1.0, class_marginals=True, **other)

@@ -308,37 +308,18 @@ class DPGM(Synthesizer):
             StackedMachines,
         )
         from sfumato.methods.nets.autoencoder import Heads, Output, level_slices
-        from sfumato.methods.nets.gradients import Gradients
-        from sfumato.methods.nets.sgd import Descent, descend
+        from sfumato.methods.nets.sgd import Descent, train
         from sfumato.methods.nets.stacked import Groups
 
         biases = np.stack([links(means, vectors) for means in profiles.means])
         chosen, k, m = self.component, self.n_clusters, vectors.dimension
 
-        def train(gradients: Gradients) -> None:
-            descend(
-                gradients,
-                records,
-                vectors,
-                Descent(
-                    clip_norm=self.clip_norm,
-                    learning_rate=chosen.learning_rate,
-                    cooldown=chosen.cooldown,
-                    average=chosen.average,
-                    device=self.device,
-                ),
-                stage=NETWORKS,
-                ledger=fit.ledger,
-                noise=fit.noise,
-                n_public=fit.n_public,
-                progress=fit.account.descent(NETWORKS),
-            )
-
+        settings = Descent(clip_norm=self.clip_norm, learning_rate=chosen.learning_rate, device=self.device)
         if isinstance(chosen, VAE):
             output = Output(Heads.NATIVE, level_slices(vectors.parts))
             stack = StackedAutoencoders(Groups(k), m, chosen.latent_dim, chosen.hidden, output, biases)
             encoders = AutoencoderGradients(stack, assign)
-            train(encoders)
+            train(fit, NETWORKS, encoders, records, vectors, settings)
             layers = encoders.layers()
             return Decoders(layers), {"component": "vae", "layers": len(layers[0].weights)}
         machines = MachineGradients(
@@ -348,7 +329,7 @@ class DPGM(Synthesizer):
             gibbs_steps=chosen.gibbs_steps,
             assign=assign,
         )
-        train(machines)
+        train(fit, NETWORKS, machines, records, vectors, settings)
         released = Machines(machines.machines(), machines.chains, chosen.burn_in)
         return released, {"component": "rbm", "steps": chosen.burn_in}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive, require_share
+from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
 
 
 @final
@@ -17,15 +17,11 @@ class VAE:
         hidden: units of the encoder's hidden layers, from the records inwards; the decoder has them reversed.
         latent_dim: q.
         learning_rate: of Adam.
-        cooldown: share of the steps, the last ones, over which the learning rate falls to nothing.
-        average: share of the steps, the last ones, whose weights are averaged; 0 takes those of the last.
     """
 
     hidden: tuple[int, ...] = (200,)
     latent_dim: int = 8
     learning_rate: float = 1e-3
-    cooldown: float = 0.0
-    average: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, tuple) or not self.hidden:
@@ -34,8 +30,6 @@ class VAE:
             require_integer(at_least=1, hidden=units)
         require_integer(at_least=1, latent_dim=self.latent_dim)
         require_positive(learning_rate=self.learning_rate)
-        require_share(cooldown=self.cooldown)
-        require_share(average=self.average)
 
 
 @final
@@ -49,8 +43,6 @@ class RBM:
         gibbs_steps: by which chains move after a step of training.
         burn_in: Gibbs steps from a released chain to a sample.
         learning_rate: of Adam.
-        cooldown: share of the steps, the last ones, over which the learning rate falls to nothing.
-        average: share of the steps, the last ones, whose weights are averaged; 0 takes those of the last.
     """
 
     hidden: int = 200
@@ -58,15 +50,11 @@ class RBM:
     gibbs_steps: int = 1
     burn_in: int = 100
     learning_rate: float = 1e-3
-    cooldown: float = 0.0
-    average: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("hidden", "n_chains", "gibbs_steps", "burn_in"):
             require_integer(at_least=1, **{name: getattr(self, name)})
         require_positive(learning_rate=self.learning_rate)
-        require_share(cooldown=self.cooldown)
-        require_share(average=self.average)
 
 
 Component: TypeAlias = VAE | RBM

@@ -20,8 +20,7 @@ from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.marginals import ClassCellCounts, TableLayout
-from sfumato.methods.nets.class_tables import ClassTables, class_laws
+from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.decoder import Calibration, LatentDecoder, Layers, decoder_arrays
@@ -105,34 +104,28 @@ class Mapped:
         settings: of the sampler.
         arrays: of the sampler.
         measured: what was bought for it.
-        tables: marginals by class, where they were bought.
     """
 
     vectors: Vectors
     settings: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
     measured: tuple[tuple[str, Noisy], ...]
-    tables: ClassTables | None = None
 
 
-def map_records(fit: Fit, *, class_column: str | None = None) -> Mapped:
-    """Return the map between records and vectors; buys marginals for a table, within classes if there is a column."""
+def map_records(fit: Fit) -> Mapped:
+    """Return the map between records and vectors; buys marginals for a table."""
     schema = fit.data.schema
     if not is_table(schema):
         return Mapped(ImageVectors(ImageLayout.of(schema)), {}, {}, ())
     multiplier = fit.plan[MARGINALS].noise_multiplier
     cells = cells_of(multiplier, len(schema.released), fit.n_public)
     grid = rank_grid(schema, cells)
-    names = [column.name for column in grid.columns]
-    target = names.index(class_column) if class_column is not None and len(names) > 1 else None
-    layout = TableLayout(grid, target)
-    counts = fit.measure(MARGINALS, ClassCellCounts(layout))
-    tables = ClassTables.of(layout, counts)
-    vectors = tables.vectors()
+    counts = fit.measure(MARGINALS, ClassCellCounts(TableLayout(grid, None)))
+    marginals = fit_marginals(counts, grid.columns)
+    pooled = [marginals.pooled(j) for j in range(len(grid.columns))]
+    vectors = RankVectors(grid, tuple(shares / shares.sum() for shares in pooled))
     arrays = {f"shares{j}": shares for j, shares in enumerate(vectors.shares)}
-    return Mapped(
-        vectors, {"numeric_cells": cells}, arrays, ((MARGINALS, counts),), tables if target is not None else None
-    )
+    return Mapped(vectors, {"numeric_cells": cells}, arrays, ((MARGINALS, counts),))
 
 
 def sampler_of(
@@ -146,12 +139,6 @@ def sampler_of(
         rng = public_stream(_CALIBRATION_SEED, 1)
         calibration = Calibration.of(decoder(latents), mapped.vectors.parts, mapped.vectors.targets(), rng)
         arrays |= calibration.to_arrays()
-        if mapped.tables is not None:
-
-            def outputs(c: int, n: int) -> np.ndarray:
-                return decoder(prior.sample(n, rng, components=np.full(n, c))[0])
-
-            arrays |= class_laws(mapped.tables, mapped.vectors, outputs, calibration, rng).to_arrays()
     return settings, arrays
 
 

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.errors import TrainingError, require_integer, require_positive, require_share
+from sfumato.errors import TrainingError, require_integer, require_positive
+from sfumato.fitting.driver import Fit
 from sfumato.fitting.journal import Progress
 from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.noise import NoiseSource
@@ -40,24 +41,28 @@ class Descent:
     Attributes:
         clip_norm: C, bound on the norm of one record's gradient; or how it follows the gradients' norms.
         learning_rate: of Adam.
-        cooldown: share of the steps, the last ones, over which the learning rate falls to nothing, in a line.
-        average: share of the steps, the last ones, whose weights are averaged; 0 takes those of the last.
         device: where the network is: "cpu" or "cuda" (written with one copy a step each way, never run). Noise is drawn
             on the CPU, in float64, wherever it is.
     """
 
     clip_norm: float | AdaptiveClip = 1.0
     learning_rate: float = 1e-3
-    cooldown: float = 0.0
-    average: float = 0.0
     device: str = "cpu"
 
     def __post_init__(self) -> None:
         if not isinstance(self.clip_norm, AdaptiveClip):
             require_positive(clip_norm=self.clip_norm)
         require_positive(learning_rate=self.learning_rate)
-        require_share(cooldown=self.cooldown)
-        require_share(average=self.average)
+
+
+def train(
+    fit: Fit, stage: str, task: Task | Gradients, records: Records, encoder: VectorEncoder, settings: Descent
+) -> None:
+    """Train the task's network in place for a stage of a fit; arguments, errors and privacy as `descend`."""
+    descend(
+        task, records, encoder, settings,
+        stage=stage, ledger=fit.ledger, noise=fit.noise, n_public=fit.n_public, progress=fit.account.descent(stage),
+    )  # fmt: skip
 
 
 def descend(
@@ -77,8 +82,8 @@ def descend(
     Privacy: per step one `PoissonSampled(q, Gaussian(σ))` event. The statistic is the sum of a Poisson sample's
         clipped gradients: sensitivity C under add/remove, 2C under replace-one, and up to 1 % more where it is made
         in 32 bits (`BatchSums.slack`); of k networks side by side too, as a record feeds one of them. With
-        `AdaptiveClip` it is that sum and a histogram of norms, jointly of norm 1 in units of noise. Adam, the falling
-        rate and the average of weights work on noisy gradients alone. Proofs: docs/proofs/sampled_gradients.md,
+        `AdaptiveClip` it is that sum and a histogram of norms, jointly of norm 1 in units of noise. Adam works on
+        noisy gradients alone. Proofs: docs/proofs/sampled_gradients.md,
         docs/proofs/clip_norms.md.
 
     Args:
@@ -101,7 +106,7 @@ def descend(
     divisor = max(probability * n_public, 1e-12)
     gradients: Gradients = TaskGradients(task) if isinstance(task, Task) else task
     gradients.network.to(settings.device)
-    state = _State(gradients, settings, n_steps)
+    state = _State(gradients, settings)
     sums = BatchSums(gradients, settings.device, divisor)
     progress = progress or Progress()
     first, kept = progress.start()
@@ -185,16 +190,14 @@ def _guarded_sum(sums: BatchSums, batch: np.ndarray, clip: _Clip, noise: NoiseSo
 
 
 class _State:
-    """Weights, their average and the optimiser: functions of noisy gradients."""
+    """Weights and the optimiser: functions of noisy gradients."""
 
-    def __init__(self, gradients: Gradients, settings: Descent, n_steps: int) -> None:
+    def __init__(self, gradients: Gradients, settings: Descent) -> None:
         self._gradients, self._device = gradients, settings.device
-        self._settings, self._n_steps = settings, n_steps
         self.clip = _Clip(settings.clip_norm, gradients.n_parts)
         parameters = self._parameters = gradients.parameters()
         self._optimiser = torch.optim.Adam(parameters, settings.learning_rate, fused=True)
-        self._steps = self._averaged = 0
-        self._means = [torch.zeros_like(p) for p in parameters] if settings.average else []
+        self._steps = 0
 
     def step(self, gradient: np.ndarray, divisor: float) -> None:
         """Move the weights by a noisy sum of gradients."""
@@ -202,27 +205,11 @@ class _State:
         flat = to_device(mean, self._device)
         for p, part in zip(self._parameters, flat.split([p.numel() for p in self._parameters]), strict=True):
             p.grad = part.view(p.shape)
-        if self._settings.cooldown:
-            left = (self._n_steps - self._steps) / (self._settings.cooldown * self._n_steps)
-            self._optimiser.param_groups[0]["lr"] = self._settings.learning_rate * min(left, 1.0)
         self._optimiser.step()
         self._steps += 1
-        if self._steps > (1 - self._settings.average) * self._n_steps:
-            self._average()
 
-    @torch.no_grad()
-    def _average(self) -> None:
-        """Take the weights into their mean."""
-        self._averaged += 1
-        for p, mean in zip(self._parameters, self._means, strict=True):
-            mean.lerp_(p.detach(), 1 / self._averaged)
-
-    @torch.no_grad()
     def finish(self) -> None:
-        """Take the mean of the weights, if there is one, and let go of gradients."""
-        if self._averaged:
-            for p, mean in zip(self._parameters, self._means, strict=True):
-                p.copy_(mean)
+        """Let go of gradients."""
         for p in self._parameters:
             p.grad = None
 
@@ -234,9 +221,6 @@ class _State:
             kept[f"weights{i}"] = p.detach().cpu().numpy()
             kept[f"first{i}"] = moments["exp_avg"].cpu().numpy()
             kept[f"second{i}"] = moments["exp_avg_sq"].cpu().numpy()
-        if self._averaged:
-            kept["averaged"] = np.array([self._averaged], dtype=np.int64)
-            kept |= {f"mean{i}": mean.cpu().numpy() for i, mean in enumerate(self._means)}
         if self.clip.following is not None:
             kept |= {f"clip {name}": array for name, array in self.clip.norms.keep().items()}
         return kept | {f"other {name}": array for name, array in self._gradients.keep().items()}
@@ -252,10 +236,6 @@ class _State:
                     "exp_avg": torch.from_numpy(kept[f"first{i}"].copy()).to(p.device),
                     "exp_avg_sq": torch.from_numpy(kept[f"second{i}"].copy()).to(p.device),
                 }
-            if "averaged" in kept:
-                self._averaged = int(kept["averaged"][0])
-                for i, mean in enumerate(self._means):
-                    mean.copy_(torch.from_numpy(kept[f"mean{i}"]))
         if self.clip.following is not None:
             self.clip.norms.restore({n.removeprefix("clip "): a for n, a in kept.items() if n.startswith("clip ")})
         self._gradients.restore({n.removeprefix("other "): a for n, a in kept.items() if n.startswith("other ")})

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from sfumato.columns.kinds import LevelKind
-from sfumato.errors import ConfigError, require_integer, require_positive, require_share
+from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.fitting.account import arrays_of, noisy_of
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
@@ -85,8 +85,6 @@ class P3GM(Synthesizer):
         batch_size: expected members of a batch.
         hidden: units of a hidden layer.
         learning_rate: of Adam.
-        cooldown: share of the steps, the last ones, over which the learning rate falls to nothing.
-        average: share of the steps, the last ones, whose weights are averaged; 0 takes those of the last.
         clip_norm: bound on one record's gradient.
         record_norm: bound on a record's vector; by default the norm that released marginals make one expect of a row,
             and a third of the largest norm of an image.
@@ -96,8 +94,6 @@ class P3GM(Synthesizer):
             left out. By default images have one and tables have not.
         heads: what the decoder's outputs mean: "squared" or "native".
         draw: whether one-hot entries are drawn from native heads, or the largest is taken.
-        class_marginals: whether a table's marginals are counted within the classes of its target, at the same cost, and
-            rows of a class brought to them; needs a prior by class and drawn native heads.
         device: where the network is trained: "cpu" or "cuda".
     """
 
@@ -111,8 +107,6 @@ class P3GM(Synthesizer):
     batch_size: int = 300
     hidden: int = 1000
     learning_rate: float = 1e-3
-    cooldown: float = 0.0
-    average: float = 0.0
     clip_norm: float = 1.0
     record_norm: float | None = None
     noise: Shares | Multipliers = field(default_factory=Shares)
@@ -120,7 +114,6 @@ class P3GM(Synthesizer):
     variance: bool | None = None
     heads: str = "native"
     draw: bool = True
-    class_marginals: bool = False
     device: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -128,8 +121,6 @@ class P3GM(Synthesizer):
             require_integer(at_least=1, **{name: getattr(self, name)})
         for name in ("epochs", "learning_rate", "clip_norm"):
             require_positive(**{name: getattr(self, name)})
-        require_share(cooldown=self.cooldown)
-        require_share(average=self.average)
         if self.record_norm is not None:
             require_positive(record_norm=self.record_norm)
         require_heads(self.heads)
@@ -140,11 +131,6 @@ class P3GM(Synthesizer):
             raise ConfigError(f"Expected start to be Random() or PrincipalAxes(), got start={self.start!r}.")
         if not isinstance(self.noise, Shares | Multipliers):
             raise ConfigError(f"Expected noise to be Shares(...) or Multipliers(...), got noise={self.noise!r}.")
-
-        if self.class_marginals and not (isinstance(self.prior, ByClass) and self.heads == "native" and self.draw):
-            raise ConfigError(
-                "Expected prior=ByClass(), heads='native' and draw=True with class_marginals, got others."
-            )
 
     @classmethod
     def as_written(cls, data: str, *, n_public: int | None = None, delta: float = 1e-5) -> P3GM:
@@ -248,7 +234,7 @@ class P3GM(Synthesizer):
 
     def run(self, fit: Fit) -> Fitted:
         """Fit axes, mixture and decoder; of a table, marginals first."""
-        mapped = map_records(fit, class_column=_class_column(fit.facts) if self.class_marginals else None)
+        mapped = map_records(fit)
         axes, measured = self._axes(fit, mapped.vectors)
         prior, iterations = self._mixture(fit, mapped.vectors, axes)
         decoder = self._decoder(fit, mapped.vectors, axes, prior)
@@ -308,7 +294,7 @@ class P3GM(Synthesizer):
     def _decoder(self, fit: Fit, vectors: Vectors, axes: LatentAxes, prior: GaussianMixture) -> Layers:
         """Train the decoder and return it."""
         from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
-        from sfumato.methods.nets.sgd import Descent, Task, descend
+        from sfumato.methods.nets.sgd import Descent, Task, train
 
         output = Output(Heads(self.heads), level_slices(vectors.parts))
         network = Autoencoder(
@@ -322,23 +308,8 @@ class P3GM(Synthesizer):
         )
         if isinstance(self.start, PrincipalAxes):
             network.start_from(axes, prior)
-        descend(
-            Task(network, network.losses, axes.latent_dim),
-            fit.data,
-            vectors,
-            Descent(
-                clip_norm=self.clip_norm,
-                learning_rate=self.learning_rate,
-                cooldown=self.cooldown,
-                average=self.average,
-                device=self.device,
-            ),
-            stage=DECODER,
-            ledger=fit.ledger,
-            noise=fit.noise,
-            n_public=fit.n_public,
-            progress=fit.account.descent(DECODER),
-        )
+        settings = Descent(clip_norm=self.clip_norm, learning_rate=self.learning_rate, device=self.device)
+        train(fit, DECODER, Task(network, network.losses, axes.latent_dim), fit.data, vectors, settings)
         return network.layers()
 
 

@@ -20,7 +20,6 @@ from sfumato.maths.arrays import require_array, require_shares, require_well_for
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.models.nets.class_laws import ClassLaws
 from sfumato.models.nets.flat import ImageVectors, RankVectors, Vectors
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.schema.schema import Schema
@@ -201,9 +200,6 @@ class LatentDecoder:
         self._calibration = (
             Calibration.from_arrays(parameters, self._vectors.dimension) if "knots" in parameters else None
         )
-        self._laws: ClassLaws | None = None
-        if "class_shifts" in parameters and column is not None and isinstance(self._vectors, RankVectors):
-            self._laws = ClassLaws.from_arrays(parameters, self._vectors, k)
         self.width = self._vectors.dimension + sum(len(bias) for bias in self._decoder.biases)
         self.possible = np.ones(k, dtype=bool)
 
@@ -212,25 +208,21 @@ class LatentDecoder:
         latents, components = self._prior.sample(n, rng, components=classes)
         with np.errstate(all="ignore"):  # a stranger's weights may overflow
             outputs = self._decoder(np.clip(latents, -_LARGEST, _LARGEST)).astype(np.float64)
-            vectors = self._drawn(np.clip(np.nan_to_num(outputs), -_LARGEST, _LARGEST), components, rng)
+            vectors = self._drawn(np.clip(np.nan_to_num(outputs), -_LARGEST, _LARGEST), rng)
         rows = self._vectors.decode(vectors, rng)
         if self.class_column is not None:
             rows[self.class_column] = components.astype(np.int32)
         return rows
 
-    def _drawn(self, outputs: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return vectors for outputs of the decoder, of rows of these classes."""
+    def _drawn(self, outputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return vectors for outputs of the decoder."""
         if self._heads == "squared":
             return outputs
         if self._calibration is not None:
             outputs = np.clip(outputs + self._calibration.shifts, -_LARGEST, _LARGEST)
-        if self._laws is not None:
-            outputs = outputs + self._laws.shifts[classes]
         means = mean_of_heads(outputs, self._parts)
         if self._calibration is not None:
             means = self._calibration.numbers(means, self._parts, rng)
-        if self._laws is not None and isinstance(self._vectors, RankVectors):
-            means = self._laws.ranks(means, classes, self._vectors)
         return draw_levels(means, self._parts, rng) if self._draw else means
 
     def given(self, codes: Mapping[str, float]) -> LatentDecoder:
