@@ -503,7 +503,7 @@ class TestEvaluate:
         assert "age" not in real.split("Shares of cells")[0]
 
     def test_a_release_of_no_rows(self, sampled, call):
-        options = ("--method", "dpmix", "--mixture-degree", "4", "--n-mixtures", "30", "--out", "m")
+        options = ("--method", "dpmix", "--set", "mixture_degree=4", "--set", "n_mixtures=30", "--out", "m")
         assert call("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", "1", *options).code == 0
         result = call("evaluate", "people.csv", "m")
         assert (result.code, "sfumato report m --real" in result.err) == (2, True)
@@ -533,7 +533,7 @@ class TestMethods:
 
 class TestMixtures:
     def test_whole_or_in_part(self, folder, call):
-        options = ("--method", "dpmix", "--mixture-degree", "4", "--n-mixtures", "30", "--target", "income")
+        options = ("--method", "dpmix", "--set", "mixture_degree=4", "--set", "n_mixtures=30", "--target", "income")
         result = call("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", "1", "--out", "m", *options)
         assert result.code == 0
         for n, rows in (((), 30), (("-n", "7"), 7)):
@@ -546,7 +546,7 @@ class TestMixtures:
 
     @pytest.mark.parametrize(
         ("options", "named"),
-        [(("--method", "dpmix", "--mixing", "other"), "--mixing"), (("--n-mixtures", "5"), "--n-mixtures")],
+        [(("--method", "dpmix", "--set", "mixing=other"), "mixing"), (("--set", "n_mixtures=5"), "n_mixtures")],
     )
     def test_wrong_options(self, folder, call, options, named):
         result = call("plan", "--schema", "schema.yaml", "--epsilon", "1", *options)

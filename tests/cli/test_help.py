@@ -73,11 +73,6 @@ def test_commands_are_in_the_order_of_a_journey(call) -> None:
     assert all(example in said for example in JOURNEY)
 
 
-def test_options_of_one_method_come_after_those_of_all(call) -> None:
-    said = call("fit", "--help").out
-    assert said.index("--delta") < said.index("Options of images") < said.index("--mixture-degree")
-
-
 def test_options_at_the_top_of_a_configuration_are_options_of_commands() -> None:
     known = {
         option.removeprefix("--") for full in EXAMPLES for parameter in _leaf(full).params for option in parameter.opts

@@ -87,7 +87,7 @@ def test_wrong_calls_spend_nothing_and_show_no_item(files, call):
     write_schema("sets.dat")
     for wrong in (
         ("fit", "sets.dat", "--schema", "schema.yaml", "--epsilon", 2, "--out", "r.sfm"),
-        ("fit", "sets.dat", *FIT, "--pose", "none"),
+        ("fit", "sets.dat", *FIT, "--set", "pose=none"),
         ("fit", "sets.dat", *FIT, "--target", "items"),
         ("fit", "long.csv", *FIT),
         ("plan", "--schema", "schema.yaml", "--epsilon", 1),

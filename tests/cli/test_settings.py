@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato import AutoDegree, Fidelity, NonPrivate, Training, settings
+from sfumato import AutoDegree, NonPrivate, Training, settings
 from sfumato.cli.setting_types import settings_of
 from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text
 from sfumato.errors import ConfigError, PrivacyError
@@ -171,20 +171,6 @@ class TestRefused:
             assert done.out == ""
         assert not list(tmp_path.iterdir())
 
-    @pytest.mark.parametrize("command", ["plan", "fit"])
-    def test_a_flag_and_a_name(self, tmp_path, monkeypatch, call, command):
-        monkeypatch.chdir(tmp_path)
-        arguments = ("absent.csv", "--out", "r") if command == "fit" else ()
-        for flag, entry in (
-            ("--purpose", "purpose=training"),
-            ("--purpose", "purpose.spread=2"),
-            ("--pose", "pose=none"),
-        ):
-            value = "none" if flag == "--pose" else "training"
-            done = call(command, *arguments, "--schema", "absent", "--epsilon", 1, flag, value, "--set", entry)
-            assert done.code == 2
-            assert f"by {flag} and by name" in done.err
-
     def test_a_file_and_an_entry(self, tmp_path, call):
         (tmp_path / "s.yaml").write_text("prior: {kind: mixture}\n", encoding="utf-8")
         options = ("--settings", tmp_path / "s.yaml", "--set", "prior=by-class")
@@ -303,18 +289,6 @@ class TestCommands:
         done = call(*base, *options, "--set", "latent_dim=4")
         assert (done.code, "'latent_dim' twice" in done.err) == (2, True)
 
-    def test_a_flag_and_its_name_are_the_same(self, folder, call):
-        base = ("plan", "--schema", "schema.yaml", "--epsilon", 1, "--method", "dpmix", "--json", "--mixture-degree", 4)
-        by_flag = call(*base, "--mixing", "subset", "--n-mixtures", 50)
-        by_name = call(*base, "--set", "mixing=subset", "--set", "n_mixtures=50")
-        assert by_flag.json == by_name.json
-        assert by_flag.json["neighbours"] == "replace_one"
-
-    def test_words_of_flags(self):
-        assert make_method("gaussian", 1.0, None, {}, purpose="fidelity").purpose == Fidelity()
-        with pytest.raises(ConfigError, match="--purpose to be fidelity or training"):
-            make_method("gaussian", 1.0, None, {}, purpose="fun")
-
 
 class TestPresets:
     def test_a_preset_and_what_goes_over_it(self):
@@ -324,8 +298,8 @@ class TestPresets:
         assert found.noise == released["noise"]
         anew = make_method("p3gm", 1.0, None, {"prior": "by-class"}, preset="as-released")
         assert anew.prior == settings.ByClass()
-        flagged = make_method("dpmix", 1.0, None, {}, preset="published", mixture_degree=8)
-        assert (flagged.mixture_degree, flagged.clip_norm) == (8, 28.0)
+        changed = make_method("dpmix", 1.0, None, {"mixture_degree": "8"}, preset="published")
+        assert (changed.mixture_degree, changed.clip_norm) == (8, 28.0)
 
     @pytest.mark.parametrize(
         ("method", "preset", "said"),

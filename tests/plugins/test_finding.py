@@ -61,8 +61,8 @@ class TestMethods:
         assert METHODS["other"].about == "A method that fits nothing. [others 2.1]"
         assert METHODS["other"].private
         assert make_synthesizer("other", 2.0, None).epsilon == 2.0
-        with pytest.raises(ConfigError, match="--purpose"):
-            make_method("other", 2.0, None, {}, purpose="training")
+        with pytest.raises(ConfigError, match="purpose"):
+            make_method("other", 2.0, None, {"purpose": "training"})
 
     def test_without_it_the_name_is_unknown(self):
         assert "other" not in METHODS

@@ -25,8 +25,6 @@ else:
 
 DEFAULT_METHOD = "gaussian"  # that of `ConditionalGaussian`, which no --help loads
 
-OF_IMAGES, OF_DPMIX = "Options of images", "Options of the method dpmix"
-
 SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
 EpsilonOption = Annotated[
@@ -38,66 +36,6 @@ RiskOption = Annotated[
         "--risk",
         metavar="R",
         help="Instead of --epsilon: what the best attacker may reach; advantage=0.1, or tpr=0.1,fpr=0.05.",
-    ),
-]
-PurposeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--purpose",
-        metavar="P",
-        rich_help_panel=OF_IMAGES,
-        help="fidelity (default): samples are like the records. training: they teach best.",
-    ),
-]
-PoseOption = Annotated[
-    str | None,
-    typer.Option(
-        "--pose",
-        metavar="P",
-        rich_help_panel=OF_IMAGES,
-        help="Of images: auto (default), affine (centre and straighten), or none.",
-    ),
-]
-MixtureDegreeOption = Annotated[
-    int | None,
-    typer.Option(
-        "--mixture-degree",
-        metavar="L",
-        rich_help_panel=OF_DPMIX,
-        help="Of dpmix: records in a mixture, on average. Default: by formula.",
-    ),
-]
-NMixturesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--n-mixtures",
-        metavar="T",
-        rich_help_panel=OF_DPMIX,
-        help="Of dpmix: how many mixtures. Default: as many as rows.",
-    ),
-]
-MixingOption = Annotated[
-    str | None,
-    typer.Option(
-        "--mixing",
-        metavar="X",
-        rich_help_panel=OF_DPMIX,
-        help="Of dpmix: poisson (default), subset (replace-one), or fixed-degree.",
-    ),
-]
-ClipNormOption = Annotated[
-    float | None,
-    typer.Option(
-        "--clip-norm",
-        metavar="C",
-        rich_help_panel=OF_DPMIX,
-        help="Of dpmix: records are shrunk to this norm. Default: √d/3 for d pixels.",
-    ),
-]
-DenoiseOption = Annotated[
-    float | None,
-    typer.Option(
-        "--denoise", metavar="S", rich_help_panel=OF_DPMIX, help="Of dpmix: blur its images by S pixels, against noise."
     ),
 ]
 SetOption = Annotated[

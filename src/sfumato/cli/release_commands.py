@@ -21,21 +21,14 @@ from sfumato.cli.options import (
     AcceptDraftOption,
     BuyRowsOption,
     CheckpointOption,
-    ClipNormOption,
     DeltaOption,
-    DenoiseOption,
     EngineOption,
     EpsilonOption,
     FitWorkersOption,
     LedgerOption,
     MethodOption,
-    MixingOption,
-    MixtureDegreeOption,
     NamesArePublicOption,
-    NMixturesOption,
-    PoseOption,
     PresetOption,
-    PurposeOption,
     ReleaseArgument,
     RiskOption,
     RowsOption,
@@ -137,13 +130,6 @@ def plan_command(
         typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
     ] = None,
     method: MethodOption = DEFAULT_METHOD,
-    purpose: PurposeOption = None,
-    pose: PoseOption = None,
-    mixture_degree: MixtureDegreeOption = None,
-    n_mixtures: NMixturesOption = None,
-    mixing: MixingOption = None,
-    clip_norm: ClipNormOption = None,
-    denoise: DenoiseOption = None,
     preset: PresetOption = None,
     set_: SetOption = None,
     settings: SettingsOption = None,
@@ -154,10 +140,6 @@ def plan_command(
     json_output: JsonOption = False,
 ) -> None:
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
-    flags = {
-        "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
-        "clip_norm": clip_norm, "denoise": denoise,
-    }  # fmt: skip
     spends = method not in registry.METHODS or registry.METHODS[method].private
     asked = [epsilon, target_error, risk]
     if spends and asked.count(None) != 2:
@@ -166,9 +148,7 @@ def plan_command(
     if not spends and (target_error is not None or risk is not None):
         raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
     allowed, chosen = parse_risk(risk), flat_settings(set_, settings)
-    synthesizer = make_method(
-        method, 1.0 if spends and epsilon is None else epsilon, delta, chosen, preset=preset, **flags
-    )
+    synthesizer = make_method(method, 1.0 if spends and epsilon is None else epsilon, delta, chosen, preset=preset)
     known, n_public = sfumato.OpenSchema.load(schema), _rows(rows, buy_rows)
     if target_error is not None:
         if known.open:
@@ -202,13 +182,6 @@ def fit_command(
     epsilon: EpsilonOption = None,
     risk: RiskOption = None,
     method: MethodOption = DEFAULT_METHOD,
-    purpose: PurposeOption = None,
-    pose: PoseOption = None,
-    mixture_degree: MixtureDegreeOption = None,
-    n_mixtures: NMixturesOption = None,
-    mixing: MixingOption = None,
-    clip_norm: ClipNormOption = None,
-    denoise: DenoiseOption = None,
     preset: PresetOption = None,
     set_: SetOption = None,
     settings: SettingsOption = None,
@@ -228,13 +201,9 @@ def fit_command(
     engine: EngineOption = None,
 ) -> None:
     """Fit a release to private data."""
-    flags = {
-        "purpose": purpose, "pose": pose, "mixture_degree": mixture_degree, "n_mixtures": n_mixtures, "mixing": mixing,
-        "clip_norm": clip_norm, "denoise": denoise,
-    }  # fmt: skip
     allowed = parse_risk(risk, epsilon=epsilon)
     chosen, start = flat_settings(set_, settings), 1.0 if allowed else epsilon
-    synthesizer = make_method(method, start, delta, chosen, preset=preset, **flags)
+    synthesizer = make_method(method, start, delta, chosen, preset=preset)
     refuse_data(out, {"data": data}, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
     refuse_existing(out, overwrite=overwrite, marker=files.FILES)
     n_public = _rows(rows, buy_rows)

@@ -83,7 +83,6 @@ def make_method(
     flat: Flat,
     *,
     preset: str | None = None,
-    **flags: Any,  # noqa: ANN401 - values of different flags
 ) -> Synthesizer:
     """Return a method with settings by name.
 
@@ -93,34 +92,20 @@ def make_method(
         delta: δ, or None for the default.
         flat: settings by dotted names, of their types or as text; they go over those of the preset.
         preset: the name of a preset, or None.
-        flags: settings that have a flag of their own; None is one that was not given.
 
     Raises:
-        ConfigError: no such method or preset, a name that is no setting of it, a value that it cannot have, or a
-            setting given twice.
+        ConfigError: no such method or preset, a name that is no setting of it, or a value that it cannot have.
     """
     chosen = registry.find_method(method)
-    given = dict(flat)
-    known = setting_types.settings_of(chosen.make)
-    for name, value in flags.items():
-        if value is None:
-            continue
-        flag = f"--{name.replace('_', '-')}"
-        if name not in chosen.options:
-            raise ConfigError(f"Expected no {flag} for the method {method}, which has none. Leave it out.")
-        if any(other.partition(".")[0] == name for other in flat):
-            raise ConfigError(f"Expected each setting once, got {name!r} twice: by {flag} and by name.")
-        setting_types.read_value(known[name], value, flag)
-        given[name] = value
     base = {} if preset is None else dict(presets.find_preset(presets_of(method), preset, method).settings)
-    inner = _inside_preset(base, given)
-    plain = {name: value for name, value in given.items() if name not in inner}
+    inner = _inside_preset(base, flat)
+    plain = {name: value for name, value in flat.items() if name not in inner}
     what = f"the method {method}"
     read = setting_types.read_settings(chosen.make, plain, what)
     for name in inner:
         first, _, rest = name.partition(".")
         base[first] = replace(
-            base[first], **setting_types.read_settings(type(base[first]), {rest: given[name]}, what, f"{first}.")
+            base[first], **setting_types.read_settings(type(base[first]), {rest: flat[name]}, what, f"{first}.")
         )
     return registry.make_synthesizer(method, epsilon, delta, {**base, **read})
 

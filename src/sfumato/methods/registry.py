@@ -27,13 +27,11 @@ class Method:
     Attributes:
         make: builds the synthesizer.
         about: what it is, in a sentence or two.
-        options: settings that have a flag of their own.
         private: whether it spends a budget; if not, it takes no ε and its releases say that they are not private.
     """
 
     make: Callable[..., Synthesizer]
     about: str
-    options: frozenset[str] = frozenset()
     private: bool = True
 
 
@@ -41,7 +39,6 @@ OWN: Mapping[str, Method] = {
     ConditionalGaussian.method: Method(
         ConditionalGaussian,
         "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default.",
-        frozenset({"purpose", "pose"}),
     ),
     P3GM.method: Method(
         P3GM,
@@ -64,7 +61,6 @@ OWN: Mapping[str, Method] = {
     DPMix.method: Method(
         DPMix,
         "A data set, not a model: noisy averages of few random records with soft labels, to train classifiers on.",
-        frozenset({"mixture_degree", "n_mixtures", "mixing", "clip_norm", "denoise"}),
     ),
     "pgm": Method(P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
     "vae": Method(DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False),
