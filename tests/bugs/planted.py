@@ -485,8 +485,8 @@ BUGS = [
     PlantedBug(
         "a ledger rewound",
         "fitting/ledger_check.py",
-        "if chain[of_charge] != said.chain:",
-        "if chain[of_charge] == '':",
+        "if state.chain[of_charge] != said.chain:",
+        "if state.chain[of_charge] == '':",
         "tests/fitting/test_ledger_check.py -k put_back",
     ),
     PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 2 / 3,"), LAW),
@@ -1139,8 +1139,8 @@ BUGS = [
     PlantedBug(
         "a ledger without its chain is read",
         "fitting/ledger_file.py",
-        "    if lacks_chain(content):\n",
-        "    if False:\n",
+        "        if one != link:\n",
+        "        if one != link and any(said):\n",
         "tests/fitting/test_data_ledger.py -k without_its_chain",
     ),
     PlantedBug(
@@ -1149,27 +1149,6 @@ BUGS = [
         'if content.get("seal") != _seal(content):',
         "if False:",
         "tests/fitting/test_data_ledger.py -k by_hand_either",
-    ),
-    PlantedBug(
-        "a renewed ledger has the chain of one that was never without",
-        "fitting/ledger_state.py",
-        "return self._links(LEDGER_FORMAT, self.fits, *([] if self.renewal is None else [plain(self.renewal)]))",
-        "return self._links(LEDGER_FORMAT, self.fits)",
-        "tests/fitting/test_ledger_renewal.py -k taken_out",
-    ),
-    PlantedBug(
-        "a certificate does not say that charges were carried over",
-        DRIVER,
-        "chain=c.chain, carried=c.carried)",
-        "chain=c.chain)",
-        "tests/fitting/test_ledger_renewal.py -k unproven",
-    ),
-    PlantedBug(
-        "a fit goes on under a charge that was carried over",
-        "fitting/ledger_renewal.py",
-        'return replace(fit, run="", entry',
-        "return replace(fit, entry",
-        "tests/fitting/test_ledger_renewal.py -k goes_on",
     ),
     PlantedBug(
         "the studio's fits charge no ledger",

@@ -42,7 +42,7 @@ COMMANDS = [
     ("validate",), ("studio",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",),
     ("demo",),
     ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
-    ("ledger", "verify"), ("ledger", "renew"),
+    ("ledger", "verify"),
     ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
     ("cluster",),
 ]  # fmt: skip

@@ -11,9 +11,8 @@ import pytest
 from fixtures import tables
 from fixtures.processes import serving
 from sfumato import ConditionalGaussian, create_ledger, load, read_ledger
-from sfumato.fitting import data_ledger
 from sfumato.privacy.accounting import account_of_fits
-from sfumato.privacy.plan import Neighbours, Plan, Stage
+from sfumato.privacy.plan import Neighbours
 
 # One process imports the package and calibrates; every fit is a child of its, which dies at the place that is named.
 DRIVER = """
@@ -135,7 +134,7 @@ def test_the_commands(call, tmp_path):
     assert "can pay for" in refused.err
     assert not (tmp_path / "q").exists()
     shown = call("ledger", "show", path, "--json").json
-    assert set(shown) == {"budget", "neighbours", "spent", "renewal", "fits"}
+    assert set(shown) == {"budget", "neighbours", "spent", "fits"}
     assert shown["spent"]["epsilon"] == pytest.approx(1, abs=1e-3)
     (fitted,) = shown["fits"]
     assert fitted["status"] == "finished"
@@ -145,23 +144,3 @@ def test_the_commands(call, tmp_path):
     }  # fmt: skip
     assert "finished" in call("ledger", "show", path).out
     assert call("ledger", "show", tmp_path / "absent").code == 2
-
-
-def test_a_ledger_without_a_chain_is_renewed_and_says_so(call, tmp_path):
-    old, new = tmp_path / "old", tmp_path / "new"
-    create_ledger(old, epsilon=1.0, delta=1e-6)
-    plan = Plan([Stage(name="a", noise_multiplier=8.0)])
-    data_ledger.charge(old, plan, method="m", unit="row").finish()
-    content = json.loads(old.read_text())
-    del content["fits"][0]["chain"]
-    old.write_text(json.dumps(content))
-    refused = call("ledger", "show", old)
-    assert refused.code == 2
-    assert "sfumato ledger renew" in refused.err
-    renewed = call("ledger", "renew", old, new)
-    assert renewed.code == 0
-    assert "nobody can tell whether one was changed or taken out" in renewed.out
-    assert "the first charge were carried over" in call("ledger", "show", new).out
-    assert call("ledger", "show", new, "--json").json["renewal"]["charges"] == 1
-    assert "nobody can tell" in read_ledger(new)._repr_html_()
-    assert call("ledger", "renew", old, new).code == 2

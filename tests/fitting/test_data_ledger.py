@@ -15,7 +15,7 @@ from fixtures import tables
 from fixtures.accounting import remembered_accounts
 from sfumato import ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError, PrivacyWarning
-from sfumato.fitting import data_ledger
+from sfumato.fitting import data_ledger, ledger_file
 from sfumato.fitting.data_ledger import charge, settled
 from sfumato.fitting.journal import Journal
 from sfumato.fitting.process import network_file_system
@@ -163,22 +163,30 @@ def test_units_and_relations_do_not_mix(ledger, tmp_path):
 def _ledger_text(**changes):
     budget = {"epsilon": 1, "delta": 1e-6}
     whole = {
-        "format": "sfumato ledger 2", "budget": budget, "neighbours": "add_remove", "renewal": None, "fits": []
+        "format": "sfumato ledger 3", "budget": budget, "neighbours": "add_remove", "fits": []
     }  # fmt: skip
     return json.dumps(whole | changes)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "null", '{"format": "sfumato ledger 1"}', "[" * 100_000, "\udcff",
-     _ledger_text(budget={"epsilon": float("inf"), "delta": 1e-6}), _ledger_text(format="sfumato ledger 3"),
-     _ledger_text(fits=[{"chain": ""}]), _ledger_text(fits=[3]), _ledger_text(renewal=[]),
+    ["", "{}", "[]", "null", '{"format": "sfumato ledger 3"}', "[" * 100_000, "\udcff",
+     _ledger_text(budget={"epsilon": float("inf"), "delta": 1e-6}), _ledger_text(format="sfumato"),
+     _ledger_text(fits=[{"chain": ""}]), _ledger_text(fits=[3]),
      _ledger_text(neighbours="none"), _ledger_text()[:-1] + ', "fits": []}'],
 )  # fmt: skip
 def test_what_is_no_ledger_is_refused(tmp_path, text):
     path = tmp_path / "l"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigError, match="ledger of Sfumato"):
+        pay(path)
+
+
+@pytest.mark.parametrize("version", [1, 2, 4])
+def test_another_version_is_refused_in_a_sentence(tmp_path, version):
+    path = tmp_path / "l"
+    path.write_text(_ledger_text(format=f"sfumato ledger {version}"))
+    with pytest.raises(ConfigError, match=r"made by another version\. What it was charged stays spent"):
         pay(path)
 
 
@@ -237,30 +245,19 @@ def test_how_a_fit_ended_is_not_changed_by_hand_either(ledger, key):
         pay(ledger)
 
 
-def _without_chain(path, some=slice(None)):
-    content = json.loads(path.read_text())
-    for fit in content["fits"][some]:
-        del fit["chain"]
-    path.write_text(json.dumps(content))
-
-
-def test_a_ledger_without_its_chain_is_refused_with_the_way_to_renew_it(ledger):
-    pay(ledger)
-    pay(ledger)
-    _without_chain(ledger)
-    before = ledger.read_bytes()
-    with pytest.raises(ConfigError, match=r"restore the newest copy; else `sfumato ledger renew .* NEW`"):
-        pay(ledger)
-    assert ledger.read_bytes() == before
-
-
-def test_a_ledger_with_a_part_of_its_chain_was_changed_by_hand(ledger):
-    """No version wrote one: that is no way to have it renewed."""
+@pytest.mark.parametrize("some", [slice(None), slice(1, 2)])
+def test_a_ledger_without_its_chain_was_changed_by_hand(ledger, some):
+    """Also where the hash of the whole file was made anew."""
     for _ in range(3):
         pay(ledger)
-    _without_chain(ledger, slice(1, 2))
-    with pytest.raises(ConfigError, match="whose charge 2, or one before it, was changed"):
+    content = json.loads(ledger.read_text())
+    for fit in content["fits"][some]:
+        del fit["chain"]
+    ledger.write_text(json.dumps({**content, "seal": ledger_file._seal(content)}))
+    before = ledger.read_bytes()
+    with pytest.raises(ConfigError, match=r"whose charge [12], or one before it, was changed"):
         pay(ledger)
+    assert ledger.read_bytes() == before
 
 
 def test_the_chain_does_not_change_when_a_fit_ends(ledger):

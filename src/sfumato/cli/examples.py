@@ -61,7 +61,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "ledger create": ("sfumato ledger create people.ledger --epsilon 3 --delta 1e-6",),
     "ledger show": ("sfumato ledger show people.ledger",),
     "ledger verify": ("sfumato ledger verify people.ledger people.sfm",),
-    "ledger renew": ("sfumato ledger renew old.ledger people.ledger",),
 }
 """Full name of a command → calls of it."""
 

@@ -1,4 +1,4 @@
-"""Commands about the account of a data set: ledger create, ledger show, ledger verify, ledger renew."""
+"""Commands about the account of a data set: ledger create, ledger show, ledger verify."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from sfumato.cli.output import number, print_json, print_table, say
 from sfumato.errors import ReleaseError
 
 if TYPE_CHECKING:
-    from sfumato.fitting import ledger_check, ledger_renewal, ledger_state
+    from sfumato.fitting import ledger_check
 else:
-    ledger_check, ledger_renewal = later("sfumato.fitting.ledger_check"), later("sfumato.fitting.ledger_renewal")
-    ledger_state = later("sfumato.fitting.ledger_state")
+    ledger_check = later("sfumato.fitting.ledger_check")
 
 ledger_app = typer.Typer(
     help="The account of a data set: what all fits of it cost together.", no_args_is_help=True, add_completion=False
@@ -65,25 +64,11 @@ def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
     )
     for line in ledger.risks():
         say(line)
-    if found["renewal"] is not None:
-        say(ledger_state.renewal_words(found["renewal"]))
     print_table(
         "Fits that charged it",
         ["started", "method", "unit", "epsilon alone", "status"],
         ([f["started"], f["method"], f["unit"], number(f["epsilon_alone"]), f["status"]] for f in found["fits"]),
     )
-
-
-@ledger_app.command("renew")
-def renew_command(
-    file: LedgerArgument,
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The file to write.")],
-) -> None:
-    """Carry over a ledger whose charges are no chain, as unproven. Reads no record."""
-    with last_output(new):
-        renewed = ledger_renewal.renew_ledger(file, new)
-    say(f"Wrote {new}. Name it in every fit of these data from now on, and keep {file} for reviewers.")
-    say(ledger_state.renewal_words(renewed.describe()["renewal"]))
 
 
 @ledger_app.command("verify")
@@ -100,7 +85,7 @@ def verify_command(
         for claim in found:
             number_of = "" if claim.charge is None else f", charge {claim.charge}"
             say(f"{claim.release}{number_of}: {ledger_check.MEANINGS[claim.standing]}.")
-    wrong = sum(claim.standing not in ledger_check.PAID for claim in found)
+    wrong = sum(claim.standing != "known" for claim in found)
     if wrong:
         raise ReleaseError(
             f"Expected releases that charges of the ledger {file} paid for, got {wrong} of {len(found)} that they did "

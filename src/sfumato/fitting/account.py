@@ -132,7 +132,7 @@ def arrays_of(noisy: Noisy) -> Arrays:
 
 
 def noisy_of(arrays: Mapping[str, np.ndarray], stage: str) -> Noisy:
-    """Return a released statistic of a stage that a journal holds; those of older versions have no origin."""
+    """Return a released statistic of a stage that a journal holds."""
     origin = None
     if "norm_bound" in arrays:
         grids = [simplest(arrays[name]) if name in arrays else None for name in _ORIGIN[1:]]

@@ -101,7 +101,6 @@ class Charge:
         run: the mark of the run that it was made for.
         number: the charges before it, and this one.
         chain: hash of what was charged and of all charges before.
-        carried: how many charges of the ledger are unproven: see `ledger_renewal.py`.
         complete: whether the fit had finished before: what it released may be told again, and no noise drawn anew.
         release: hashes of the release that is about to leave.
     """
@@ -111,7 +110,6 @@ class Charge:
         self.id, self.run = fit.id, fit.run
         self.number = 1 + [other.id for other in state.fits].index(fit.id)
         self.chain = state.chain[self.number - 1]
-        self.carried = state.carried
         self.complete = fit.entry == "finished"
         self.release: Bound | None = None
 
@@ -341,7 +339,7 @@ def _charge_before(state: LedgerState, plan: Plan, checkpoint: Journal, path: ob
     elif known.status == "running" and (known.process != ProcessMark.own() or known.run in _running):
         problem = "one of a fit that is running"
     elif not checkpoint.goes_on(known.run):
-        problem = "an older copy, beside which the fit went on" if known.run else "one of before it was renewed"
+        problem = "an older copy, beside which the fit went on"
     if problem is not None:
         raise ConfigError(
             f"Expected the checkpoint of a fit that charged the ledger {path} and was stopped, as its last run left "

@@ -167,7 +167,7 @@ class Driver(Generic[Held]):
             LedgerError: not all of the plan was charged.
         """
         self.ledger.close()
-        paid = [LedgerCharge(charge=c.number, chain=c.chain, carried=c.carried) for c in self.charges]
+        paid = [LedgerCharge(charge=c.number, chain=c.chain) for c in self.charges]
         return issue(description, private=self.noise.private, ledger=paid[-1] if paid else None)
 
     def final(self, release: Release) -> Release:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from sfumato.cards import banner, card, paragraph, parts, table
 from sfumato.cards.text import figure, shown
-from sfumato.fitting.ledger_state import renewal_words
 
 if TYPE_CHECKING:
     from sfumato.fitting.ledger_state import LedgerState
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 def ledger_card(ledger: LedgerState) -> str:
     """Return the card of a ledger."""
     found = ledger.describe()
-    renewal = found["renewal"]
     budget, spent = found["budget"]["epsilon"], found["spent"]["epsilon"]
     header = ["charge", "started", "method", "unit", "epsilon alone", "status"]
     rows = [
@@ -31,7 +29,6 @@ def ledger_card(ledger: LedgerState) -> str:
         banner(f"{said} Under {relation}, by {fits}.", alarm=spent is None or spent > budget),
         *map(paragraph, ledger.risks()),
         parts([used], f"{used:.0%} of the budget is spent"),
-        *([] if renewal is None else [paragraph(renewal_words({**renewal, "renewed": shown(renewal["renewed"])}))]),
         *([table(header, rows, numbers=(4,))] if rows else [paragraph("No fit has charged it yet.")]),
         paragraph("Epsilons do not simply add up: the account is of all events together.", quiet=True),
     )

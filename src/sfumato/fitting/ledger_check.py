@@ -16,23 +16,18 @@ from sfumato.privacy.plan import Plan
 from sfumato.release import load
 
 Standing: TypeAlias = Literal[
-    "known", "carried", "not charged", "unknown", "other chain", "other events", "other release", "not noted", "fork"
+    "known", "not charged", "unknown", "other chain", "other events", "other release", "not noted", "fork"
 ]
 MEANINGS: dict[Standing, str] = {
     "known": "the ledger has this charge, with these events, and this is the release that it paid for",
-    "carried": "the ledger has this charge, with these events, from a file without a chain, which noted no releases; "
-    "the release shows that it and all charges before it are as they were",
-    "not charged": "it states no charge: its fit named no ledger, or was made by a version before",
+    "not charged": "it states no charge: its fit named no ledger",
     "unknown": "the ledger has no charge of this number: it was put back to an older state, or is another",
-    "other chain": "the ledger has another charge of this number: it was put back and went on, or is another, or a "
-    "charge was changed or taken out before it was renewed",
+    "other chain": "the ledger has another charge of this number: it was put back and went on, or is another",
     "other events": "the ledger was charged other events than the certificate lists",
     "other release": "the charge paid for another release: two were made for one charge, or this one was changed since",
     "not noted": "the ledger has this charge, with these events, and no release of it: its fit did not end there",
     "fork": "another of these releases states another charge of the same number: the ledger was put back between them",
 }
-PAID: frozenset[Standing] = frozenset({"known", "carried"})
-"""Where nothing is wrong."""
 _SAME = 1e-6
 
 
@@ -74,7 +69,7 @@ def check_releases(ledger: str | os.PathLike[str], releases: Sequence[str | os.P
             continue
         if any(_forked(one, other) for other in found):
             standings[i] = "fork"
-        elif standings[i] in ("carried", "not noted") and any(_doubled(one, other) for other in found):
+        elif standings[i] == "not noted" and any(_doubled(one, other) for other in found):
             standings[i] = "other release"
     return tuple(
         Claim(os.fspath(path), None if c.ledger is None else c.ledger.charge, standing)
@@ -99,14 +94,13 @@ def _standing(certificate: Certificate, state: LedgerState) -> Standing:
     if said.charge > len(state.fits):
         return "unknown"
     of_charge = said.charge - 1
-    chain = state.chain if said.carried or of_charge >= state.carried else state.chain_before
-    if chain[of_charge] != said.chain:
+    if state.chain[of_charge] != said.chain:
         return "other chain"
     if not _charged(certificate, state.fits[of_charge].plan, state):
         return "other events"
     noted = state.fits[of_charge].release
     if noted is None:
-        return "carried" if of_charge < state.carried else "not noted"
+        return "not noted"
     return "known" if noted == certificate.release else "other release"
 
 

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import ConfigError, OutputError, SfumatoError
-from sfumato.fitting.ledger_state import ENDED, LEDGER_FORMAT, ChargedFit, LedgerState, Renewal
+from sfumato.fitting.ledger_state import ENDED, LEDGER_FORMAT, ChargedFit, LedgerState
 from sfumato.fitting.process import ProcessMark, network_file_system
 from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.io.strict_json import parse_object
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import Bound, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan
-from sfumato.privacy.reading import Place, optional, plain, reader
+from sfumato.privacy.reading import Place, optional, reader
 
-FORMAT_BEFORE = "sfumato ledger 1"
 _MOST_BYTES = 64 << 20
 _FAR = 1e12  # noise multipliers beyond it, or below its inverse, are of no fit
 _PLACE = Place("ledger")
@@ -63,7 +62,6 @@ def write_ledger_file(path: Path, state: LedgerState, *, failing: str = "") -> N
         "format": LEDGER_FORMAT,
         "budget": {"epsilon": state.budget.epsilon, "delta": state.budget.delta},
         "neighbours": state.neighbours.value,
-        "renewal": None if state.renewal is None else plain(state.renewal),
         "fits": [{**fit.to_dict(), "chain": link} for fit, link in zip(state.fits, state.chain, strict=True)],
     }
     text = json.dumps({**content, "seal": _seal(content)}, indent=1, allow_nan=False)
@@ -84,12 +82,6 @@ def read_ledger_file(path: Path) -> LedgerState:
         ConfigError: it does not exist, is no ledger, has a second name, has no whole chain, or was changed by hand.
     """
     content = ledger_content(path)
-    if lacks_chain(content):
-        what = "of an older version" if content["format"] == FORMAT_BEFORE else "whose charges have none"
-        raise ConfigError(
-            f"Expected a ledger whose charges are a chain, got {path}, {what}. If somebody took it out, restore the "
-            f"newest copy; else `sfumato ledger renew {path} NEW` carries the charges over, as unproven."
-        )
     state = parsed(content, path)
     refuse_wrong_links(content, state.chain, path)
     if content.get("seal") != _seal(content):
@@ -98,10 +90,10 @@ def read_ledger_file(path: Path) -> LedgerState:
 
 
 def ledger_content(path: Path) -> dict[str, Any]:
-    """Return what a file says that has the format of a ledger, this version's or the one before, and a list of fits.
+    """Return what a file says that has the format of a ledger, and a list of fits.
 
     Raises:
-        ConfigError: it does not exist, is no ledger, or has a second name.
+        ConfigError: it does not exist, is no ledger, is one of another version, or has a second name.
     """
     if not path.is_file():
         raise ConfigError(f"Expected a ledger, got no file {path}. `sfumato ledger create` opens one.")
@@ -114,27 +106,26 @@ def ledger_content(path: Path) -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError):
         if path.stat().st_size <= _MOST_BYTES:
             content = parse_object(path.read_bytes())
-    fits = None if content is None else content.get("fits")
-    known = content is not None and content.get("format") in (LEDGER_FORMAT, FORMAT_BEFORE)
-    if content is None or not known or not isinstance(fits, list) or not all(isinstance(fit, dict) for fit in fits):
+    form, fits = (None, None) if content is None else (content.get("format"), content.get("fits"))
+    if form != LEDGER_FORMAT and str(form).startswith(LEDGER_FORMAT.rstrip("0123456789")):
+        raise ConfigError(
+            f"Expected the ledger {path} to be of this version's format, got one made by another version. What it was "
+            "charged stays spent: open a new one with what is left of the budget."
+        )
+    if content is None or form != LEDGER_FORMAT or not isinstance(fits, list) or not all(map(_is_entry, fits)):
         raise ConfigError(_no_ledger(path))
     return content
 
 
-def lacks_chain(content: Mapping[str, Any]) -> bool:
-    """Whether a ledger's file was never made a chain: it is of the version before, or no charge of it has a hash.
-
-    No version wrote some charges with a hash and some without.
-    """
-    fits = content["fits"]
-    return content["format"] == FORMAT_BEFORE or (bool(fits) and not any("chain" in fit for fit in fits))
+def _is_entry(fit: object) -> bool:
+    return isinstance(fit, dict)
 
 
 def refuse_wrong_links(content: Mapping[str, Any], chain: tuple[str, ...], path: object) -> None:
-    """Raise ConfigError where a charge says another hash than its own, or none while others say one."""
+    """Raise ConfigError where a charge says another hash than its own, or none."""
     said = [fit.get("chain") for fit in content["fits"]]
     for number, (one, link) in enumerate(zip(said, chain, strict=True), 1):
-        if one != link and any(said):
+        if one != link:
             raise refusal_of_changes(path, f"whose charge {number}, or one before it, was changed or taken out")
 
 
@@ -163,15 +154,13 @@ def parsed(content: Mapping[str, Any], path: object) -> LedgerState:
 def _sound(state: LedgerState) -> bool:
     multipliers = [stage.noise_multiplier for fit in state.fits for stage in fit.plan.stages]
     ids = {fit.id for fit in state.fits}
-    return len(ids) == len(state.fits) >= state.carried and all(1 / _FAR < m < _FAR for m in multipliers)
+    return len(ids) == len(state.fits) and all(1 / _FAR < m < _FAR for m in multipliers)
 
 
 def _state(content: Mapping[str, Any]) -> LedgerState:
-    old = content["format"] == FORMAT_BEFORE
-    renewal = None if old else optional(reader(Renewal))(content["renewal"], _PLACE)
     budget = PrivacyBudget(content["budget"]["epsilon"], content["budget"]["delta"])
-    fits = tuple(_fit({"run": "", "release": None, **entry} if old else entry) for entry in content["fits"])
-    return LedgerState(budget, Neighbours(content["neighbours"]), fits, renewal)
+    fits = tuple(map(_fit, content["fits"]))
+    return LedgerState(budget, Neighbours(content["neighbours"]), fits)
 
 
 def _fit(entry: Mapping[str, Any]) -> ChargedFit:
@@ -189,7 +178,7 @@ def _fit(entry: Mapping[str, Any]) -> ChargedFit:
         run=str(entry["run"]),
         release=optional(reader(Bound))(entry["release"], _PLACE),
     )
-    if found.runs < 0:
+    if found.runs < 1:
         raise ValueError(found.run)
     return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
@@ -15,12 +14,12 @@ from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import Bound, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan
-from sfumato.privacy.reading import document, entry, plain, whole
+from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import trade_off_of_fits
 from sfumato.privacy.words import attacks
 
 Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]
-LEDGER_FORMAT = "sfumato ledger 2"
+LEDGER_FORMAT = "sfumato ledger 3"
 ENDED = ("finished", "failed")
 
 
@@ -39,7 +38,7 @@ class ChargedFit:
         entry: what the file says of its end: "running" until it ends.
         process: the process that fits.
         run: the run that may go on: its number, 1 or one more at each resume, and a random mark, which the checkpoint
-            of the fit has to carry; empty of a charge that nothing may go on under.
+            of the fit has to carry.
         release: hashes of the release that it paid for; None until that is final, and of what released no model.
     """
 
@@ -56,8 +55,8 @@ class ChargedFit:
 
     @property
     def runs(self) -> int:
-        """How often it was begun or gone on with; 0 if that is not known."""
-        return int(self.run.partition(" ")[0] or 0)
+        """How often it was begun or gone on with."""
+        return int(self.run.partition(" ")[0])
 
     @property
     def status(self) -> Status:
@@ -82,23 +81,6 @@ class ChargedFit:
         }  # fmt: skip
 
 
-@document
-class Renewal:
-    """The file that a ledger was renewed from; of its charges nobody can tell whether they are all, and as charged.
-
-    Attributes:
-        format: of that file.
-        sha256: of that file.
-        charges: how many were carried over: the first ones of the ledger.
-        renewed: when, UTC, ISO 8601.
-    """
-
-    format: str = entry(str)
-    sha256: str = entry(str)
-    charges: int = entry(whole(0))
-    renewed: str = entry(str)
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class LedgerState:
@@ -108,18 +90,11 @@ class LedgerState:
         budget: what all fits together may cost.
         neighbours: the relation of the budget.
         fits: every fit that charged it, oldest first.
-        renewal: the file without a whole chain that it was renewed from, if it was.
     """
 
     budget: PrivacyBudget
     neighbours: Neighbours
     fits: tuple[ChargedFit, ...] = ()
-    renewal: Renewal | None = None
-
-    @property
-    def carried(self) -> int:
-        """How many of its charges were carried over from a file without a whole chain, unproven."""
-        return 0 if self.renewal is None else self.renewal.charges
 
     def spent(self, *more: Plan) -> float:
         """Return ε of all fits at the budget's δ, and of further plans; 0 of none.
@@ -144,17 +119,9 @@ class LedgerState:
     @property
     def chain(self) -> tuple[str, ...]:
         """Of each charge the hash of what it says and of all before it, SHA-256 in hexadecimal digits."""
-        return self._links(LEDGER_FORMAT, self.fits, *([] if self.renewal is None else [plain(self.renewal)]))
-
-    @property
-    def chain_before(self) -> tuple[str, ...]:
-        """The chain of the charges that were carried over, as their own ledger had it if nothing was changed there."""
-        return () if self.renewal is None else self._links(self.renewal.format, self.fits[: self.carried])
-
-    def _links(self, form: str, fits: Iterable[ChargedFit], *more: object) -> tuple[str, ...]:
-        link = _hash([form, self.budget.epsilon, self.budget.delta, self.neighbours.value, *more])
+        link = _hash([LEDGER_FORMAT, self.budget.epsilon, self.budget.delta, self.neighbours.value])
         links = []
-        for number, fit in enumerate(fits, 1):
+        for number, fit in enumerate(self.fits, 1):
             link = _hash([link, number, fit.charged()])
             links.append(link)
         return tuple(links)
@@ -165,7 +132,6 @@ class LedgerState:
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "neighbours": self.neighbours.value,
             "spent": {"epsilon": _finite(self.spent()), "delta": self.budget.delta},
-            "renewal": None if self.renewal is None else plain(self.renewal),
             "fits": [
                 {
                     "charge": number,
@@ -189,17 +155,6 @@ class LedgerState:
         from sfumato.fitting.ledger_card import ledger_card
 
         return ledger_card(self)
-
-
-def renewal_words(renewal: Mapping[str, Any]) -> str:
-    """Say what a renewed ledger states of its first charges, and what it cannot; of `LedgerState.describe`."""
-    n = renewal["charges"]
-    charges = {0: " was", 1: " and the first charge were"}.get(n, f" and the first {n} charges were")
-    return (
-        f"The budget{charges} carried over on {renewal['renewed']} from a file "
-        "without a chain: nobody can tell whether one was changed or taken out there. `sfumato ledger verify` with the "
-        "releases at hand finds what they contradict."
-    )
 
 
 def _hash(said: object) -> str:

@@ -123,14 +123,10 @@ class Bound:
 
 @document
 class LedgerCharge:
-    """The charge in the account of a data set: its number, and the hash of the chain up to it.
-
-    `carried` is how many of the first charges are unproven, in a ledger that was renewed from a file without a chain.
-    """
+    """The charge in the account of a data set: its number, and the hash of the chain up to it."""
 
     charge: int = entry(whole(1))
     chain: str = entry(str)
-    carried: int = entry(whole(0), default=0)
 
 
 @document
