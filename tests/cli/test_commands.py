@@ -717,39 +717,6 @@ class TestProcess:
         )
         assert self.python("-c", code).stdout.decode().split()[-1] == threads
 
-    def test_importing_is_light(self):
-        code = (
-            "import sys; before = set(sys.modules); import sfumato\n"
-            "print(*sorted({m.partition('.')[0] for m in sys.modules}), sep='\\n')\n"
-            "print(len(set(sys.modules) - before))"
-        )
-        *packages, count = self.python("-c", code).stdout.decode().split()
-        assert not {"torch", "sklearn", "xgboost", "polars", "matplotlib", "typer", "rich"} & set(packages)
-        assert int(count) < 100
-
-    @pytest.mark.parametrize("call", [["--help"], ["--version"], ["-h"], []], ids=" ".join)
-    def test_help_loads_nothing_heavy(self, call):
-        code = (
-            "import sys; from sfumato.cli.app import run\n"
-            f"run({call!r}); print(*sys.modules, sep='\\n', file=sys.stderr)"
-        )
-        done = self.python("-c", code)
-        loaded = set(done.stderr.decode().split())
-        heavy = {"numpy", "pandas", "scipy", "pyarrow", "dp_accounting", "torch", "sklearn", "xgboost"}
-        assert done.stdout
-        assert "typer" in loaded
-        assert not heavy & loaded
-        assert not {name for name in loaded if re.fullmatch(r"sfumato\.cli\.\w+_commands", name)}
-
-    def test_only_the_module_of_the_command_is_loaded(self):
-        code = (
-            "import sys; from sfumato.cli.app import run; run(['ledger', '--help'])\n"
-            "print(*sys.modules, sep='\\n', file=sys.stderr)"
-        )
-        loaded = self.python("-c", code).stderr.decode().split()
-        assert "sfumato.cli.ledger_commands" in loaded
-        assert not {"sfumato.cli.quality_commands", "sfumato.cli.release_commands", "sklearn", "torch"} & set(loaded)
-
 
 class TestUnforeseenErrors:
     def test_their_text_is_withheld(self, folder, monkeypatch, capsys):

@@ -209,7 +209,6 @@ _SHAPES = {"Y": "9999", "y": "99", "m": "99", "d": "99", "H": "99", "I": "99", "
 }
 _MONTH = rf"(?i)(?:{'|'.join(MONTHS)}|{'|'.join(month[:3] for month in MONTHS if month != 'May')})"
 _DAY_NAME = rf"(?i)^(?:{'|'.join(WEEKDAYS)}|{'|'.join(day[:3] for day in WEEKDAYS)})"
-_ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
 
 
 def is_number_form(form: DateForm) -> bool:
@@ -220,17 +219,6 @@ def is_number_form(form: DateForm) -> bool:
         [True, False]
     """
     return has_digits_alone(form.format)
-
-
-def is_zero_date(text: pa.Array) -> np.ndarray:
-    """Return which texts are the date of day 0, which databases write for no date.
-
-    Example:
-        >>> is_zero_date(pa.array(["0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "2000-01-01"])).tolist()
-        [True, True, True, False]
-    """
-    mask = pc.match_substring_regex(text, _ZERO_DATE)
-    return pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
 
 
 def date_forms(text: pa.Array) -> np.ndarray:

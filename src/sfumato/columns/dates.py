@@ -12,11 +12,11 @@ from typing import ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.bounded import WholeKind
 from sfumato.columns.cells import is_scalar, is_text, plain, read_text, values_of
-from sfumato.columns.date_forms import is_zero_date
 from sfumato.columns.date_text import (
     default_format,
     format_dates,
@@ -41,9 +41,21 @@ from sfumato.columns.number_cells import read_floats, read_integers
 from sfumato.columns.resolutions import MICROSECONDS, Resolution, moment_of, moments_of, step_of, steps_of
 from sfumato.columns.storage import from_text, number_fault, store_integer
 
+_ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
 _DATES = ("month", "week", "day")
 _CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?")
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+
+
+def is_zero_date(text: pa.Array) -> np.ndarray:
+    """Return which texts are the date of day 0, which databases write for no date.
+
+    Example:
+        >>> is_zero_date(pa.array(["0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "2000-01-01"])).tolist()
+        [True, True, True, False]
+    """
+    mask = pc.match_substring_regex(text, _ZERO_DATE)
+    return pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import read_text
-from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form, is_zero_date
+from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form
+from sfumato.columns.dates import is_zero_date
 from sfumato.columns.open import Open
 from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth
 from sfumato.columns.written import Written

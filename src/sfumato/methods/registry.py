@@ -5,19 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
+from sfumato._lazy import later
 from sfumato.entry_points import Plugin, find, names
 from sfumato.errors import ConfigError, PluginWarning
-from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.methods.dpgm.recipe import DPGM
-from sfumato.methods.dpmix import DPMix
-from sfumato.methods.dpvae import DPVAE
-from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.methods.items import IndependentItems
-from sfumato.methods.p3gm.recipe import P3GM
-from sfumato.methods.sets.recipe import LatentClasses
 from sfumato.privacy.budget import NonPrivate
+
+if TYPE_CHECKING:
+    from sfumato.fitting import synthesizer
+    from sfumato.fitting.synthesizer import Synthesizer
+    from sfumato.methods import dpmix, dpvae, gaussian, items
+    from sfumato.methods.dpgm import recipe as dpgm
+    from sfumato.methods.p3gm import recipe as p3gm
+    from sfumato.methods.sets import recipe as sets
+else:  # a list of names needs none of them
+    synthesizer = later("sfumato.fitting.synthesizer")
+    dpmix, dpvae = later("sfumato.methods.dpmix"), later("sfumato.methods.dpvae")
+    gaussian, items = later("sfumato.methods.gaussian"), later("sfumato.methods.items")
+    dpgm, p3gm = later("sfumato.methods.dpgm.recipe"), later("sfumato.methods.p3gm.recipe")
+    sets = later("sfumato.methods.sets.recipe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,45 +32,53 @@ class Method:
     """A method as a person chooses it.
 
     Attributes:
-        make: builds the synthesizer.
+        load: gives what builds the synthesizer, and imports it.
         about: what it is, in a sentence or two.
         private: whether it spends a budget; if not, it takes no ε and its releases say that they are not private.
     """
 
-    make: Callable[..., Synthesizer]
+    load: Callable[[], Callable[..., Synthesizer]]
     about: str
     private: bool = True
 
+    @property
+    def make(self) -> Callable[..., Synthesizer]:
+        """The class of the synthesizer, or a function that builds one."""
+        return self.load()
+
 
 OWN: Mapping[str, Method] = {
-    ConditionalGaussian.method: Method(
-        ConditionalGaussian,
+    "gaussian": Method(
+        lambda: gaussian.ConditionalGaussian,
         "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default.",
     ),
-    P3GM.method: Method(
-        P3GM,
+    "p3gm": Method(
+        lambda: p3gm.P3GM,
         "Principal axes, a Gaussian per class, and a decoder by private gradient descent. Minutes; needs torch.",
     ),
-    LatentClasses.method: Method(
-        LatentClasses,
+    "latent-classes": Method(
+        lambda: sets.LatentClasses,
         "Sets of items: noisy counts of pairs of frequent items, explained by latent classes. In seconds.",
     ),
-    IndependentItems.method: Method(
-        IndependentItems, "Sets of items: each item on its own, with its noisy frequency. A baseline."
+    "independent-items": Method(
+        lambda: items.IndependentItems, "Sets of items: each item on its own, with its noisy frequency. A baseline."
     ),
-    DPGM.method: Method(
-        DPGM,
+    "dpgm": Method(
+        lambda: dpgm.DPGM,
         "Private kernel k-means, and a network per cluster. Sets of items, images, tables. Minutes; needs torch.",
     ),
-    DPVAE.method: Method(
-        DPVAE, "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch."
+    "dp-vae": Method(
+        lambda: dpvae.DPVAE,
+        "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch.",
     ),
-    DPMix.method: Method(
-        DPMix,
+    "dpmix": Method(
+        lambda: dpmix.DPMix,
         "A data set, not a model: noisy averages of few random records with soft labels, to train classifiers on.",
     ),
-    "pgm": Method(P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
-    "vae": Method(DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False),
+    "pgm": Method(lambda: p3gm.P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
+    "vae": Method(
+        lambda: dpvae.DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False
+    ),
 }
 
 
@@ -98,12 +113,12 @@ METHODS: Mapping[str, Method] = Methods()
 def _loaded(plugin: Plugin) -> Method:
     """Return the method of an entry point, which names a synthesizer's class."""
     found = plugin.load()
-    if not (isinstance(found, type) and issubclass(found, Synthesizer) and is_dataclass(found)):
+    if not (isinstance(found, type) and issubclass(found, synthesizer.Synthesizer) and is_dataclass(found)):
         raise plugin.wrong("a dataclass that is a sfumato.plugins.Synthesizer")
     if found.__dict__.get("method") != plugin.name:
         raise plugin.wrong(f"a synthesizer whose `method` is {plugin.name!r}")
     about = (found.__doc__ or "").strip().partition("\n\n")[0]
-    return Method(found, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
+    return Method(lambda: found, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
 
 
 def find_method(method: str) -> Method:
