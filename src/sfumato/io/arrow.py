@@ -9,17 +9,22 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, ClassVar, final
+from typing import IO, TYPE_CHECKING, ClassVar, final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from sfumato._lazy import later
 from sfumato.columns.facts import shown
 from sfumato.errors import ReleaseError
 from sfumato.io.arrow_layout import sound_batches
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.io.origins import pandas_columns
 from sfumato.io.stored import StoredFile
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+else:  # it brings ssl
+    pq = later("pyarrow.parquet")
 
 _BUFFER_BYTES = 1 << 20
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -27,7 +28,6 @@ Dress: TypeAlias = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 DELIMITER_OF_SUFFIX: Mapping[str, str | None] = {".txt": None, ".tab": "\t", ".tsv": "\t", ".csv": None}
 """Suffixes of CSV text, with the delimiter that each says; None where the header tells."""
 
-_KNOWN = {codecs.lookup(name).name for name in ENCODINGS}
 _DELIMITERS = tuple("\t !#$%&()*,/:;<=>?@[\\]^`{|}~")  # no letter, digit, quote, point or sign
 
 
@@ -70,6 +70,12 @@ class CsvOutput:
         return table
 
 
+@cache
+def _known_encodings() -> frozenset[str]:
+    """Names of the codecs of all encodings: Python imports a module for each."""
+    return frozenset(codecs.lookup(name).name for name in ENCODINGS)
+
+
 def _filled(column: pa.ChunkedArray, missing: str) -> pa.ChunkedArray:
     """Return a column with a text where it has no value; as it is where all cells have one."""
     return pc.fill_null(column.cast(pa.string()), missing) if column.null_count else column
@@ -93,7 +99,7 @@ def encoding_of(value: object, faults: list[str]) -> str | None:
         name = codecs.lookup(value).name if isinstance(value, str) else ""
     except (LookupError, ValueError):
         name = ""
-    if name not in _KNOWN:
+    if name not in _known_encodings():
         faults.append(f"Expected encoding to be one such as utf-8, latin-1, cp1252 or utf-16, got {shown(value)}.")
         return None
     return name

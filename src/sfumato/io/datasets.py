@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import pyarrow as pa
-from pyarrow import fs
 
 from sfumato._lazy import later
 from sfumato.errors import DataError
@@ -24,8 +23,9 @@ from sfumato.io.stored import stored_file
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
-else:  # it brings pandas
-    pads = later("pyarrow.dataset")
+    from pyarrow import fs
+else:  # they bring pandas and ssl
+    pads, fs = later("pyarrow.dataset"), later("pyarrow.fs")
 
 _LABEL = "the pyarrow dataset"
 

@@ -8,14 +8,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 from urllib.parse import unquote, urlsplit
 
-from pyarrow import fs
-
+from sfumato._lazy import later
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import attempt
 from sfumato.io.stored import StoredFile, stored_file
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+else:  # it brings ssl
+    fs = later("pyarrow.fs")
 
 _OWN_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "file")  # which pyarrow reads itself, where it was built so
 _FSSPEC = {"https": "aiohttp", "http": "aiohttp", "az": "adlfs", "abfs": "adlfs", "gs": "gcsfs", "s3": "s3fs"}

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from sfumato._lazy import later
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.arrays import array_of
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
@@ -27,6 +27,11 @@ from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm, CsvOutput
 from sfumato.io.csv_lines import as_in_file, csv_body, csv_header
 from sfumato.io.folders import MARKER, write_pictures
 from sfumato.io.formats import format_of, suffixes
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+else:  # it brings ssl
+    pq = later("pyarrow.parquet")
 
 __all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_parts", "write_stream", "write_table"]
 

@@ -12,12 +12,14 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, TypeAlias, final
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import pyarrow as pa
-from pyarrow import fs
 
 from sfumato.errors import DataError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 Compression: TypeAlias = Literal["gzip", "zstd", "zip"]
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}

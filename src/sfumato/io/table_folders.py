@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from sfumato._lazy import later
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.csv_form import CsvOutput
 from sfumato.io.csv_lines import as_in_file, csv_body, csv_header
 from sfumato.io.folders import MARKER
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+else:  # it brings ssl
+    pq = later("pyarrow.parquet")
 
 TableFormat: TypeAlias = Literal["csv", "parquet"]
 _Write: TypeAlias = Callable[[pa.Table], None]
