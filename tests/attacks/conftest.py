@@ -2,11 +2,11 @@
 
 import pytest
 
-from fixtures.accounting import forget, remembered_accounts
+from fixtures.accounting import forget
 from fixtures.sampling import small_simulations
 from sfumato.privacy import accounting
 
-__all__ = ["coarse_accounts", "remembered_accounts", "small_simulations"]
+__all__ = ["coarse_accounts", "small_simulations"]
 
 
 @pytest.fixture(scope="module")

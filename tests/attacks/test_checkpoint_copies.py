@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from fixtures.accounting import remembered_accounts
 from fixtures.sampling import few_simulations
 from sfumato import P3GM, BuyCount, ConditionalGaussian, create_ledger, read_ledger
 from sfumato.errors import ConfigError, OutputError, SfumatoError
@@ -21,7 +20,7 @@ from sfumato.fitting.ledger_check import check_releases
 from sfumato.privacy.certificate_form import Bound
 from sfumato.privacy.plan import Plan, Stage
 
-__all__ = ["few_simulations", "remembered_accounts"]
+__all__ = ["few_simulations"]
 
 
 class Kill(BaseException):
@@ -306,6 +305,8 @@ def test_any_sequence_of_copies_kills_and_runs_ends_in_one_release(tmp_path, see
     assert len(found) == len(read_ledger(tmp_path / "l").fits) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_networks_go_on_under_the_same_rules(ledger, tmp_path):
     pytest.importorskip("torch", reason="networks need the extra nets")
     from fixtures.methods import SMALL

@@ -175,6 +175,8 @@ class TestHardening1StorageTypes:
             forms = [form_of(open_source(data), schema) for data in pair]
             assert forms[0] == forms[1], case
 
+    @pytest.mark.slow
+    @pytest.mark.audit
     @pytest.mark.parametrize("kind", ["integer", "codes", "boolean", "times"])
     def test_what_a_release_says_does_not(self, kind, tmp_path):
         schema = Schema(columns={"sex": KINDS["words"], "v": KINDS[kind]}, rows=N)
@@ -191,6 +193,8 @@ class TestHardening1StorageTypes:
             made += 1
         assert made > 10
 
+    @pytest.mark.slow
+    @pytest.mark.audit
     @pytest.mark.filterwarnings("ignore:Nearly all values")
     @pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")
     def test_nor_of_a_release_whose_columns_were_bought(self, tmp_path):

@@ -1,6 +1,5 @@
 """Fixtures of this folder."""
 
-from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
 
-__all__ = ["call", "remembered_accounts"]
+__all__ = ["call"]

@@ -87,6 +87,7 @@ def shadow_of(schema, epsilon=4.0, target=None):
     return attack._shadow(ConditionalGaussian(epsilon=epsilon), schema, target, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("schema", "target"), [(SCHEMA, None), (MIXED, "label")])
 def test_the_attacker_gets_all_there_is(schema, target):
     """The log-likelihood ratio is N(±μ²/2, μ²), with μ² at most the sum of 1/σ² of the stages, and near it."""
@@ -126,6 +127,7 @@ def test_images_can_be_audited():
     assert found["holds"]
 
 
+@pytest.mark.slow
 def test_a_correct_method_is_cleared_and_a_bug_is_caught(monkeypatch):
     method = ConditionalGaussian(epsilon=4.0)
     found = audit(method, PAIR, fits=160, confidence=0.95, seed=0)
@@ -207,6 +209,7 @@ class TestCommand:
         result = call("audit", "--schema", schema, "--epsilon", 1, "--fits", 20)
         assert (result.code, "certified, at most" in result.out) == (0, True)
 
+    @pytest.mark.slow
     def test_a_method_that_samples(self, schema, call):
         found = call(
             "audit", "--schema", schema, "--epsilon", 4, "--method", "dpmix", "--rows", 60, "--fits", 20, "--json"

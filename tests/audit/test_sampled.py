@@ -170,6 +170,7 @@ def test_a_fit_of_which_a_later_step_left_without_noise_is_refused(seen):
             shadow._check(tape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "target", "fits"), [(dpmix(4.0), "b", 60), (dpvae(4.0), None, 20)])
 def test_a_correct_method_holds(method, target, fits):
     found = audit(method, PAIR, target=target, fits=fits, confidence=0.95, seed=0)

@@ -58,6 +58,7 @@ def test_a_release_says_what_it_is_what_it_cost_and_what_it_can_answer(hostile) 
     assert any("categorical, most often" in label for label in found.labels)
 
 
+@pytest.mark.slow
 def test_hostile_names_stay_text_in_every_card(hostile, tmp_path) -> None:
     ledger = tmp_path / "ledger"
     sfumato.create_ledger(ledger, epsilon=2.0, delta=1e-5)
@@ -191,6 +192,7 @@ def test_an_overdrawn_ledger_is_an_alarm(tmp_path) -> None:
     assert "Spent: epsilon = 0 of 1" in found.text
 
 
+@pytest.mark.slow
 def test_cards_import_no_plotting_library(tmp_path) -> None:
     code = (
         "import sys, pandas as pd, sfumato\n"

@@ -1,7 +1,6 @@
 """Fixtures of this folder."""
 
-from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 
-__all__ = ["call", "remembered_accounts", "small_simulations"]
+__all__ = ["call", "small_simulations"]

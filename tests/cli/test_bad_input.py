@@ -241,6 +241,7 @@ class TestRecords:
         made = works("a,b\n" + "x,5\n" * 100, schema, "--target", "a", "--overwrite")
         assert set(made.splitlines()) == {"a,b", "x,5"}
 
+    @pytest.mark.slow
     def test_many_categories(self, folder, works):
         labels = [f"k{i}" for i in range(100_000)]
         schema = (

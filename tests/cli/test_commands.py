@@ -690,11 +690,13 @@ class TestProcess:
             check=False,
         )
 
+    @pytest.mark.slow
     def test_a_module_that_runs(self):
         done = self.python("-m", "sfumato", "methods", "--json")
         assert (done.returncode, done.stderr) == (0, b"")
         assert json.loads(done.stdout)[0]["method"] == "gaussian"
 
+    @pytest.mark.slow
     def test_a_wrong_call(self):
         done = self.python("-m", "sfumato", "certificate", "no-such-release")
         assert done.returncode == 1

@@ -55,6 +55,7 @@ def shown_by(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
+@pytest.mark.slow
 def test_hardening_7_the_easy_path_publishes_nobody(drafted, call):
     result = call(*FIT)
     assert (result.code, Path("r").exists()) == (2, False)

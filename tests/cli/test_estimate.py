@@ -82,6 +82,7 @@ def test_what_was_not_measured_ends_with_1(call, release):
     assert "two columns go together" in " ".join(result.err.split())
 
 
+@pytest.mark.slow
 def test_replicates_have_an_index(call, release, tmp_path):
     out = tmp_path / "rows.csv"
     assert call("sample", release, "--out", out, "-n", 30, "--replicates", 3, "--seed", 1).code == 0
@@ -139,6 +140,7 @@ class TestParity:
         assert "nothing" in result.err
 
 
+@pytest.mark.slow
 def test_the_list_in_every_form(call, release):
     shown = call("estimate", release, "--list", "--pairs", 4)
     assert shown.code == 0, shown.err

@@ -127,6 +127,7 @@ def fit(folder: Path, out: str = "r", data: str = "people.csv") -> list[object]:
 
 
 class TestFullDisk:
+    @pytest.mark.slow
     @pytest.mark.parametrize("room", [0, 3_000])
     @pytest.mark.parametrize("out", ["r", "r.sfm"])
     def test_a_release(self, faulty, folder, out, room):
@@ -163,6 +164,7 @@ class TestFullDisk:
         assert faulty("disk", 0, "ledger", "create", folder / "m", "--epsilon", 1, "--delta", 1e-6)[0] == 2
         assert names(folder) - {"m.lock"} == before[1]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "command",
         [("schema", "draft", "people.csv", "--out", "d.yaml"), ("report", "r", "--out", "page.html")],

@@ -8,11 +8,8 @@ import sys
 import pytest
 
 from fixtures import tables
-from fixtures.accounting import remembered_accounts
 from sfumato import create_ledger, load, read_ledger
 from sfumato.release import files
-
-__all__ = ["remembered_accounts"]
 
 
 @pytest.fixture
@@ -76,6 +73,8 @@ def test_what_keeps_no_releases_is_not_said_to(call, folder, full):
     assert "--checkpoint" not in failed.err
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of the system")
 def test_a_disk_that_really_ends(folder):
     """The ledger has room, the release has not."""

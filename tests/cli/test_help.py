@@ -92,6 +92,7 @@ class TestCompletion:
             env=os.environ | {"PYTHONPATH": str(source)} | environment,
         )  # fmt: skip
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("words", "found"),
         [("sfumato sc", {"schema"}), ("sfumato schema d", {"draft"}), ("sfumato fit --eps", {"--epsilon"}),

@@ -115,6 +115,7 @@ class TestSample:
         )  # fmt: skip
         return found.returncode, found.stdout, found.stderr.decode()
 
+    @pytest.mark.slow
     def test_standard_output(self):
         code, out, err = self.call("--out", "-")
         assert (code, err.strip()) == (0, "Wrote the sample to standard output.")
@@ -155,6 +156,7 @@ class TestSample:
         connection.close()
         assert main([*arguments[:-1], "sqlite:///new.db?table=t"]) == 0
 
+    @pytest.mark.slow
     def test_without_unique_rows(self, capsys):
         chosen = ["--unique-rows", "drop", "--unique-on", "sex", "--unique-on", "grade"]
         assert main(["sample", "r", "-n", "50", "--seed", "3", "--out", "seen.csv", *chosen]) == 0
@@ -172,6 +174,7 @@ class TestSample:
             assert main(["sample", "r", "--out", "refused.csv", *more]) == 2
             assert not Path("refused.csv").exists()
 
+    @pytest.mark.slow
     def test_too_few_rows_that_repeat_are_told(self):
         code, _, err = self.call("--out", "few.csv", "--unique-rows", "drop")
         assert code == 0

@@ -180,6 +180,7 @@ def fit(folder: Path, out: str) -> list[object]:
 
 
 class TestFit:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("place", "when", "status"),
         [
@@ -319,6 +320,7 @@ def inputs(tmp_path_factory, interrupted):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_output(interrupted, inputs, tmp_path, command):
     parts = COMMANDS[command]

@@ -117,6 +117,7 @@ def is_partial(name: str) -> bool:
     return name.startswith(".") and name.endswith(".partial")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("out", "place", "count"),
     [("r", "charge", 1), ("r", "charge", 2), ("r", "close", 1), ("r", "mkdir", 1), ("r", "write", 1), ("r", "write", 2),
@@ -154,6 +155,7 @@ def test_an_overwrite_leaves_the_old_or_the_new_or_none(kill, call, tmp_path, pl
     assert load(tmp_path / "r").certificate.private
 
 
+@pytest.mark.slow
 def test_at_any_call(kill, call, tmp_path):
     """At the 1st, 3rd, 9th, ... call of a function of the package, until a fit gets through."""
     codes = []

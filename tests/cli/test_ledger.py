@@ -103,6 +103,7 @@ def compete(driver, folder: Path, *, payable: int, kills: list[str | None]) -> l
     return codes
 
 
+@pytest.mark.slow
 def test_concurrent_fits_and_kills(driver, tmp_path):
     """Those that die before they are charged cost nothing; of the others as many are charged as can be."""
     kills = [None, "locked", None, "almost charged", None, "charged", None, "writing"]

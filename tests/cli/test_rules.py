@@ -18,6 +18,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_whole_way(folder, call):
     shown = call("schema", "check", "schema.yaml")
     assert "{order: [admitted, discharged]}" in shown.out

@@ -18,6 +18,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return folder_of(table(), tmp_path / "people"), tmp_path / "schema.yaml"
 
 
+@pytest.mark.slow
 def test_a_fit_on_workers_is_that_of_one_process(call, files, tmp_path):
     folder, schema = files
     for name, options in (("one", ()), ("two", ("--workers", 2))):
@@ -26,6 +27,7 @@ def test_a_fit_on_workers_is_that_of_one_process(call, files, tmp_path):
     assert bits(load(tmp_path / "one")) == bits(load(tmp_path / "two"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_fit_on_a_dask_cluster_is_that_of_one_process(call, files, tmp_path):
     distributed = pytest.importorskip("distributed")

@@ -84,6 +84,7 @@ def same(one, other) -> bool:
 
 @any_method
 class TestAccount:
+    @pytest.mark.slow
     @pytest.mark.parametrize("target", TARGETS)
     def test_it_stays_within_its_budget_and_is_computed_again(self, method, target):
         certificate = make(method).fit(tables.frame(), schema=tables.schema(), target=target).certificate
@@ -339,6 +340,7 @@ class TestSampling:
             _check_domain(made)
         assert len(release.sample()) == tables.ROWS
 
+    @pytest.mark.slow
     def test_every_level_of_a_nullable_target(self, method):
         if method == "p3gm, mixture":
             pytest.skip("takes the largest level, which a rare one is not")

@@ -61,6 +61,7 @@ def client(cluster_client: Any) -> Any:
     return cluster_client
 
 
+@pytest.mark.slow
 def test_release_of_files_is_that_of_one_process(client: Any, local: str, folder: Path):
     assert bits(fit(str(folder), engine=Dask(client))) == local
 
@@ -78,6 +79,7 @@ def test_rows_of_a_unit_count_over_all_partitions(client: Any, n: int):
     assert counted(frames.from_pandas(visits(), npartitions=n), VISITS, Dask(client)) == expected
 
 
+@pytest.mark.slow
 def test_a_dask_frame_of_files_needs_no_cluster(client: Any, local: str, folder: Path):
     frames = pytest.importorskip("dask.dataframe")
     source = open_source(frames.read_parquet(folder))
@@ -99,6 +101,7 @@ def test_samples_of_a_dask_frame_come_as_pandas(client: Any):
     assert isinstance(fit(frames.from_pandas(table(), npartitions=2)).sample(5, seed=1), pandas.DataFrame)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_every_pass_changes_nothing(client: Any, local: str, folder: Path, tmp_path: Path):
     release, deaths = fit_with_deaths(folder, Dask(client), tmp_path / "armed")
     assert bits(release) == local
@@ -113,6 +116,7 @@ def test_a_worker_that_always_dies_is_one_clear_error(client: Any, folder: Path,
     assert caught.value.__context__ is None
 
 
+@pytest.mark.slow
 def test_no_record_is_in_an_error_a_log_or_a_spill_file(client: Any, folder: Path, capfd, caplog):
     caplog.set_level(logging.DEBUG)
     with pytest.raises(DataError, match="on a worker") as caught:

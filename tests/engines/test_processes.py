@@ -24,6 +24,8 @@ def engine() -> Iterator[Processes]:
         yield processes
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize("form", ["pandas", "polars", "arrow", "csv", "folder", "glob", "row groups", "stream"])
 def test_release_is_that_of_one_process(form: str, engine: Processes, local: str, folder: Path, tmp_path: Path):
     frame = table()
@@ -48,6 +50,8 @@ def test_order_and_division_of_the_rows_change_nothing(engine: Processes, local:
     assert bits(fit(folder_of(shuffled, tmp_path / "other", files=9), engine=engine)) == local
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_a_worker_that_dies_in_every_pass_changes_nothing(local: str, folder: Path, tmp_path: Path):
     with Processes(2) as engine:
         release, deaths = fit_with_deaths(folder, engine, tmp_path / "armed")
@@ -55,6 +59,8 @@ def test_a_worker_that_dies_in_every_pass_changes_nothing(local: str, folder: Pa
     assert deaths == 2  # one in each pass
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_a_worker_that_always_dies_is_one_clear_error(folder: Path, tmp_path: Path):
     source = deadly(open_source(str(folder)), tmp_path / "armed", always=True)
     with Processes(2) as engine, pytest.raises(EngineError, match="ended three times") as caught:
@@ -79,6 +85,8 @@ def test_a_file_that_changes_between_passes_is_refused(engine: Processes, tmp_pa
         fit(str(folder), engine=engine, progress=change)
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_passes_of_p3gm_are_summed_by_workers(engine: Processes):
     pytest.importorskip("torch")
     method = P3GM(epsilon=2.0, latent_dim=2, hidden=8, epochs=1, batch_size=1000)

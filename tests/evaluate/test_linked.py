@@ -101,6 +101,7 @@ def test_units_of_one_row_and_missing_numbers(frame):
         evaluate(frame, frame, schema=schema(units=N), test=frame)
 
 
+@pytest.mark.slow
 def test_command_and_pages(frame, tmp_path, call):
     release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema(units=N))
     release.save(tmp_path / "r.sfm")

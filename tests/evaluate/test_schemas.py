@@ -80,6 +80,7 @@ def test_the_command_names_what_it_leaves_out_and_takes_an_open_schema(tmp_path,
     assert found.code == 0, found.err
 
 
+@pytest.mark.slow
 def test_of_a_release_its_own_schema_stands_for_an_open_one(tmp_path, call) -> None:
     real, path = table(0), tmp_path / "real.csv"
     real.to_csv(path, index=False)

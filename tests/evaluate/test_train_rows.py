@@ -74,6 +74,7 @@ def test_the_stated_error_is_of_the_size_of_what_a_sample_changes():
     assert 0.5 * np.mean(true) < np.mean(stated) < 8 * np.mean(true)
 
 
+@pytest.mark.slow
 def test_over_runs_and_bad_numbers():
     found = over_runs(lambda seed: evaluate(
         REAL, SYNTHETIC, schema=SCHEMA, test=TEST, target="t", train_rows=300, seed=seed
@@ -92,6 +93,7 @@ def test_the_default_is_one_number_everywhere():
     assert inspect.signature(evaluate).parameters["train_rows"].default is None
 
 
+@pytest.mark.slow
 def test_the_command_and_the_page_say_the_error(tmp_path, call, monkeypatch):
     from sfumato import ConditionalGaussian
 

@@ -134,6 +134,7 @@ def test_many_classes_against_scikit_learn():
         assert scores["accuracy"] == pytest.approx(accuracy, abs=1e-6), name
 
 
+@pytest.mark.slow
 def test_positive_class():
     high = classifier_scores(TRAIN, TEST, schema=SCHEMA, target="income")
     low = classifier_scores(TRAIN, TEST, schema=SCHEMA, target="income", positive="low")

@@ -50,6 +50,7 @@ def _run(code: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_core_fits_samples_and_saves_without_extras(tmp_path: Path) -> None:
     assert _run(_CORE, tmp_path).split() == ["5", "True", "finished"]
 
@@ -64,11 +65,13 @@ def test_what_needs_an_extra_says_so_before_any_work(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_formulas_need_their_extra(tmp_path: Path) -> None:
     code = _CORE + "try:\n    release.ols('age ~ member')\nexcept ConfigError as error:\n    print(error)"
     assert "Run pip install 'sfumato[regression]'." in _run(code, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_line_says_it_too(tmp_path: Path) -> None:
     code = "from sfumato.cli.app import run\nprint(run(['evaluate', 'a.csv', 'b.csv']))"
     assert _run(code, tmp_path).split() == ["2"]

@@ -88,6 +88,7 @@ def test_what_type_checkers_see_is_what_there_is() -> None:
     assert set(sfumato._HOMES) == set(sfumato.__all__)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_every_public_module_is_there_after_one_import() -> None:
     """Each in a process that has imported the package, and no other room of it."""
@@ -107,6 +108,7 @@ for room in {ROOMS}:
     assert "True" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_star_import_needs_no_torch() -> None:
     code = "import sys\nfrom sfumato import *\nprint(MixtureTraining(), DPGM, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

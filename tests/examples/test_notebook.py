@@ -73,6 +73,7 @@ def test_every_tutorial_is_tested_and_listed() -> None:
 SHOWN = [name if name == "four_lines" else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWN)
 def test_every_cell_that_ends_in_an_object_shows_its_card(executed, name: str) -> None:
     found = {}

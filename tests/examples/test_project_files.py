@@ -38,6 +38,7 @@ def test_a_recipe_names_files_that_are_there(path: str) -> None:
     assert (ROOT / path).exists()
 
 
+@pytest.mark.slow
 def test_a_recipe_names_code_that_is_there() -> None:
     known = _words("src") | _words("tests")
     names = {name.partition("(")[0] for name in QUOTED if re.fullmatch(r"[A-Za-z_][A-Za-z_]*(\([^)]*\))?", name)}

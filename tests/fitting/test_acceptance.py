@@ -281,6 +281,8 @@ def test_a_fit_does_not_pass_over_criteria():
         METHOD.fit(tables.frame(ROWS), schema=replace(SCHEMA, accept=read_criteria(EASY)))
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_rules_are_kept_and_criteria_speak_of_what_is_free():
     """No record is asked about rules: each sampled row keeps them. What rules compute is judged by its parts."""
     document = hospital_schema(rows=2_000).to_dict()

@@ -71,6 +71,7 @@ def test_ids_of_long_tables_are_numbers():
     assert form_of(open_source(data), schema).storage == {"who": pa.int64(), "item": pa.list_(pa.int64())}
 
 
+@pytest.mark.slow
 def test_the_types_of_the_source_on_demand():
     frame = pd.DataFrame({"v": pd.Series([1, 2] * 5, dtype="int16")})
     wide = Schema(columns={"v": Integer(lower=0, upper=10**6)}, rows=10)

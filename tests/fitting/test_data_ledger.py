@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from fixtures import tables
-from fixtures.accounting import remembered_accounts
 from sfumato import ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError, PrivacyWarning
 from sfumato.fitting import data_ledger, ledger_file
@@ -21,8 +20,6 @@ from sfumato.fitting.journal import Journal
 from sfumato.fitting.process import network_file_system
 from sfumato.privacy.accounting import account, account_curve, account_of_fits, merged
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
-
-__all__ = ["remembered_accounts"]
 
 DELTA = 1e-5
 ONE = Plan([Stage(name="a", noise_multiplier=5.0, replace_distance=2**0.5)])

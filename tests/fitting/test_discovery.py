@@ -6,7 +6,6 @@ import pytest
 
 import sfumato
 from fixtures import tables
-from fixtures.accounting import remembered_accounts
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit
@@ -18,7 +17,7 @@ from sfumato.methods.dpvae import DPVAE
 from sfumato.records.private import PrivateData
 from sfumato.schema.open_schema import OpenSchema
 
-__all__ = ["call", "remembered_accounts", "small_simulations"]
+__all__ = ["call", "small_simulations"]
 
 DELTA = 1e-6
 
@@ -133,6 +132,8 @@ def test_truth_values_keep_their_spelling_and_dates_are_dates():
     assert set(rows["b"]) == {"False", "True"}
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_first_and_last_year_of_dates_are_bought():
     days = np.datetime64("2019-03-04") + np.arange(3_000) % 900
     text = pd.Series(days).dt.strftime("%d.%m.%y")
@@ -323,6 +324,8 @@ def _people(n: int = 6_000) -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_cents_stay_cents_and_codes_are_labels(tmp_path):
     """A CSV without a schema: resolutions are bought, codes are no numbers, and what is nearly all rare is left out."""

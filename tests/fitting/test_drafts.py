@@ -73,6 +73,8 @@ def test_facts_of_the_data_are_named_in_the_certificate():
     assert certificate.origins[:2] == ("standard: 'sex'", "read off the records: 'age' (upper)")
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_a_search_says_it_in_its_certificate():
     with pytest.warns(PrivacyWarning):
         certificate = tune(tables.frame(), [METHOD], schema=DRAFT, accept_draft=True).certificate
@@ -100,6 +102,8 @@ def test_what_is_bought_is_not_read_off():
     assert isinstance(release.schema, Schema)
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_the_page_is_an_alarm(accepted, tmp_path):
     write_report(accepted, tmp_path / "p.html")
     page = (tmp_path / "p.html").read_text(encoding="utf-8")

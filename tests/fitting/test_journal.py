@@ -70,6 +70,8 @@ def draws(monkeypatch):
 
 
 class TestGoingOn:
+    @pytest.mark.slow
+    @pytest.mark.audit
     @pytest.mark.parametrize("stop_after", [0, 1, 2, 3, 4, 60, 80])
     def test_a_stopped_fit_is_charged_once(self, tmp_path, draws, monkeypatch, stop_after):
         path = tmp_path / "fit.checkpoint"
@@ -102,6 +104,8 @@ class TestGoingOn:
             for name in releases[0].parameters
         ), "a fit that has ended gives the same release again"
 
+    @pytest.mark.slow
+    @pytest.mark.audit
     def test_killed_for_good(self, tmp_path):
         """kill -9 in the middle of the steps; the same fit in another process then writes a release."""
         path, out = tmp_path / "fit.checkpoint", tmp_path / "out.sfm"
@@ -156,6 +160,8 @@ class TestRefusals:
             again()
         assert [entry.status for entry in read_ledger(ledger).fits] == ["finished"]
 
+    @pytest.mark.slow
+    @pytest.mark.audit
     def test_another_fit(self, tmp_path):
         path = tmp_path / "fit.checkpoint"
         with pytest.raises(Stop):
@@ -207,6 +213,8 @@ class TestRefusals:
         with pytest.raises(ConfigError, match="checkpoint of Sfumato"):
             fit(path)
 
+    @pytest.mark.slow
+    @pytest.mark.audit
     def test_a_method_that_releases_all_at_once(self, tmp_path):
         with pytest.raises(ConfigError, match="keeps no releases"):
             DPMix(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), checkpoint=tmp_path / "fit.checkpoint")

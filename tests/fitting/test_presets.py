@@ -62,6 +62,7 @@ def test_a_name_that_there_is_not():
         METHODS["gaussian"].make.preset("published", epsilon=1.0)
 
 
+@pytest.mark.slow
 def test_a_certificate_says_it_and_one_of_before_says_nothing():
     data, schema = tables.frame(), tables.schema()
     made = DPMix.preset("published", epsilon=5.0, mixture_degree=64, n_mixtures=None)

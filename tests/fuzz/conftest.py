@@ -8,12 +8,11 @@ import logging
 import pytest
 import typer.main
 
-from fixtures.accounting import remembered_accounts
 from fixtures.sampling import small_simulations
 from fuzz.planted import assert_silent, handled
 from sfumato.cli import app
 
-__all__ = ["remembered_accounts", "small_simulations", "speak"]
+__all__ = ["small_simulations", "speak"]
 
 
 _commands = functools.cache(lambda: typer.main.get_command(app.app))

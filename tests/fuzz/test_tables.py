@@ -111,6 +111,7 @@ def _bitten(random_: random.Random, raw: bytes) -> bytes:
     return raw[: random_.randrange(len(raw) + 1)] if random_.random() < 0.05 else raw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", batches(CASES, BATCH))
 def test_damaged_csv(speak, tmp_path, batch):
     schema, data, release, made = (tmp_path / name for name in ("s.yaml", "d.csv", "r", "o.csv"))

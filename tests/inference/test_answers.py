@@ -79,6 +79,8 @@ def test_errors_of_the_table_have_no_sampling(release, found):
     assert line(own, "mean", "x")["high"] == release.mean("x", target="table").interval(0.5)[1]
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_columns_that_follow_are_named():
     release = ConditionalGaussian(epsilon=3.0, delta=1e-5).fit(
         hospital(3_000), schema=hospital_schema(rows=3_000), seed=0

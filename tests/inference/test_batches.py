@@ -237,6 +237,8 @@ def test_rows_are_those_of_the_model_where_nothing_stands_out(known):
     assert (measured._drawn[1] == measured.chain.sample(MODEL_ROWS, public_stream(20_260))[1]).all()
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_half_the_noise_stated_is_seen_in_coverage(frame, known):
     """The test above can fail."""
     bars, pairs = misses(frame, known, shown=0.5, draws=12)

@@ -5,12 +5,9 @@ import pandas as pd
 import pytest
 
 import sfumato
-from fixtures.accounting import remembered_accounts
 from sfumato.errors import EstimateError
 from sfumato.inference.associations import association
 from sfumato.inference.estimated_bounds import estimated_bounds
-
-__all__ = ["remembered_accounts"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")
 N = 20_000

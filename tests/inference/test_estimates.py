@@ -185,6 +185,8 @@ def test_a_strangers_arrays_are_read_with_suspicion(release, change):
         dataclasses.replace(release, parameters={**release.parameters, **change}).mean("x")
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_columns_that_rules_compute():
     """Means and shares of what follows from measured columns are sums of theirs; all else is refused by name."""
     rows = hospital(3_000)

@@ -37,6 +37,8 @@ def test_replicates_differ_as_much_as_estimates_are_unsure(replicates, release):
         assert abs(found.params.iloc[0] - estimate.value) < 3 * estimate.std_error
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_a_seed_gives_the_same_tables(release):
     first, again = (release.replicates(2, n=500, seed=4) for _ in range(2))
     for one, other in zip(first, again, strict=True):
@@ -50,12 +52,16 @@ def test_bad_arguments_are_refused(release, bad):
         release.replicates(**bad)
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_batches_have_an_index(release):
     found = list(release.replicate_batches(2, n=5, seed=1))
     assert [one.column_names[0] for one in found] == ["replicate", "replicate"]
     assert [one["replicate"].to_pylist() for one in found] == [[1] * 5, [2] * 5]
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_replicates_keep_rules():
     """Each row of each, and what was measured is in them as estimates say."""
     frame = hospital(3_000)

@@ -5,10 +5,7 @@ import pandas as pd
 import pytest
 
 import sfumato
-from fixtures.accounting import remembered_accounts
 from sfumato.inference.support import ColumnCounts, supported
-
-__all__ = ["remembered_accounts"]
 
 N, ROWS, STD = 20_000, 16_384, 18.0
 LAW = np.concatenate([np.array([0.3, 0.35, 0.2, 0.1]), np.zeros(4), np.full(16, 0.05 / 16)])

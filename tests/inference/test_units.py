@@ -49,6 +49,8 @@ def test_without_noise_they_are_those_of_the_records(records, silent):
     assert asked.correlation("born", "score").value == pytest.approx(real["born"].corr(real["score"]), abs=0.02)
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_replicates_are_units(silent):
     drawn = silent.units.replicates(2, n=20, seed=1)
     assert [len(table) for table in drawn] == [20, 20]

@@ -225,6 +225,8 @@ def _packed(path, part, start, middle, times, end):
     return path
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_small_workbooks_that_are_large_inside(tmp_path):
     row = '<row><c t="str"><v>a</v></c></row>'
     head, foot = f'<worksheet xmlns="{MAIN}"><sheetData>{row}', "</sheetData></worksheet>"

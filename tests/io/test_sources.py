@@ -126,6 +126,8 @@ class TestCsv:
         source = csv_source(tmp_path, b'a,b\n\x00,1\n2,"unclosed\n3,4\n')
         assert read(source)["a"] == ["\x00", "3"]  # the line of the open quote alone is left out
 
+    @pytest.mark.slow
+    @pytest.mark.audit
     def test_a_quote_that_nobody_closes_takes_no_line_along(self, tmp_path):
         text = 'a,b\n1,2\n3,"' + f"{SECRET}\n" * 600_000 + "4,5\n"
         source = csv_source(tmp_path, text)

@@ -39,6 +39,8 @@ def test_contribution_is_within_its_norm_bound(name):
         check_norm_property(case)
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize("name", STATISTICS)
 def test_adding_a_record_adds_its_contribution_only(name):
     check_locality(STATISTICS[name], np.random.default_rng(3))

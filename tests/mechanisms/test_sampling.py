@@ -22,6 +22,8 @@ def drawn(n, size, probability, noise=None):
     return sampling.poisson_member_sets(n, size, stage=STAGE, ledger=account, noise=noise or SeededNoise(1))
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize(("n", "probability"), [(50_000, 1e-4), (2_000, 0.02), (60, 0.3), (60, 0.8), (1, 0.4)])
 def test_the_law_is_that_of_independent_coins(n, probability):
     size = 20_000

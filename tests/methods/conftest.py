@@ -2,10 +2,7 @@
 
 import pytest
 
-from fixtures.accounting import remembered_accounts
 from sfumato.release import model
-
-__all__ = ["remembered_accounts"]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -38,6 +38,8 @@ def small(**settings):
     return make(**settings).fit(tables.frame(), schema=tables.schema(), target="income", seed=1)
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize("mixing", MIXINGS, ids=lambda m: type(m).__name__)
 def test_it_stays_within_its_budget_and_is_computed_again(mixing):
     for data, schema in ((tables.frame(), tables.schema()), (tables.images(), tables.image_schema())):

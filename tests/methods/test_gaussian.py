@@ -25,6 +25,7 @@ def two_columns(rows: int = N) -> tuple[pd.DataFrame, Schema]:
 
 
 class TestWhatItLearns:
+    @pytest.mark.slow
     @pytest.mark.parametrize("target", [None, "a"])
     @pytest.mark.parametrize("epsilon", [NonPrivate(), 5.0])
     def test_marginals_and_dependence(self, target, epsilon):
@@ -172,6 +173,7 @@ class TestSizes:
 
 
 class TestForecast:
+    @pytest.mark.slow
     def test_it_is_about_what_the_noise_does(self):
         # the standard error of a 1-way share at n_public, against fits to one and the same table
         frame, schema = two_columns()

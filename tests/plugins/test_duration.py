@@ -56,6 +56,8 @@ def test_it_is_short():
     assert len(module.read_text().splitlines()) <= 70
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_from_schema_file_to_report(example, tmp_path):
     known, frame = schema(tmp_path), rides()
     release = ConditionalGaussian(epsilon=20.0).fit(frame, schema=known, target="paid", seed=0)
@@ -215,6 +217,8 @@ class TestAttacks:
         codes = kind.code(pa.array(["0:05", "SECRET", "2:00"]), missing=())
         np.testing.assert_array_equal(codes, [0.0, np.nan, 1.0])
 
+    @pytest.mark.slow
+    @pytest.mark.audit
     def test_every_law_of_coding(self, example):
         kinds = [
             {"kind": "duration", "lower": "0:10", "upper": "12:00", "nullable": True},

@@ -119,6 +119,7 @@ class TestMethods:
 
 
 class TestLaziness:
+    @pytest.mark.slow
     def test_nothing_is_imported_before_it_is_asked_for(self, site):
         declare(site, "broken", text=BROKEN, worse="broken:Worse")
         program = (
@@ -135,6 +136,7 @@ class TestLaziness:
         assert "--schema" in before  # of the help
         assert "Methods" in after
 
+    @pytest.mark.slow
     def test_the_import_of_sfumato_looks_for_none(self):
         program = (
             "import importlib.metadata as m\n"

@@ -26,6 +26,8 @@ SAMPLED = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 @pytest.mark.parametrize("sampled", SAMPLED)
 def test_small_budgets_take_seconds_and_little_memory(sampled, epsilon):

@@ -82,6 +82,7 @@ def test_calibrated_noise_is_enough_and_hardly_more(epsilon, delta, shares):
     assert max(ratios) == pytest.approx(min(ratios))
 
 
+@pytest.mark.slow
 def test_calibration_of_a_sampled_plan():
     plan = Plan([stage("pca", 20.0), Stage(name="sgd", noise_multiplier=1.0, sampling_probability=0.01, count=100)])
     calibrated = calibrate(plan, PrivacyBudget(1.0, 1e-5))

@@ -77,6 +77,7 @@ def case(request):
     return name, _discovering() if name == "gaussian, discovering" else _of(*CASES[name][:3], **CASES[name][3])
 
 
+@pytest.mark.slow
 def test_hardening_8_the_stated_epsilon_is_that_of_a_second_accountant(case):
     _, certificate = case
     found = second_account(certificate)
@@ -86,6 +87,7 @@ def test_hardening_8_the_stated_epsilon_is_that_of_a_second_accountant(case):
         assert certificate["epsilon"] >= found.estimate * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_so_is_the_one_under_replace_one(case):
     _, certificate = case
     if any(event["sampling_probability"] is not None for event in certificate["events"]):

@@ -33,6 +33,7 @@ def names(place):
     return {item.relative_to(place).as_posix() for item in place.rglob("*") if item.is_file()}
 
 
+@pytest.mark.slow
 def test_linked_rows(visits, tmp_path):
     place = tmp_path / "out"
     sfumato.pack(visits, place, n=40, seed=2)
@@ -65,6 +66,7 @@ def test_two_tables_are_files_of_a_folder(both, tmp_path):
     assert front["configs"][1]["data_files"][0]["path"] == "rows_parquet/visits.parquet"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:rdflib.*")  # of what the validator imports
 def test_croissant_says_which_column_is_the_key(both, tmp_path):
     place = tmp_path / "out"

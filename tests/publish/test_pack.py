@@ -162,6 +162,7 @@ def test_a_release_that_is_not_private_is_not_published(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_commands(call, folder, tmp_path):
     release = folder / "release.sfm"
     done = call("pack", release, "--out", tmp_path / "p", "-n", 5, "--title", "T", "--license", "MIT")
@@ -175,6 +176,7 @@ def test_the_commands(call, folder, tmp_path):
     assert call("export", release, "--as", "croissant", "--out", tmp_path / "c.json").code == 2
 
 
+@pytest.mark.slow
 def test_images_and_sets_have_their_own_formats(tmp_path):
     rng = np.random.default_rng(0)
     images = {"x": rng.random((200, 8, 8)).astype(np.float32), "y": rng.integers(0, 2, 200)}

@@ -135,6 +135,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("chunk_rows", [7, 65_536])
 def test_the_kind_of_a_column(name, chunk_rows):

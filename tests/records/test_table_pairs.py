@@ -78,6 +78,8 @@ def test_which_of_repeated_rows_counts_favours_none():
     assert np.unique(homes, return_counts=True)[1] / n == pytest.approx(1 / 3, abs=0.03)
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @settings(deadline=None, max_examples=60)
 @given(
     persons=st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from(HOMES)), max_size=6),

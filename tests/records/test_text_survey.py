@@ -102,6 +102,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("chunk_rows", [7, 100])
 def test_how_numbers_are_written(name, chunk_rows):

@@ -48,6 +48,8 @@ def visits(n: int, units: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @settings(deadline=None, max_examples=60)
 @given(
     who=st.lists(st.integers(0, 3), min_size=1, max_size=25),

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from fixtures.accounting import remembered_accounts
 from fixtures.releases import SMALL, fit, small_frame
 from fixtures.sampling import few_simulations, small_blocks
 from sfumato.estimators import DPGaussianMixture
 from sfumato.release import Release
 
-__all__ = ["few_simulations", "remembered_accounts", "small_blocks"]
+__all__ = ["few_simulations", "small_blocks"]
 
 
 @pytest.fixture(scope="module")

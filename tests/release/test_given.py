@@ -125,6 +125,7 @@ class TestWhatIsFixed:
         rows = many[0].sample(20, seed=0, given=row)
         assert len(rows.drop_duplicates()) == 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("container", ["pyarrow", "csv"])
     def test_in_other_containers(self, container, tmp_path):
         frame = small_frame()

@@ -37,6 +37,7 @@ def fitted(data, schema=SCHEMA, **settings):
 
 
 class TestForms:
+    @pytest.mark.slow
     def test_frames_come_back_as_lists_of_known_items(self, frame):
         samples = {}
         for data in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):

@@ -176,6 +176,7 @@ def test_levels_that_are_never_drawn_keep_their_place():
     assert list(release.sample(5, seed=0)["g"].cat.categories) == list("abcd")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"given": {"age": 4}}, {"class_counts": {"yes": 30_000, "no": 10_000}}], ids=str
 )
@@ -198,6 +199,7 @@ class Dying:
         os._exit(3)
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_is_one_clear_error():
     with pytest.raises(ReleaseError, match="A worker ended"):
         list(drawn_in_order(Dying(), [(0, None), (1, None)], 2))

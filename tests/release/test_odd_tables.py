@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 
 import sfumato
-from fixtures.accounting import remembered_accounts
 from sfumato.errors import SfumatoError
 
 N = 300
-pytestmark = pytest.mark.usefixtures(remembered_accounts.__name__)
 
 
 def _beside(**columns):

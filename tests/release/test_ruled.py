@@ -46,6 +46,8 @@ def test_marginals_hold(release):
     assert abs((rows["pregnant"] == "yes").mean() - (FRAME["pregnant"] == "yes").mean()) < 0.05
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize(
     "given",
     [
@@ -80,6 +82,8 @@ def test_given_values_that_break_a_rule(release, given):
         release.sample(5, given=given)
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_a_given_stay_is_drawn_and_not_searched_for(release):
     """The distance that is modelled is the one that is given: the days of admission are as they were."""
     rows = release.sample(4_000, seed=0, given={"stay": 12})
@@ -106,6 +110,8 @@ def test_the_first_rows_do_not_depend_on_their_number(release):
     pd.testing.assert_frame_equal(release.sample(20_000, seed=3).iloc[:500], release.sample(500, seed=3))
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_workers_and_files(release, tmp_path):
     tables = [list(release.batches(40_000, seed=2, workers=workers)) for workers in (1, 2)]
     assert all(one.equals(other) for one, other in zip(*tables, strict=True))

@@ -131,6 +131,7 @@ def test_a_frame_and_its_text_give_one_release_and_one_file(tmp_path):
     assert b"," in first
 
 
+@pytest.mark.slow
 def test_what_is_to_be_discovered_is_read_and_written_so(tmp_path):
     path = _written(tmp_path, "thousands")
     columns = {"betrag": {"kind": "unknown", "discover": True, "written": {"thousands": "."}}}

@@ -406,6 +406,7 @@ def test_the_worst_of_sets_is_first():
     assert not any(b.real for f in empty["columns"] if f.kind == "items" for b in f.bins)
 
 
+@pytest.mark.slow
 def test_the_command_line_says_the_same(release, tmp_path, monkeypatch, call):
     """Of one release: every figure and sentence about its cost is on the page and on the screen."""
     monkeypatch.chdir(tmp_path)

@@ -58,6 +58,7 @@ def check_classes(release, schema, rows, target):
     assert {str(k).lower(): int(n) for k, n in found[target].value_counts().items()} == drawn
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("seed", range(QUICK))
 def test_rules_are_kept_or_refused(seed):

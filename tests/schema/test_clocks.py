@@ -89,6 +89,7 @@ def visits(seed=0):
     return pd.DataFrame({"age": age, "seen": day + pd.to_timedelta(hour, "h")})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ruled", [False, True], ids=["plain", "rules"])
 def test_visits_stay_in_opening_hours(ruled):
     frame, described = visits(), schema()

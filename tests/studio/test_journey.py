@@ -39,6 +39,7 @@ def answered(holder):
     raise AssertionError("the draft stays one")
 
 
+@pytest.mark.slow
 def test_from_a_csv_to_a_release_and_its_report(holder, studio, table):
     opened(holder, table)
     answered(holder)
@@ -139,6 +140,7 @@ def test_forecasts_and_preview_shrink_with_epsilon_and_read_no_record(tmp_path, 
         assert all(bar.before == bar.after for bar in picture.bars)
 
 
+@pytest.mark.slow
 def test_a_simulation_shows_every_column_and_reads_no_record(tmp_path, table, holder):
     opened(holder, table)
     answered(holder)
@@ -172,6 +174,7 @@ def test_what_discovery_costs_is_taken_off_the_forecast(tmp_path, table):
     assert errors[0] * 1.02 < errors[1] < 2 * errors[0]
 
 
+@pytest.mark.slow
 def test_every_kind_is_invented_within_its_schema():
     document = {
         "rows": 300,
@@ -219,6 +222,7 @@ def test_five_times_the_rows_a_million_take_less_than_twice_the_memory(tmp_path)
     assert many < 2 * few
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_studio_when_the_fit_has_ended(tmp_path, table):
     folder = tmp_path / "studio"
     session = Session(folder, str(table))

@@ -230,6 +230,8 @@ def test_one_network_of_one_part_is_the_plain_one(released):
         torch.testing.assert_close(stack.mean(stack.trunk(x)), plain(x))
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize("name", ["autoencoders", "machines"])
 def test_it_learns_without_noise(name):
     rng = np.random.default_rng(5)

@@ -69,6 +69,7 @@ def matrix(sample, schema) -> np.ndarray:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The storage types:sfumato.errors.PrivacyWarning")
 @pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("form", FORMS)
@@ -85,6 +86,7 @@ def test_sets_come_back_in_the_form_that_came_in(form, component, tmp_path):
     np.testing.assert_allclose(found.sum(axis=0) / N, matrix(data, schema).sum(axis=0) / N, atol=0.07)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", ["vae", "rbm"])
 def test_what_goes_together_is_kept(component):
     """Clusters alone tell the two kinds apart; items of different kinds are seldom together."""

@@ -106,6 +106,7 @@ def test_batches_are_small_and_go_on(release, monkeypatch):
     assert set(ids) == set(range(1, 301))
 
 
+@pytest.mark.slow
 def test_workers_draw_the_same(release):
     one = pa.concat_tables(release.batches(20_000, seed=5))
     assert pa.concat_tables(release.batches(20_000, seed=5, workers=2)).equals(one)
@@ -160,6 +161,7 @@ def test_the_certificate_protects_the_unit_at_the_price_of_one_record(frame):
     assert method.epsilon_for(schema(units=FEW), target_error=0.05) > 0
 
 
+@pytest.mark.slow
 def test_a_checkpoint_goes_on_and_draws_nothing_twice(frame, tmp_path, monkeypatch):
     method, path = ConditionalGaussian(epsilon=2.0, calibration_rows=300), tmp_path / "fit.ckpt"
     drawn = []
@@ -199,6 +201,7 @@ def test_the_same_bits_whatever_the_order_of_the_file(frame):
         np.testing.assert_array_equal(values, other[name])
 
 
+@pytest.mark.slow
 def test_a_number_of_units_is_bought_and_missing_ones_are_named(frame):
     with pytest.raises(ConfigError, match="public number of units"):
         ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema(units=None))
@@ -207,6 +210,7 @@ def test_a_number_of_units_is_bought_and_missing_ones_are_named(frame):
     assert found.certificate.n_public == pytest.approx(FEW, abs=100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "rows"), [({"max_rows": 1}, 1), ({"max_rows": 2}, 2), ({"order": None}, 6), ({"constant": []}, 6)], ids=str
 )

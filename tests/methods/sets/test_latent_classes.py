@@ -47,6 +47,7 @@ def sampled(real, epsilon, n=40_000):
     return release, release.sample(n, seed=1)["items"].to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "most"), [(1.0, 0.03), (8.0, 0.015), (sfumato.NonPrivate(), 0.015)])
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
 def test_pairs_and_sizes_are_those_of_the_sets(real, epsilon, most):
@@ -62,6 +63,7 @@ def test_pairs_and_sizes_are_those_of_the_sets(real, epsilon, most):
     assert max(map(len, made)) <= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sizes_of_sets_of_frequent_items(seed):
     """Counts of pairs alone do not tell them: few sets of many items have the pairs of many sets of a few."""

@@ -91,6 +91,7 @@ def crossed(share=0.5) -> tuple[pd.DataFrame, Schema]:
     return frame, Schema(columns={"x": number, "y": number, "member": Categorical(categories=("no", "yes"))}, rows=N)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "least"), [(None, 0.75), (3.0, 0.65)])
 def test_what_two_columns_have_to_do_in_a_class_is_kept(epsilon, least):
     frame, schema = crossed()

@@ -76,11 +76,15 @@ def test_correlations_are_kept(d, rho, epsilon, least):
     assert least <= kept(d, rho, epsilon) <= 1.05
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_more_epsilon_keeps_no_less_of_correlations():
     shares = [kept(20, 0.55, epsilon) for epsilon in (0.3, 1.0)]
     assert all(after >= before - 0.03 for before, after in pairwise(shares)), shares
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_more_epsilon_keeps_no_less_of_a_table():
     far, together = [], []
     for epsilon in (1.0, 10.0, None):
@@ -92,6 +96,8 @@ def test_more_epsilon_keeps_no_less_of_a_table():
     assert all(after >= before - 0.03 for before, after in pairwise(together)), together
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize("target", [None, "leaves"])
 def test_pairs_of_labels_and_numbers_without_noise(target):
     # 80,000 rows drawn from the table itself are .007 away, its halves .025 from each other
@@ -100,6 +106,8 @@ def test_pairs_of_labels_and_numbers_without_noise(target):
     assert distance <= 0.02
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_rules_are_kept_without_noise():
     made = release(customers, epsilon=None)[2].sample(N, seed=0)
     none = made["line"] == "none"

@@ -61,6 +61,7 @@ def test_estimates_of_items():
     assert abs(release.count({"diagnoses": "J45"}).value - table["J45"].sum()) < 300
 
 
+@pytest.mark.slow
 def test_sets_longer_than_max_length_are_cut_in_records_and_samples():
     frame = people(4_000)
     schema = set_schema(4_000, max_length=1)
@@ -75,6 +76,7 @@ BASKETS = Path(os.environ.get("SFUMATO_DATA", "../shared/data")) / "retail_trans
 COMMON = (32, 38, 39, 41, 48)  # the best-sold articles, which publications on these data name: a public list
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BASKETS.is_file(), reason="no shared data")
 def test_real_baskets_and_their_sizes():
     """Belgian supermarket baskets (Brijs 1999): shares of common items, pairs, and how items go with baskets' sizes."""

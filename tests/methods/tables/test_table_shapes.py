@@ -121,6 +121,7 @@ def assert_within(kinds, rows):
             assert set(values.astype(str)) <= set(kind.categories), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [True, False], ids=["target", "no target"])
 @pytest.mark.parametrize("make", SHAPES, ids=[make.__name__ for make in SHAPES])
 @pytest.mark.parametrize("epsilon", [1.0, None], ids=["private", "not private"])

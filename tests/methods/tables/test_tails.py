@@ -51,6 +51,7 @@ def beyond(law, grid: ColumnGrid, shares: np.ndarray) -> float:
     return float(shares @ part) / 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_mass_beyond_the_quantile(name):
     """Of 20,000 rows at the noise of ten columns at ε = 1: half of the fits within a factor of 2.5."""
@@ -60,6 +61,7 @@ def test_mass_beyond_the_quantile(name):
     assert found.max() < 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_with_less_noise_it_is_the_count(name):
     law, kind = LAWS[name]

@@ -132,6 +132,8 @@ def noisy():
     return ConditionalGaussian(epsilon=3.0).fit(sample(), schema=weighted_schema())
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.parametrize("target", [None, "g"])
 def test_without_noise_answers_are_those_of_the_weighted_table(target):
     frame = sample()

@@ -3,11 +3,8 @@
 import pytest
 
 from fixtures import tables
-from fixtures.accounting import remembered_accounts
 from fixtures.releases import fit
 from sfumato.release.model import Release
-
-__all__ = ["remembered_accounts"]
 
 
 @pytest.fixture(scope="module")

@@ -185,6 +185,7 @@ def test_distortions_change_pictures_and_not_labels(settings):
     assert not np.array_equal(plain["x"], other["x"])
 
 
+@pytest.mark.slow
 def test_wide_rows_are_drawn_fewer_at_a_time(pictures):
     d = 4096
     schema = Schema(columns={"x": Image(shape=(d,), dtype="float32", lower=0, upper=1)}, rows=10)

@@ -106,6 +106,7 @@ def test_any_number_of_rows(n, classes):
     assert (found[1][:, 1] == 2).all()
 
 
+@pytest.mark.slow
 def test_one_row_has_the_law_too():
     chain = softmax_chain()
     expected = conditional(chain, {LAST: 3}, chain.class_shares).sum(axis=(0, 2, 3))
