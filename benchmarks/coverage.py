@@ -404,7 +404,8 @@ def table():
             covered = {key: entry["coverage"] for key, entry in entries.items()}
             slopes = [value for key, value in covered.items() if key.startswith(("ols", "logit"))]
             wide = [entry["width_over_noise_and_sampling"] for key, entry in entries.items() if "quantile" not in key]
-            numbers = [np.mean(list(covered.values())), min(covered.values()), max(covered.values()), np.mean(slopes or [np.nan])]
+            numbers = [np.mean(list(covered.values())), min(covered.values()), max(covered.values())]
+            numbers.append(np.mean(slopes or [np.nan]))
             mark = " †" if "counted" in one else ""  # with an allowance that was smaller
             print(
                 f"| {one['case']}{mark} | {one['rows']:,} | {one['epsilon']:g} | {one['fits']} | {aim} | "

@@ -253,10 +253,13 @@ def span(column: NoisyColumn) -> tuple[int, int] | None:
 def _with_near(column: NoisyColumn, last: int) -> int:
     """Return the last cell of mass beside a cell, outwards; beside that of 0 lies what is next to 0 only."""
     counts, std = column.counts, column.std
+    zero = int(np.searchsorted(column.axis.upper, 0.0)) + 1
     while std and column.axis.lower[last] < column.axis.upper[last]:
         for width, deviations in _NEAR:
-            near = counts[last + 1 : last + 1 + width]
-            if near.size == width and near.sum() > deviations * std * np.sqrt(width):
+            # of one sign: noise on the other side is not taken in along with mass on this one
+            end = min(last + 1 + width, zero) if last + 1 < zero else last + 1 + width
+            near = counts[last + 1 : end]
+            if near.size == end - last - 1 and near.sum() > deviations * std * np.sqrt(near.size):
                 last += 1 + int(np.argmax(np.cumsum(near)))
                 break
         else:
