@@ -213,14 +213,6 @@ def require_open_unit(hint: str = "", **named: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def require_share(**named: object) -> float:
-    """Return the one keyword argument as a float if it is a number from 0 to 1, else raise ConfigError."""
-    name, value = _one(named)
-    if not (_is_real(value) and 0 <= float(value) <= 1):  # type: ignore[arg-type]
-        raise ConfigError(f"Expected {name} to be a share, from 0 to 1, got {name}={value!r}.")
-    return float(value)  # type: ignore[arg-type]
-
-
 def require_integer(*, at_least: int, hint: str = "", **named: object) -> int:
     """Return the one keyword argument as an int if it is a whole number of at least `at_least`."""
     name, value = _one(named)

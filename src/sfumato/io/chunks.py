@@ -125,11 +125,6 @@ class Source(ABC):
         """Whether any process that sees the same files can read it: not what is in memory, or comes once."""
         return False
 
-    @property
-    def on_cluster(self) -> bool:
-        """Whether it is a data frame of a cluster, whose workers have the rows."""
-        return False
-
     def with_dictionaries(self) -> Source:
         """Return the source whose text may come dictionary-encoded, where that is quicker; the cells are equal."""
         return self

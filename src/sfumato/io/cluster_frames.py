@@ -27,11 +27,6 @@ class DaskSource(Source):
 
     frame: Any
 
-    @property
-    def on_cluster(self) -> bool:
-        """Workers of a cluster have its rows."""
-        return True
-
     def partitions(self, columns: tuple[str, ...] | None = None) -> list[Any]:
         """Return the partitions, delayed."""
         frame = self.frame if columns is None else self.frame[list(columns)]
@@ -52,11 +47,6 @@ class SparkSource(Source):
     """A Spark data frame, read as Arrow record batches, a partition at a time; moments in UTC, whatever its session."""
 
     frame: Any
-
-    @property
-    def on_cluster(self) -> bool:
-        """Workers of a cluster have its rows."""
-        return True
 
     def selected(self, columns: tuple[str, ...]) -> Any:  # noqa: ANN401 - pyspark is an extra
         """Return the frame of these columns."""

@@ -76,11 +76,6 @@ class Term:
         """The ends of the spans, of numbers and dates."""
         return [point for span in self.spans for point in span]
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether some cell of the column may be of the set."""
-        return bool(self.levels.any()) if self.levels is not None else bool(self.spans) or self.missing
-
 
 def all_hold(terms: tuple[Term, ...], table: Table) -> np.ndarray:
     """Return which rows have values of all sets, shape (n,)."""

@@ -34,7 +34,6 @@ _SDV_FORMS = {
 }  # fmt: skip
 _SDV_VERSIONS = ("SINGLE_TABLE_V1", "MULTI_TABLE_V1", "V1")
 _OMOP_HEADERS = ("cdmTableName", "cdmFieldName", "isRequired", "cdmDatatype", "isPrimaryKey")
-_MOST_CELL = 1 << 20
 _MOST_FIELDS = 10_000  # of all tables of the OMOP CDM: version 5.4 has 448
 
 
