@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato.fitting.pair_counts import PairLayout, squared_distance
+from sfumato.fitting.pair_counts import pair_layout, squared_distance
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
 
 SCHEMA = tables.schema()
-LAYOUT = PairLayout.of(SCHEMA, "income")
+LAYOUT = pair_layout(SCHEMA, "income")
 NOISE_STD = 60.0
 
 
@@ -37,7 +37,7 @@ def noisy(records, rng):
 def test_every_record_is_once_in_every_table(samples):
     for start, end in zip(LAYOUT.starts, LAYOUT.starts[1:], strict=False):
         assert samples[0][start:end].sum() == 4_000
-    assert len(LAYOUT.pairs) == 21
+    assert len(LAYOUT.tables) == 21
 
 
 def test_the_distance_is_unbiased_and_small_for_samples_of_the_same_law(samples):
@@ -65,15 +65,15 @@ def test_one_noise_for_all_ranks_better_than_a_noise_for_each(samples):
 def test_wide_tables_pair_each_column_with_the_target_or_the_next():
     columns = "\n".join(f"  c{j}: {{kind: integer, lower: 1, upper: 9}}" for j in range(400))
     schema = tables.read_schema(f"rows: 100\ncolumns:\n{columns}\n  y: boolean\n")
-    with_target, without = PairLayout.of(schema, "y"), PairLayout.of(schema, None)
-    assert with_target.pairs == tuple((j, 400) for j in range(400))
-    assert without.pairs[:2] == ((0, 1), (1, 2))
-    assert without.pairs[-1] == (400, 0)
+    with_target, without = pair_layout(schema, "y"), pair_layout(schema, None)
+    assert with_target.tables == tuple((j, 400) for j in range(400))
+    assert without.tables[:2] == ((0, 1), (1, 2))
+    assert without.tables[-1] == (400, 0)
 
 
 def test_a_table_of_one_column():
     schema = Schema(columns={"sex": SCHEMA.columns["sex"]}, rows=10)
-    assert PairLayout.of(schema, None).pairs == ((0, 0),)
+    assert pair_layout(schema, None).tables == ((0, 0),)
 
 
 def test_levels_are_merged_evenly():
@@ -81,7 +81,7 @@ def test_levels_are_merged_evenly():
     schema = tables.read_schema(
         f"rows: 9\ncolumns:\n  a: {{kind: categorical, categories: [{labels}]}}\n  b: boolean\n"
     )
-    layout = PairLayout.of(schema, None)
+    layout = pair_layout(schema, None)
     total = np.zeros(layout.starts[-1])
     layout.count(total, {"a": np.arange(40, dtype=np.int32), "b": np.zeros(40, dtype=np.int32)})
     shares = total.reshape(16, 2)[:, 0]

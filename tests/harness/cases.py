@@ -14,7 +14,7 @@ from sfumato.fitting.auroc import ScoreCounts, Task
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.fitting.kind_counts import KindCounts
 from sfumato.fitting.marginal_counts import MarginalCounts, MarginalLayout
-from sfumato.fitting.pair_counts import PairCounts, PairLayout
+from sfumato.fitting.pair_counts import PairCounts, pair_layout
 from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
@@ -519,7 +519,7 @@ def _cases() -> dict[str, StatisticCase]:
         # under replace-one the number of records is public: the bound of 1 only overstates
         StatisticCase("row count", RowCount(), table, attained=0.0),
         StatisticCase("class cell counts", ClassCellCounts(layout), table),
-        StatisticCase("counts of pairs of cells", PairCounts(PairLayout.of(TABLE, "member")), table),
+        StatisticCase("counts of pairs of cells", PairCounts(pair_layout(TABLE, "member")), table),
         StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),
         StatisticCase("counts of scores by class", score_counts(), table),

@@ -11,13 +11,14 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.errors import ConfigError
-from sfumato.fitting.pair_counts import coarse, coarse_size
 from sfumato.mechanisms.statistics import Counts
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.schema import Schema
 
-_NUMERIC_CELLS = {1: 16, 2: 8}  # by the columns of a table
+PAIR_CELLS = 8
+_NUMERIC_CELLS = {1: 16, 2: PAIR_CELLS}  # by the columns of a table
+_MOST_LEVELS = 16  # of pairs
 _MOST_CELLS = 1 << 21
 
 
@@ -101,3 +102,13 @@ class MarginalCounts(Counts):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records."""
         self.layout.count(total, rows)
+
+
+def coarse_size(column: ColumnGrid) -> int:
+    """Return the number of coarse cells of a column."""
+    return column.n_cells if column.numeric else min(column.n_cells, _MOST_LEVELS)
+
+
+def coarse(column: ColumnGrid, cells: np.ndarray) -> np.ndarray:
+    """Merge levels beyond the most into even runs, in the schema's order."""
+    return cells if coarse_size(column) == column.n_cells else cells * _MOST_LEVELS // column.n_cells

@@ -35,7 +35,8 @@ from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.journal import Journal, written_out
-from sfumato.fitting.pair_counts import PairCounts, PairLayout, squared_distance
+from sfumato.fitting.marginal_counts import MarginalLayout
+from sfumato.fitting.pair_counts import PairCounts, pair_layout, squared_distance
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
@@ -246,7 +247,7 @@ class Search:
 
     def run(self, records: PrivateData, account: SearchLedger, noise: NoiseSource) -> Best:
         """Charge all, then fit as often as drawn, and keep the best."""
-        layout = PairLayout.of(self.facts.schema, self.facts.target)
+        layout = pair_layout(self.facts.schema, self.facts.target)
         repetitions = drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)
         account.charge(repetitions)
         once = account.once()
@@ -293,7 +294,7 @@ class Search:
         plan = self.facts.described.rule_plan
         return sampler if plan is None else FreeRows(RuledSampler(plan, sampler))
 
-    def _sampled(self, fitted: Fitted, layout: PairLayout) -> np.ndarray:
+    def _sampled(self, fitted: Fitted, layout: MarginalLayout) -> np.ndarray:
         """Return counts of samples of one fit: of its own release, at no cost."""
         sampler = self._sampler(fitted)
         counts = np.zeros(layout.starts[-1])

@@ -17,7 +17,7 @@ from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_open_unit
 from sfumato.inference.asked import Asked
 from sfumato.inference.associations import ranked_pairs, strongest
-from sfumato.inference.batches import Batch, indicators, ratios, shares
+from sfumato.inference.batches import Batch, ratios, shares
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.formulas import Design
@@ -25,6 +25,7 @@ from sfumato.inference.functions import FEWEST_ROWS
 from sfumato.inference.moments import Value, length
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import Regression, Regressions, fit_design
+from sfumato.maths.arrays import indicators
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60

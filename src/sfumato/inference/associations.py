@@ -19,10 +19,10 @@ import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_integer
 from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked, rests_on
-from sfumato.inference.batches import indicators
 from sfumato.inference.calibration import Variances
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
+from sfumato.maths.arrays import indicators
 
 _MOST_LEVELS = 20
 _RANKED_ROWS = 4096

@@ -13,6 +13,7 @@ from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked
 from sfumato.inference.estimate import deviations
 from sfumato.inference.functions import FEWEST_ROWS
 from sfumato.inference.questions import Questions
+from sfumato.maths.arrays import indicators
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,6 @@ def ratios(asked: Asked, parts: np.ndarray, wholes: np.ndarray) -> Batch:
         seen,
         found.known >= LEAST_KNOWN,
     )
-
-
-def indicators(codes: np.ndarray, n: int) -> np.ndarray:
-    """Return whether each row has each code, shape (N, n), of codes in 0..n-1, shape (N,)."""
-    found = np.zeros((codes.size, n))
-    found[np.arange(codes.size), codes] = 1.0
-    return found
 
 
 def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target: str) -> Batch:

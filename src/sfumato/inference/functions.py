@@ -13,6 +13,7 @@ import numpy as np
 
 from sfumato.errors import EstimateError
 from sfumato.inference.measured import Measured, Totals
+from sfumato.maths.arrays import indicators
 
 FEWEST_ROWS = 3
 """Of the model, that a function is not 0 in: of others it says nothing."""
@@ -112,12 +113,6 @@ def _kept(measured: Measured, places: list[int], by_class: bool) -> list[int]:
     return all_of_few if matrices * (d * (d + 1) // 2 - inside) <= _MOST_SOLVED else [few] * len(places)
 
 
-def _indicators(codes: np.ndarray, n: int) -> np.ndarray:
-    found = np.zeros((codes.size, n))
-    found[np.arange(codes.size), codes] = 1.0
-    return found
-
-
 def _size(measured: Measured, places: list[int], by_class: bool) -> Totals:
     """Return the number of records, or of each class, as all other columns' counts say it."""
     k = measured.layout.n_classes
@@ -132,7 +127,7 @@ def _size(measured: Measured, places: list[int], by_class: bool) -> Totals:
         return Totals(np.zeros((rows, 0)), empty, empty)
     variance = measured.run_variance / precision
     if by_class:
-        return Totals(_indicators(measured.classes, k), total / precision, np.full(k, variance))
+        return Totals(indicators(measured.classes, k), total / precision, np.full(k, variance))
     return Totals(np.ones((rows, 1)), total.sum(keepdims=True) / precision, np.full(1, k * variance))
 
 
@@ -141,15 +136,15 @@ def _runs(measured: Measured, j: int, by_class: bool) -> Totals:
     table, runs = measured.run_counts[j], measured.runs[j][measured.cells(j)]
     k, r = table.shape
     if by_class:
-        found = _indicators(measured.classes * r + runs, k * r)
+        found = indicators(measured.classes * r + runs, k * r)
         return Totals(found, table.reshape(-1), np.full(k * r, measured.run_variance))
-    return Totals(_indicators(runs, r), table.sum(axis=0), np.full(r, k * measured.run_variance))
+    return Totals(indicators(runs, r), table.sum(axis=0), np.full(r, k * measured.run_variance))
 
 
 def _cells(measured: Measured, j: int) -> Totals:
     """Return the counts of a column's cells."""
     counts = measured.cell_counts[j]
-    found = _indicators(measured.cells(j), counts.size)
+    found = indicators(measured.cells(j), counts.size)
     return Totals(found, counts, np.full(counts.size, measured.cell_variance))
 
 

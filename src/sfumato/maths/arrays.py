@@ -51,3 +51,10 @@ def add_to_one(shares: np.ndarray) -> bool:
     # entries of at most 2 do not overflow in the sum
     inside = bool(((shares >= 0) & (shares <= 2)).all())
     return inside and bool((np.abs(shares.sum(axis=-1) - 1) < 1e-6).all())
+
+
+def indicators(codes: np.ndarray, n: int) -> np.ndarray:
+    """Return whether each row has each code, shape (N, n), of codes in 0..n-1, shape (N,)."""
+    found = np.zeros((codes.size, n))
+    found[np.arange(codes.size), codes] = 1.0
+    return found

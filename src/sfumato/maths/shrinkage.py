@@ -69,13 +69,32 @@ def likely_counts(noisy: np.ndarray, noise_std: float) -> np.ndarray:
     grid = np.unique(np.concatenate(places))
     logs = -((seen[:, None] - grid) ** 2) / (2 * noise_std**2)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    posterior, prior = likelihood, np.full(grid.size, 1 / grid.size)
-    for _ in range(_ROUNDS):
-        posterior = likelihood * prior
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        # never 0, so that a count unlike all others has a posterior
-        prior = (1 - _FLAT_SHARE) * (shares @ posterior) + _FLAT_SHARE / grid.size
+    posterior = posteriors(likelihood, _ROUNDS, shares=shares, flat=_FLAT_SHARE)
     return np.interp(noisy, seen, posterior @ grid)
+
+
+def posteriors(
+    likelihood: np.ndarray, rounds: int, *, shares: np.ndarray | None = None, flat: float = 0.0, least: float = 0.0
+) -> np.ndarray:
+    """Return the posterior of each observation under the prior that makes all of them likeliest, shape (n, g).
+
+    The prior is a law on g points, by expectation-maximisation (Kiefer and Wolfowitz 1956).
+
+    Args:
+        likelihood: of each observation at each point, up to a factor of its own, shape (n, g).
+        rounds: of the iteration, from the uniform law.
+        shares: weight of each observation, shape (n,), sum 1; by default all count alike.
+        flat: share of the uniform law in the prior, so that an observation unlike all others has a posterior.
+        least: the least mass of a point.
+    """
+    n_points = likelihood.shape[1]
+    posterior, prior = likelihood, np.full(n_points, 1 / n_points)
+    for _ in range(rounds):
+        posterior = likelihood * prior
+        posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
+        mean = posterior.mean(axis=0) if shares is None else shares @ posterior
+        prior = np.maximum((1 - flat) * mean + flat / n_points, least)
+    return posterior
 
 
 def _normalised(log_weights: np.ndarray) -> np.ndarray:
@@ -101,8 +120,7 @@ def denoised(sums: np.ndarray, noise_std: float) -> np.ndarray:
     """Return the expected values of sums given noisy ones, where noise is not far below them. Free.
 
     Most items are rare, and rare ones are alike: the law of small sums is read off all of them together, as the mixture
-    of points on a grid that makes the noisy ones likeliest, and each is drawn to it (empirical Bayes; Kiefer and
-    Wolfowitz 1956).
+    of points on a grid that makes the noisy ones likeliest, and each is drawn to it (empirical Bayes).
 
     Args:
         sums: noisy, shape (m,), of what is never below 0.
@@ -113,12 +131,6 @@ def denoised(sums: np.ndarray, noise_std: float) -> np.ndarray:
         return sums
     grid = noise_std / _PER_STD * np.arange(_SMALL_SUMS * _PER_STD + 1)
     likelihood = np.exp(-0.5 * ((np.maximum(sums[small], -_SMALL_SUMS * noise_std)[:, None] - grid) / noise_std) ** 2)
-    law = np.full(grid.size, 1 / grid.size)
-    posterior = likelihood
-    for _ in range(_SUM_ROUNDS):
-        posterior = likelihood * law
-        posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
-        law = np.maximum(posterior.mean(axis=0), 1e-12)
     result = sums.copy()
-    result[small] = posterior @ grid
+    result[small] = posteriors(likelihood, _SUM_ROUNDS, least=1e-12) @ grid
     return result

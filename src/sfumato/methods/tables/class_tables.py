@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
+from sfumato.maths.shrinkage import posteriors
+
 _MEANS = 3.5 * np.sinh(3 * np.linspace(-1.0, 1.0, 57)) / np.sinh(3.0)  # densest about 0, where a large class lies
 _WIDTHS = np.geomspace(0.2, 3.0, 17)
 _PRIOR_ROUNDS = 30
@@ -61,16 +63,7 @@ class Locations:
             evidence: log-likelihood of every point of the grid, shape (columns, grid).
         """
         evidence = evidence - evidence.max(axis=1, keepdims=True)
-        likelihood = np.exp(evidence)
-        flat = 1 / evidence.shape[1]
-        prior = np.full(evidence.shape[1], flat)
-        posterior = likelihood
-        for _ in range(_PRIOR_ROUNDS):
-            posterior = likelihood * prior
-            posterior /= posterior.sum(axis=1, keepdims=True)
-            # never 0, so that a column unlike all others has a posterior
-            prior = (1 - _FLAT_SHARE) * posterior.mean(axis=0) + _FLAT_SHARE * flat
-        return cls(posterior)
+        return cls(posteriors(np.exp(evidence), _PRIOR_ROUNDS, flat=_FLAT_SHARE))
 
     @property
     def means(self) -> np.ndarray:
