@@ -49,9 +49,10 @@ def later(module: str) -> ModuleType:
     a schema names the event of its weights, and dp-accounting alone loads for longer than pandas. What only runs after
     a charge is imported as usual: an import that fails then would cost the budget.
 
-    >>> if TYPE_CHECKING:
-    ...     from scipy import special
-    ... else:
-    ...     special = later("scipy.special")
+    An import for type checkers stands beside each use.
+
+    >>> special = later("scipy.special")
+    >>> float(special.expit(0.0))
+    0.5
     """
     return _Later(module)
