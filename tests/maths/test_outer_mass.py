@@ -92,3 +92,24 @@ def test_rows_beyond_are_counted():
     truth = (values > cell_span(cell)[1]).sum()
     guesses = [ends(column(values, seed=seed))[1].rows(cell) for seed in range(20)]
     assert sum(abs(g.value - truth) <= 2 * g.std_error + STD for g in guesses) >= 17
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_an_end_of_one_sign_takes_in_no_noise_of_the_other(sign):
+    """Of ages times a thousand, of which one in a hundred is 0, three in ten ends at this noise had the other sign."""
+    values = sign * 1_000 * np.random.default_rng(0).integers(0, 100, 20_000)
+    crossed = 0
+    for seed in range(100):
+        noisy = column(values, 60.0, seed, whole=True)
+        first, last = span(noisy)
+        crossed += cell_span(last)[1] > 1 if sign < 0 else cell_span(first)[0] < -1
+    assert crossed <= 2
+
+
+def test_counts_that_no_noise_has_say_something_finite():
+    """A stranger's release may hold any numbers."""
+    noisy = column(np.full(5_000, 40.0))
+    noisy.counts[cells_of(np.array([100.0]))[0] :] = -1e9
+    above = ends(noisy)[1]
+    beyond = above.beyond(above.last, lambda values: values)
+    assert np.isfinite([beyond.value, beyond.deviation, beyond.std_error]).all()

@@ -34,7 +34,8 @@ _WIDER = 1.3  # than the posterior: its laws are few
 _GROUPS = ((0, 4), (0, 8), (4, 8))  # cells to skip, and to hold a separate group
 _CROSSED = ((4, 16), (0, 20))  # the same where values of the other sign come next
 _GROUP, _LARGEST_GROUP = 0.35, 0.1  # how likely one is, and the largest share of the rows
-_GRID = (np.arange(64) + 0.5) / 64
+_GRID = (np.arange(64) + 0.5) / 64  # quantiles at which the law of a group is read
+_LEAST_Z = -30.0  # deviations that no noise has, but the counts of a stranger's release may
 _OUTSIDE, _DEVIATIONS = 0.025, 1.96  # of an interval of 95 %
 _SPIKE = 0.7  # of the last octave in its last cell: no tail begins there
 _LEAST_SLOPE, _BY = 0.9, 3.0  # logarithm of the fall in an octave, so many octaves out
@@ -219,7 +220,7 @@ class UpperEnd:
             if counts.size < width:
                 continue
             std, largest = column.std * np.sqrt(width), max(_LARGEST_GROUP * column.n, 1.0)
-            z = counts.sum() / std
+            z = max(float(counts.sum()) / std, _LEAST_Z)
             odds.append(
                 _GROUP / len(groups) * np.exp(min(z**2 / 2, 50.0)) * np.sqrt(2 * np.pi) * std / largest
                 * (ndtr(largest / std - z) - ndtr(-z))
