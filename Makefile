@@ -8,7 +8,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/privacy tests/papers \
 	$(addprefix tests/methods/,nets/test_batches.py nets/test_clipped.py nets/test_sgd.py dpgm/test_components.py \
 	mixtures/test_em.py mixtures/test_kmeans.py) \
-	$(addprefix tests/fitting/test_,data_ledger.py journal.py ledger_check.py ledger_renewal.py process.py tuning.py) tests/cli/test_ledger.py
+	tests/data_ledger tests/search/test_tuning.py tests/cli/test_ledger.py
 
 .PHONY: demo test test-slow test-report audit lint bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
 

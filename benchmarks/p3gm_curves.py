@@ -27,7 +27,7 @@ from tables import TABLES
 
 import sfumato
 from sfumato.columns.kinds import Categorical, Image
-from sfumato.fitting.journal import Progress
+from sfumato.data_ledger.journal import Progress
 from sfumato.io.sources import open_source
 from sfumato.methods.nets import sgd
 from sfumato.methods.nets.autoencoder import Autoencoder

@@ -25,7 +25,7 @@ import sfumato
 from sfumato.columns.kinds import Boolean, ColumnKind, Continuous, Integer, LevelKind
 from sfumato.evaluate.fidelity import BINS, bin_codes, read_bins
 from sfumato.io.sources import open_source
-from sfumato.schema.importers import from_nist_dictionary
+from sfumato.standards.importers import from_nist_dictionary
 
 NIST_TARGET = "median_income_or_more"
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from sfumato import report as report
     from sfumato import settings as settings
     from sfumato._version import __version__
-    from sfumato.fitting.data_ledger import create_ledger, read_ledger
-    from sfumato.fitting.ledger_state import LedgerState
-    from sfumato.fitting.tuning import tune
+    from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
+    from sfumato.data_ledger.ledger_state import LedgerState
     from sfumato.front import describe, fit
     from sfumato.inference.combining import Combined, combine
     from sfumato.inference.estimate import Estimate, Estimates
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from sfumato.schema.tables import Tables
     from sfumato.schema.unit import Unit
     from sfumato.schema.weight import Weight
+    from sfumato.search.tuning import tune
 else:  # a type checker should not take every name for one of ours
     from sfumato._lazy import lazy_names
 
@@ -69,7 +69,7 @@ else:  # a type checker should not take every name for one of ours
         "Fidelity": "sfumato.methods.images.recipe",
         "IndependentItems": "sfumato.methods.items",
         "LatentClasses": "sfumato.methods.sets.recipe",
-        "LedgerState": "sfumato.fitting.ledger_state",
+        "LedgerState": "sfumato.data_ledger.ledger_state",
         "Measurement": "sfumato.release",
         "MixtureTraining": "sfumato.models.mixed_training",
         "Neighbours": "sfumato.privacy.plan",
@@ -88,17 +88,17 @@ else:  # a type checker should not take every name for one of ours
         "Weight": "sfumato.schema.weight",
         "__version__": "sfumato._version",
         "combine": "sfumato.inference.combining",
-        "create_ledger": "sfumato.fitting.data_ledger",
+        "create_ledger": "sfumato.data_ledger.data_ledger",
         "describe": "sfumato.front",
         "export": "sfumato.publish.pack",
         "fit": "sfumato.front",
         "load": "sfumato.release",
         "new_key": "sfumato.release.signature",
         "pack": "sfumato.publish.pack",
-        "read_ledger": "sfumato.fitting.data_ledger",
+        "read_ledger": "sfumato.data_ledger.data_ledger",
         "sign_release": "sfumato.release.signature",
         "train_on_mixtures": "sfumato.models.mixed_training",
-        "tune": "sfumato.fitting.tuning",
+        "tune": "sfumato.search.tuning",
         "verify_release": "sfumato.release.signature",
     }
     _ROOMS = (

@@ -17,17 +17,17 @@ import pyarrow as pa
 
 from sfumato.cards.text import figure
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
+from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
+from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import evaluate
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.extras import require_extra
-from sfumato.fitting.data_ledger import create_ledger, read_ledger
 from sfumato.inference.estimate import Estimates
 from sfumato.io.atomic import refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.records.rule_breaks import count_breaks
 from sfumato.release import Release, load
 from sfumato.release.files import FILES
 from sfumato.report.columns import ColumnFigure, column_figures
@@ -36,7 +36,7 @@ from sfumato.schema.schema import Schema
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sfumato.fitting.ledger_state import LedgerState
+    from sfumato.data_ledger.ledger_state import LedgerState
 
 __all__ = ["demo_schema", "run_demo"]
 

@@ -11,12 +11,12 @@ import pytest
 from fixtures import tables
 from fixtures.sampling import few_simulations
 from sfumato import P3GM, BuyCount, ConditionalGaussian, create_ledger, read_ledger
+from sfumato.data_ledger import data_ledger
+from sfumato.data_ledger.data_ledger import charge, settled
+from sfumato.data_ledger.journal import Journal
+from sfumato.data_ledger.ledger_check import check_releases
 from sfumato.errors import ConfigError, OutputError, SfumatoError
-from sfumato.fitting import data_ledger
-from sfumato.fitting.data_ledger import charge, settled
 from sfumato.fitting.driver import Driver
-from sfumato.fitting.journal import Journal
-from sfumato.fitting.ledger_check import check_releases
 from sfumato.privacy.certificate_form import Bound
 from sfumato.privacy.plan import Plan, Stage
 

@@ -25,11 +25,11 @@ import sfumato
 from fixtures.workbooks import workbook
 from harness.coupling import check_sensitivities, coupled
 from sfumato.columns.sets import CodedSets
+from sfumato.desk.validation import validate
 from sfumato.errors import SfumatoError
 from sfumato.records.linked import LinkedData
 from sfumato.records.private import PrivateData
 from sfumato.records.table_pairs import open_records
-from sfumato.records.validation import validate
 from sfumato.schema.schema import Schema
 
 N = 240  # more than readers look at to infer a type

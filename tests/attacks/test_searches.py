@@ -19,8 +19,6 @@ from fixtures import tables
 from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import ConditionalGaussian, tune
-from sfumato.fitting import acceptance, tuning
-from sfumato.fitting.acceptance import judges_of
 from sfumato.fitting.driver import Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
@@ -33,6 +31,8 @@ from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.schema.accept import read_criteria
 from sfumato.schema.schema import Schema
+from sfumato.search import acceptance, tuning
+from sfumato.search.acceptance import judges_of
 
 SCHEMA = Schema.from_dict({"rows": 1000, "columns": {"flag": {"kind": "boolean"}}})
 ROWS = 1000

@@ -28,7 +28,7 @@ EVENTS_OF_PLAN = "tests/mechanisms/test_events.py -k of_its_plan"
 GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
 RECIPES = "tests/attacks/test_recipes.py"
-TUNING = "fitting/tuning.py"
+TUNING = "search/tuning.py"
 DRIVER = "fitting/driver.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
@@ -57,7 +57,7 @@ WEIGHTED = "methods/tables/weighted.py"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
 
-DATA_LEDGER = "fitting/data_ledger.py"
+DATA_LEDGER = "data_ledger/data_ledger.py"
 COPIES = "tests/attacks/test_checkpoint_copies.py"
 
 SET_FITS = "tests/attacks/test_sets_beside.py"
@@ -484,10 +484,10 @@ BUGS = [
     ),
     PlantedBug(
         "a ledger rewound",
-        "fitting/ledger_check.py",
+        "data_ledger/ledger_check.py",
         "if state.chain[of_charge] != said.chain:",
         "if state.chain[of_charge] == '':",
-        "tests/fitting/test_ledger_check.py -k put_back",
+        "tests/data_ledger/test_ledger_check.py -k put_back",
     ),
     PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 2 / 3,"), LAW),
     PlantedBug("noise × 3/2", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 3 / 2,"), LAW),
@@ -1038,38 +1038,38 @@ BUGS = [
     ),
     PlantedBug(
         "the ledger pays more than it has",
-        "fitting/data_ledger.py",
+        "data_ledger/data_ledger.py",
         "if spent > state.budget.epsilon * (1 + _SLACK):",
         "if spent > 10 * state.budget.epsilon:",
-        "tests/fitting/test_data_ledger.py -k pays",
+        "tests/data_ledger/test_data_ledger.py -k pays",
     ),
     PlantedBug(
         "the ledger is charged without its lock",
-        "fitting/process.py",
+        "data_ledger/process.py",
         "        lock.acquire()\n",
         "        pass\n",
-        "tests/fitting/test_process.py -k thread",
+        "tests/data_ledger/test_process.py -k thread",
     ),
     PlantedBug(
         "a running fit seems ended once the clock is set",
-        "fitting/process.py",
+        "data_ledger/process.py",
         'return _ticks(number) if sys.platform == "linux" else f"{process.create_time():.3f}"',
         'return f"{process.create_time():.3f}"',
-        "tests/fitting/test_process.py -k clock",
+        "tests/data_ledger/test_process.py -k clock",
     ),
     PlantedBug(
         "the ledger charges after the fit",
         DRIVER,
         "charged = charge_data(path,",
         "charged = None and charge_data(path,",
-        "tests/fitting/test_data_ledger.py -k before",
+        "tests/data_ledger/test_data_ledger.py -k before",
     ),
     PlantedBug(
         "a finished fit is made again from an old checkpoint",
         DRIVER,
         " if charged is None or not charged.complete else NoMoreNoise(self.noise)",
         "",
-        "tests/fitting/test_journal.py -k finished",
+        "tests/data_ledger/test_journal.py -k finished",
     ),
     PlantedBug(
         "an older copy of a checkpoint goes on",
@@ -1096,10 +1096,10 @@ BUGS = [
     ),
     PlantedBug(
         "a run that kept what it drew still goes by the mark before it",
-        "fitting/journal.py",
+        "data_ledger/journal.py",
         "            self._before = None\n            self._write()\n",
         "            self._write()\n",
-        "tests/fitting/test_journal.py -k no_other",
+        "tests/data_ledger/test_journal.py -k no_other",
     ),
     PlantedBug(
         "a release leaves that the ledger could not note",
@@ -1127,28 +1127,28 @@ BUGS = [
         DATA_LEDGER,
         'release=self.release if entry == "finished" else None)',
         "release=None)",
-        "tests/fitting/test_data_ledger.py -k keeps_the_hashes",
+        "tests/data_ledger/test_data_ledger.py -k keeps_the_hashes",
     ),
     PlantedBug(
         "two releases for one charge are known",
-        "fitting/ledger_check.py",
+        "data_ledger/ledger_check.py",
         'return "known" if noted == certificate.release else "other release"',
         'return "known"',
         f"{COPIES} -k copied_together",
     ),
     PlantedBug(
         "a ledger without its chain is read",
-        "fitting/ledger_file.py",
+        "data_ledger/ledger_file.py",
         "        if one != link:\n",
         "        if one != link and any(said):\n",
-        "tests/fitting/test_data_ledger.py -k without_its_chain",
+        "tests/data_ledger/test_data_ledger.py -k without_its_chain",
     ),
     PlantedBug(
         "how a fit ended is changed by hand",
-        "fitting/ledger_file.py",
+        "data_ledger/ledger_file.py",
         'if content.get("seal") != _seal(content):',
         "if False:",
-        "tests/fitting/test_data_ledger.py -k by_hand_either",
+        "tests/data_ledger/test_data_ledger.py -k by_hand_either",
     ),
     PlantedBug(
         "the studio's fits charge no ledger",
@@ -1331,14 +1331,14 @@ BUGS = [
         "            fitted = self.candidates[j].run(fit)\n",
         "            try:\n                fitted = self.candidates[j].run(fit)\n"
         "            except ConfigError:\n                continue\n",
-        "tests/fitting/test_tuning.py -k fails",
+        "tests/search/test_tuning.py -k fails",
     ),
     PlantedBug(
         "search: the data's ledger is charged one fit",
         TUNING,
         "plan=search.plans[0],",
         "plan=Plan(replace(s, repetitions=None) for s in search.plans[0].stages),",
-        "tests/fitting/test_tuning.py -k before_the_first",
+        "tests/search/test_tuning.py -k before_the_first",
     ),
     PlantedBug(
         "search: candidates that cost more than the one that is charged",
@@ -1377,21 +1377,21 @@ BUGS = [
     ),
     PlantedBug(
         "accept: the verdict is of the exact value",
-        "fitting/acceptance.py",
+        "search/acceptance.py",
         JUDGED,
         JUDGED + "        noisy = replace(noisy, value=_largest(exact, seen, starts).open_in_mechanism())\n",
         f"{SEARCHES} -k judged",
     ),
     PlantedBug(
         "accept: the AUROC of exact counts",
-        "fitting/acceptance.py",
+        "search/acceptance.py",
         "return self.verdict(*auroc_of(noisy.value, noisy.noise_std))",
         "return self.verdict(*auroc_of(exact.open_in_mechanism(), noisy.noise_std))",
         f"{SEARCHES} -k judged",
     ),
     PlantedBug(
         "accept: the classifier learns from the records",
-        "fitting/acceptance.py",
+        "search/acceptance.py",
         "exact = reduce(ScoreCounts.taught_by(self.task, seen), records)",
         "exact = reduce(ScoreCounts.taught_by(self.task, list(records.coded())), records)",
         f"{SEARCHES} -k judged",
@@ -1401,7 +1401,7 @@ BUGS = [
         TUNING,
         "searches.append(Plan([once, *repeated, *verdicts]))",
         "searches.append(Plan([once, *repeated, *(replace(v, noise_multiplier=1e6) for v in verdicts)]))",
-        "tests/fitting/test_acceptance.py -k share",
+        "tests/search/test_acceptance.py -k share",
     ),
     PlantedBug(
         "accept: fits that are not judged end a search",
@@ -1422,7 +1422,7 @@ BUGS = [
         TUNING,
         "    if not best.accepted:\n",
         "    if best.accepted is None:\n",
-        "tests/fitting/test_acceptance.py -k alone_leave",
+        "tests/search/test_acceptance.py -k alone_leave",
     ),
     PlantedBug(
         "many steps are composed in 64 bits",
@@ -1484,10 +1484,10 @@ BUGS = [
     ),
     PlantedBug(
         "answers to some questions make a draft public",
-        "records/review.py",
+        "desk/review.py",
         '        if answer == "yes":\n            document.pop("draft", None)',
         '        if answer != "":\n            document.pop("draft", None)',
-        "tests/records/test_review.py -k holders_word",
+        "tests/desk/test_review.py -k holders_word",
     ),
     PlantedBug(
         "an open column is read as if it were declared",

@@ -36,7 +36,7 @@ from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import Release, files, load, model
 from sfumato.fitting import synthesizer as base
-from sfumato.fitting import data_ledger, ledger_state
+from sfumato.data_ledger import data_ledger, ledger_state
 from sfumato import ConditionalGaussian, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember

@@ -21,7 +21,7 @@ from pathlib import Path
 from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
 from sfumato.release import files
-from sfumato.fitting import data_ledger
+from sfumato.data_ledger import data_ledger
 from fixtures import tables
 from fixtures.accounting import remember
 from fixtures.sampling import little_effort

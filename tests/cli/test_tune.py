@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato.fitting import acceptance, tuning
 from sfumato.methods.tables import recipe as table_model
 from sfumato.release import load
+from sfumato.search import acceptance, tuning
 
 
 @pytest.fixture

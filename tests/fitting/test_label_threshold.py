@@ -9,9 +9,9 @@ import pytest
 from sfumato import ConditionalGaussian, Schema
 from sfumato.columns.kinds import Categorical, Identifier, Open
 from sfumato.columns.number_grid import OPEN_UNITS
+from sfumato.data_ledger.journal import Journal
 from sfumato.fitting.account import Account
 from sfumato.fitting.discovery import discover
-from sfumato.fitting.journal import Journal
 from sfumato.fitting.label_threshold import label_threshold
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.noise import SeededNoise

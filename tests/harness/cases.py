@@ -10,11 +10,8 @@ from harness.privacy import MechanismCase, StatisticCase
 from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.fitting.arguments import RowCount
-from sfumato.fitting.auroc import ScoreCounts, Task
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.fitting.kind_counts import KindCounts
-from sfumato.fitting.marginal_counts import MarginalCounts, MarginalLayout
-from sfumato.fitting.pair_counts import PairCounts, pair_layout
 from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
@@ -47,6 +44,9 @@ from sfumato.schema.accept import Criterion
 from sfumato.schema.grid import Grid
 from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
+from sfumato.search.auroc import ScoreCounts, Task
+from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
+from sfumato.search.pair_counts import PairCounts, pair_layout
 
 TABLE = Schema(
     columns={

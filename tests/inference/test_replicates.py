@@ -6,9 +6,9 @@ import pytest
 
 from fixtures.ruled import hospital, hospital_schema
 from sfumato import ConditionalGaussian, combine
+from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError
 from sfumato.io.sources import open_source
-from sfumato.records.rule_breaks import count_breaks
 
 
 @pytest.fixture(scope="module")

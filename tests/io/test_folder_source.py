@@ -13,12 +13,12 @@ import pytest
 from PIL import Image as Pictures
 
 from sfumato.columns.kinds import Categorical, Identifier, Image
+from sfumato.desk.drafting import draft_schema
+from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io.arrays import array_of
 from sfumato.io.sources import open_source
-from sfumato.records.drafting import draft_schema
 from sfumato.records.private import PrivateData
-from sfumato.records.validation import validate
 from sfumato.schema.schema import Schema
 
 KIND = Image(shape=(3, 4))

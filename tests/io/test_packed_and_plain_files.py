@@ -15,9 +15,9 @@ import pytest
 from fixtures.cells import read_cells as read
 from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.columns.sets import ItemSet
+from sfumato.desk.drafting import draft_schema
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.sources import open_source
-from sfumato.records.drafting import draft_schema
 from sfumato.records.private import PrivateData
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema

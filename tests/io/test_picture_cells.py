@@ -13,12 +13,12 @@ from pyarrow import feather
 
 from sfumato import ConditionalGaussian
 from sfumato.columns.kinds import Categorical, Image
+from sfumato.desk.drafting import draft_schema
+from sfumato.desk.validation import validate
 from sfumato.errors import SchemaError
 from sfumato.io.picture_cells import with_pictures
 from sfumato.io.sources import open_source
-from sfumato.records.drafting import draft_schema
 from sfumato.records.private import PrivateData
-from sfumato.records.validation import validate
 from sfumato.schema.schema import Schema
 
 N = 40

@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sfumato.columns.sets import CodedSets, ItemSet
+from sfumato.desk.drafting import draft_schema
+from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source
 from sfumato.records import long_tables as long_source
-from sfumato.records.drafting import draft_schema
 from sfumato.records.private import PrivateData
-from sfumato.records.validation import validate
 from sfumato.schema.schema import Schema
 
 SETS = [[3, 1], [], [0], [4, 2, 0, 1], [2], [7, 1]]

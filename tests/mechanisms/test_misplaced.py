@@ -8,12 +8,12 @@ import pytest
 from harness.cases import TABLE
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale, ledger_for
 from sfumato.errors import ConfigError, LedgerError
-from sfumato.fitting.marginal_counts import MarginalCounts, MarginalLayout
 from sfumato.mechanisms.misplaced import noisy_misplaced
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.engine import Exact, reduce
+from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
 
 SIZES = (3, 2)
 STARTS = np.cumsum([0, *SIZES])

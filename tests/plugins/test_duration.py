@@ -16,9 +16,9 @@ from fixtures.packages import EXAMPLES, install, install_example
 from harness.coupling import attack, leaves
 from sfumato import ConditionalGaussian, Schema, evaluate, load
 from sfumato.columns.numbers import Integer
+from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.io.sources import open_source
-from sfumato.records.validation import validate
 from sfumato.release.binding import content_hash
 
 ROOT = Path(__file__).parents[2]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.linked import LinkedData
 from sfumato.records.table_pairs import TablePair, open_records
-from sfumato.records.validation import validate
 from sfumato.schema.schema import Schema
 
 DOCUMENT = {

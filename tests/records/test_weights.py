@@ -7,10 +7,10 @@ import pytest
 
 from sfumato import Schema, Weight
 from sfumato.columns import Boolean, Continuous, Identifier, Integer
+from sfumato.desk.validation import validate
 from sfumato.errors import SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
-from sfumato.records.validation import validate
 
 CELLS = {"1": 0.1, "10": 1.0, "5.5": 0.55, "11": 1.0, "1e300": 1.0, "inf": 1.0, "0": 0.0, "-1": 0.0, "-inf": 0.0,
          "-0": 0.0, "nan": 0.0, "": 0.0, "x": 0.0, "NA": 0.0, "0x5": 0.0}  # fmt: skip

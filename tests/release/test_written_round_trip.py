@@ -12,9 +12,9 @@ import pytest
 
 from sfumato import ConditionalGaussian, load
 from sfumato.columns import Boolean, Continuous, Integer
+from sfumato.desk.drafting import draft_schema
 from sfumato.errors import ConfigError
 from sfumato.io.sources import open_source
-from sfumato.records.drafting import draft_schema
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 

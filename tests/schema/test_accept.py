@@ -7,9 +7,9 @@ import pytest
 
 from fixtures import tables
 from sfumato.errors import ConfigError, SchemaError
-from sfumato.fitting.acceptance import with_criteria
 from sfumato.schema.accept import Criterion, read_criteria
 from sfumato.schema.schema import Schema, release_schema
+from sfumato.search.acceptance import with_criteria
 
 ENTRIES = [
     {"marginal_error": 0.01},

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from sfumato import create_ledger, load, read_ledger
+from sfumato.data_ledger.ledger_check import check_releases
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError
-from sfumato.fitting.ledger_check import check_releases
 from sfumato.release import files
 from sfumato.studio.ledgers import ledger_beside
 from sfumato.studio.session import Budget, Session

@@ -19,24 +19,26 @@ from sfumato.errors import ConfigError, DataError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 
 if TYPE_CHECKING:
+    from sfumato.desk import drafting, rule_breaks, validation
+    from sfumato.desk.drafting import Draft
+    from sfumato.desk.rule_breaks import RuleBreaks
+    from sfumato.desk.validation import Finding
     from sfumato.fitting import label_threshold
-    from sfumato.records import drafting, private, rule_breaks, validation
-    from sfumato.records.drafting import Draft
-    from sfumato.records.rule_breaks import RuleBreaks
-    from sfumato.records.validation import Finding
+    from sfumato.records import private
     from sfumato.rules import reading
-    from sfumato.schema import ddi, documents, importers, sources, standards
+    from sfumato.schema import documents, sources
     from sfumato.schema.schema import Schema
+    from sfumato.standards import ddi, importers, variable_lists
 else:
     label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.reading")
-    drafting, private = later("sfumato.records.drafting"), later("sfumato.records.private")
-    rule_breaks, validation = later("sfumato.records.rule_breaks"), later("sfumato.records.validation")
+    drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
+    rule_breaks, validation = later("sfumato.desk.rule_breaks"), later("sfumato.desk.validation")
     ddi, documents, importers = (
-        later("sfumato.schema.ddi"),
+        later("sfumato.standards.ddi"),
         later("sfumato.schema.documents"),
-        later("sfumato.schema.importers"),
+        later("sfumato.standards.importers"),
     )
-    sources, standards = later("sfumato.schema.sources"), later("sfumato.schema.standards")
+    sources, variable_lists = later("sfumato.schema.sources"), later("sfumato.standards.variable_lists")
 
 schema_app = typer.Typer(
     help="Write, import and check schemas: what is publicly known of a table.",
@@ -231,11 +233,11 @@ def import_command(
 def _imported(form: SchemaFormat, source: Path, table: str | None) -> Schema:
     of_tables = {
         SchemaFormat.smartnoise: importers.from_smartnoise_yaml,
-        SchemaFormat.frictionless: standards.from_frictionless,
-        SchemaFormat.csvw: standards.from_csvw,
+        SchemaFormat.frictionless: variable_lists.from_frictionless,
+        SchemaFormat.csvw: variable_lists.from_csvw,
         SchemaFormat.ddi: ddi.from_ddi,
-        SchemaFormat.sdv: standards.from_sdv,
-        SchemaFormat.omop: standards.from_omop,
+        SchemaFormat.sdv: variable_lists.from_sdv,
+        SchemaFormat.omop: variable_lists.from_omop,
     }
     if form in of_tables:
         return of_tables[form](source, table=table)

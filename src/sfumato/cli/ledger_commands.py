@@ -16,9 +16,9 @@ from sfumato.cli.output import number, print_json, print_table, say
 from sfumato.errors import ReleaseError
 
 if TYPE_CHECKING:
-    from sfumato.fitting import ledger_check
+    from sfumato.data_ledger import ledger_check
 else:
-    ledger_check = later("sfumato.fitting.ledger_check")
+    ledger_check = later("sfumato.data_ledger.ledger_check")
 
 ledger_app = typer.Typer(
     help="The account of a data set: what all fits of it cost together.", no_args_is_help=True, add_completion=False

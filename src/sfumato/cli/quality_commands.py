@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from sfumato import evaluate as scoring
     from sfumato import report as reports
     from sfumato.columns import kinds
+    from sfumato.desk import drafting
     from sfumato.evaluate import linked, schemas, tables
     from sfumato.inference import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.models import mixed
-    from sfumato.records import drafting
     from sfumato.release import Release, files
     from sfumato.schema import set_columns, sources
     from sfumato.schema.schema import Schema
@@ -53,7 +53,7 @@ else:
         later("sfumato.inference.parity"),
         later("sfumato.models.mixed"),
     )
-    drafting, files = later("sfumato.records.drafting"), later("sfumato.release.files")
+    drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
     set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
 
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help

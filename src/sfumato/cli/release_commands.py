@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato import demo
+    from sfumato.data_ledger import journal
     from sfumato.engines import choice
-    from sfumato.fitting import journal
     from sfumato.fitting.synthesizer import Synthesizer
     from sfumato.io import table_folders
     from sfumato.io.chunks import Source
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from sfumato.schema import sources
     from sfumato.schema.schema import Schema
 else:
-    demo, choice, journal = later("sfumato.demo"), later("sfumato.engines.choice"), later("sfumato.fitting.journal")
+    demo, choice, journal = later("sfumato.demo"), later("sfumato.engines.choice"), later("sfumato.data_ledger.journal")
     table_folders, registry = later("sfumato.io.table_folders"), later("sfumato.methods.registry")
     certificate_form, words = later("sfumato.privacy.certificate_form"), later("sfumato.privacy.words")
     private, files, sources = (

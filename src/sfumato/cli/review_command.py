@@ -18,11 +18,11 @@ from sfumato.errors import ConfigError, SchemaError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 
 if TYPE_CHECKING:
-    from sfumato.records import review
-    from sfumato.records.review import Question
+    from sfumato.desk import review
+    from sfumato.desk.review import Question
     from sfumato.schema import documents
 else:
-    review, documents = later("sfumato.records.review"), later("sfumato.schema.documents")
+    review, documents = later("sfumato.desk.review"), later("sfumato.schema.documents")
 
 
 def review_command(

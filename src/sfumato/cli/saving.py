@@ -9,10 +9,10 @@ from sfumato._lazy import later
 from sfumato.cli.ending import last_output
 
 if TYPE_CHECKING:
-    from sfumato.fitting import data_ledger
+    from sfumato.data_ledger import data_ledger
     from sfumato.release import Release
 else:
-    data_ledger = later("sfumato.fitting.data_ledger")
+    data_ledger = later("sfumato.data_ledger.data_ledger")
 
 
 def save_release(

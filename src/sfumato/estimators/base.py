@@ -18,12 +18,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.columns.kinds import Continuous
+from sfumato.data_ledger.journal import Journal
 from sfumato.errors import DataError
 from sfumato.estimators.records import ArrayRecords, Ball, SchemaRecords, SourceRecords, open_rows
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
 from sfumato.fitting.driver import Accounted, Driver, described
-from sfumato.fitting.journal import Journal
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta

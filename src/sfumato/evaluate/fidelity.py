@@ -21,10 +21,10 @@ import pandas as pd
 from scipy.stats.contingency import association
 
 from sfumato.columns.kind import TabularKind
+from sfumato.desk.outside import NOWHERE
 from sfumato.errors import ConfigError
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.io.sources import Source, open_source
-from sfumato.records.outside import NOWHERE
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 BINS = 20

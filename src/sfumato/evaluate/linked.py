@@ -14,13 +14,13 @@ import numpy as np
 
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import TabularKind
+from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.fidelity import bin_codes, mean_distance, set_distance
 from sfumato.evaluate.rules import rule_scores
 from sfumato.evaluate.tables import CodedTable
 from sfumato.io.sources import Source
 from sfumato.records.linked import LinkedData
-from sfumato.records.rule_breaks import count_breaks
 from sfumato.records.table_pairs import open_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import TabularKind
+from sfumato.desk.outside import INSIDE
 from sfumato.errors import require_integer
 from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
 from sfumato.extras import require_extra
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
-from sfumato.records.outside import INSIDE
 from sfumato.schema.schema import SchemaLike, read_schema
 
 CAVEAT = "Distances prove nothing about privacy; the certificate does."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sfumato.desk.rule_breaks import RuleBreaks, count_breaks
 from sfumato.errors import ConfigError
 from sfumato.io.sources import open_source
-from sfumato.records.rule_breaks import RuleBreaks, count_breaks
 from sfumato.schema.schema import SchemaLike, read_schema
 
 

@@ -12,9 +12,9 @@ from sfumato.columns.cells import plain
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, LevelKind
 from sfumato.columns.open import Open
+from sfumato.desk.drafting import draft_schema
 from sfumato.errors import ConfigError
 from sfumato.io.chunks import Source
-from sfumato.records.drafting import draft_schema
 from sfumato.schema.schema import Schema
 
 _MOST_LABELS = 10_000

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import require_instance, require_integer, require_name, require_open_unit
 from sfumato.evaluate.clusters import clustering
 from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlations
@@ -28,7 +29,6 @@ from sfumato.evaluate.utility import Task, train_and_score
 from sfumato.extras import require_extra
 from sfumato.fitting.arguments import open_schema
 from sfumato.io.sources import Source, open_source
-from sfumato.records.rule_breaks import count_breaks
 from sfumato.schema.schema import Schema, SchemaLike
 from sfumato.schema.weight import require_unweighted
 

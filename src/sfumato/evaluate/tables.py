@@ -14,9 +14,9 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from sfumato.columns.kind import TabularKind
+from sfumato.desk.outside import INSIDE, outside_marks
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.sources import Source
-from sfumato.records.outside import INSIDE, outside_marks
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import itemised
 

@@ -13,12 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from sfumato.columns.kinds import LevelKind, TabularKind
+from sfumato.desk.outside import INSIDE
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.tables import CodedTable, Features, random_state, read_codes, table_kinds
 from sfumato.extras import require_extra
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
-from sfumato.records.outside import INSIDE
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 CLASSIFIERS = ("logistic_regression", "ada_boost", "gradient_boosting", "xgboost")

@@ -15,8 +15,8 @@ from typing import final
 
 import numpy as np
 
+from sfumato.data_ledger.journal import Arrays, Journal, Progress
 from sfumato.errors import LedgerError
-from sfumato.fitting.journal import Arrays, Journal, Progress
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum, origin_of
 from sfumato.mechanisms.statistics import OuterProducts

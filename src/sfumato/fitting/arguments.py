@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.columns.kinds import ItemSet
+from sfumato.columns.roles import role_of
 from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer, require_name, require_path
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
@@ -20,7 +21,6 @@ from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
 from sfumato.privacy.plan import Plan
 from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Rows
-from sfumato.records.roles import role_of
 from sfumato.rules.reading import numeric_columns
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema

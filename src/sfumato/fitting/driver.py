@@ -15,12 +15,12 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 
 from sfumato.columns.kinds import ColumnKind
+from sfumato.data_ledger.data_ledger import Charge, charge_data, settled
+from sfumato.data_ledger.journal import Journal, NoMoreNoise
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
 from sfumato.fitting.contents import AS_SOURCE, measurements_of
-from sfumato.fitting.data_ledger import Charge, charge_data, settled
 from sfumato.fitting.facts import Facts
-from sfumato.fitting.journal import Journal, NoMoreNoise
 from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
 from sfumato.io.sources import Source
 from sfumato.mechanisms.noise import NoiseSource

@@ -18,12 +18,12 @@ from sfumato.columns.cells import read_text
 from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form
 from sfumato.columns.dates import is_zero_date
 from sfumato.columns.open import Open
+from sfumato.columns.roles import names_people, role_of
 from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth
 from sfumato.columns.written import Written
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
 from sfumato.records.engine import Rows
-from sfumato.records.roles import names_people, role_of
 
 PRESENT = 4.0
 """Standard deviations of noise at which what is counted is taken to exist."""

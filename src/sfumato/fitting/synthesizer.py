@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, final
 
 from sfumato.columns.kinds import ItemSet, TabularKind
+from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
 from sfumato.fitting.account import Account
@@ -29,7 +30,6 @@ from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
-from sfumato.fitting.journal import Journal, written_out
 from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of

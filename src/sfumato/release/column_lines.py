@@ -16,9 +16,9 @@ import pyarrow as pa
 from sfumato.cards.text import shown
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
+from sfumato.columns.roles import names_people
 from sfumato.errors import EstimateError
 from sfumato.models.mixed import MixtureSet
-from sfumato.records.roles import names_people
 from sfumato.release.estimates import noisy_cell_counts, share_beyond
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
 

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 
 from sfumato.columns.kind import TabularKind
+from sfumato.desk.outside import NOWHERE
 from sfumato.evaluate.tables import CodedTable, table_kinds
 from sfumato.privacy.words import shown
-from sfumato.records.outside import NOWHERE
 from sfumato.schema.schema import Schema
 
 FEWEST, MOST_COLUMNS = 3, 60

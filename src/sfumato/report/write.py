@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, OutputError, require_flag, require_integer, require_name, require_path
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.mixtures import mixture_scores
@@ -22,7 +23,6 @@ from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
-from sfumato.records.rule_breaks import count_breaks
 from sfumato.records.table_pairs import open_records
 from sfumato.release import Release, load
 from sfumato.release.column_lines import column_lines, cures

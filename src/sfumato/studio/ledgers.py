@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.fitting.data_ledger import create_ledger, read_ledger, refuse_unless_payable
-from sfumato.fitting.ledger_state import LedgerState
+from sfumato.data_ledger.data_ledger import create_ledger, read_ledger, refuse_unless_payable
+from sfumato.data_ledger.ledger_state import LedgerState
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Neighbours, Plan
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sfumato.data_ledger.data_ledger import final_write
+from sfumato.desk.drafting import draft_schema
+from sfumato.desk.review import Question, answered, questions
 from sfumato.errors import ConfigError, SfumatoError
-from sfumato.fitting.data_ledger import final_write
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.privacy.budget import BuyCount, PrivacyBudget
 from sfumato.privacy.certificate_form import Description, Protected
-from sfumato.records.drafting import draft_schema
-from sfumato.records.review import Question, answered, questions
 from sfumato.release import load
 from sfumato.release.column_lines import ColumnLine, column_lines
 from sfumato.report import write_report

@@ -8,8 +8,8 @@ from torch import nn  # noqa: E402
 
 import sfumato.methods.nets.sgd as sgd  # noqa: E402
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale  # noqa: E402
+from sfumato.data_ledger.journal import Progress  # noqa: E402
 from sfumato.errors import ConfigError  # noqa: E402
-from sfumato.fitting.journal import Progress  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
 from sfumato.methods.dpgm.components import (  # noqa: E402
     AutoencoderGradients,

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sfumato.data_ledger.journal import Progress
 from sfumato.errors import TrainingError, require_integer, require_positive
 from sfumato.fitting.driver import Fit
-from sfumato.fitting.journal import Progress
 from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins

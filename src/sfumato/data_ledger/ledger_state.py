@@ -1,0 +1,169 @@
+"""What a ledger of a data set says: its budget, the fits that charged it, their releases, and the chain of hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, final
+
+from sfumato.data_ledger.process import ProcessMark
+from sfumato.errors import UnsupportedEventError
+from sfumato.privacy.accounting import account_of_fits
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.certificate_form import Bound, event_to_dict
+from sfumato.privacy.plan import Neighbours, Plan
+from sfumato.privacy.reading import plain
+from sfumato.privacy.risk import trade_off_of_fits
+from sfumato.privacy.words import attacks
+
+Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]
+LEDGER_FORMAT = "sfumato ledger 3"
+ENDED = ("finished", "failed")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ChargedFit:
+    """A fit that charged a ledger.
+
+    Attributes:
+        id: its name in the ledger.
+        method: its method.
+        unit: whom it protects: "row", or a column.
+        plan: what it was charged.
+        started: when it was charged, UTC, ISO 8601.
+        ended: when it finished or failed; None if it has not, or was killed.
+        entry: what the file says of its end: "running" until it ends.
+        process: the process that fits.
+        run: the run that may go on: its number, 1 or one more at each resume, and a random mark, which the checkpoint
+            of the fit has to carry.
+        release: hashes of the release that it paid for; None until that is final, and of what released no model.
+    """
+
+    id: str
+    method: str
+    unit: str
+    plan: Plan
+    started: str
+    ended: str | None
+    entry: Literal["running", "finished", "failed"]
+    process: ProcessMark
+    run: str
+    release: Bound | None = None
+
+    @property
+    def runs(self) -> int:
+        """How often it was begun or gone on with."""
+        return int(self.run.partition(" ")[0])
+
+    @property
+    def status(self) -> Status:
+        """How it ended; "killed" if its process is gone, "unknown" if that is on another machine."""
+        if self.entry in ENDED:
+            return self.entry
+        alive = self.process.alive()
+        return "unknown" if alive is None else "running" if alive else "killed"
+
+    def charged(self) -> dict[str, Any]:
+        """Return what is charged, which no end of the fit changes."""
+        return {
+            "id": self.id, "method": self.method, "unit": self.unit,
+            "events": [event_to_dict(stage) for stage in self.plan.stages], "started": self.started,
+        }  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the file holds it, but for its place in the chain."""
+        return {
+            **self.charged(), "ended": self.ended, "entry": self.entry, "process": self.process.to_dict(),
+            "run": self.run, "release": _hashes(self.release),
+        }  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """What a ledger says at one moment.
+
+    Attributes:
+        budget: what all fits together may cost.
+        neighbours: the relation of the budget.
+        fits: every fit that charged it, oldest first.
+    """
+
+    budget: PrivacyBudget
+    neighbours: Neighbours
+    fits: tuple[ChargedFit, ...] = ()
+
+    def spent(self, *more: Plan) -> float:
+        """Return ε of all fits at the budget's δ, and of further plans; 0 of none.
+
+        Raises:
+            UnsupportedEventError: a plan has no account under the ledger's relation.
+        """
+        plans = [*(fit.plan for fit in self.fits), *more]
+        found = account_of_fits(plans, self.budget.delta, self.neighbours)
+        return 0.0 if found is None else found.epsilon
+
+    def risks(self) -> list[str]:
+        """Say what the best attacker finds who sees all that was released; nothing of no fit, or of no account."""
+        if not self.fits:
+            return []
+        try:
+            curve = trade_off_of_fits([fit.plan for fit in self.fits], self.neighbours)
+        except UnsupportedEventError:
+            return []
+        return attacks(curve, self.neighbours, of="all these releases")
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """Of each charge the hash of what it says and of all before it, SHA-256 in hexadecimal digits."""
+        link = _hash([LEDGER_FORMAT, self.budget.epsilon, self.budget.delta, self.neighbours.value])
+        links = []
+        for number, fit in enumerate(self.fits, 1):
+            link = _hash([link, number, fit.charged()])
+            links.append(link)
+        return tuple(links)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `ledger show --json` prints."""
+        return {
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "neighbours": self.neighbours.value,
+            "spent": {"epsilon": _finite(self.spent()), "delta": self.budget.delta},
+            "fits": [
+                {
+                    "charge": number,
+                    "chain": link,
+                    "id": fit.id,
+                    "method": fit.method,
+                    "unit": fit.unit,
+                    "status": fit.status,
+                    "started": fit.started,
+                    "ended": fit.ended,
+                    "runs": fit.runs,
+                    "release": _hashes(fit.release),
+                    "epsilon_alone": _finite(LedgerState(self.budget, self.neighbours).spent(fit.plan)),
+                    "events": [event_to_dict(stage) for stage in fit.plan.stages],
+                }
+                for number, (fit, link) in enumerate(zip(self.fits, self.chain, strict=True), 1)
+            ],
+        }
+
+    def _repr_html_(self) -> str:
+        from sfumato.data_ledger.ledger_card import ledger_card
+
+        return ledger_card(self)
+
+
+def _hash(said: object) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def _hashes(release: Bound | None) -> dict[str, str] | None:
+    return None if release is None else plain(release)
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None

@@ -1,0 +1,176 @@
+"""What a draft says beside its columns: odd cells, values that stand for none, records that are not read.
+
+It counts cells and shows their values: for the data holder's own screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from sfumato.columns.cells import is_text
+from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS, is_duration, odd_numbers
+from sfumato.desk.sentinels import usable_tokens
+from sfumato.desk.survey import ColumnSurvey
+from sfumato.errors import DataError
+from sfumato.io.chunks import Source
+
+_MOST_SHOWN = 5
+_LONGEST = 30
+_MOST_WORDS = 20  # of odd cells that a draft takes for missing
+
+
+def missing_texts(surveys: Mapping[str, ColumnSurvey], labels: set[str]) -> tuple[str, ...]:
+    """Return what stands for no value: the usual texts, marks that were seen, odd words and values such as -99.
+
+    Args:
+        surveys: of all columns.
+        labels: usual texts that are answers somewhere.
+    """
+    marks = {mark for survey in surveys.values() for mark in survey.marks}
+    usual = next((survey.usual for survey in surveys.values()), MISSING_TOKENS)
+    seen = [mark for mark in MISSING_MARKS if mark in marks - labels]
+    found = [*seen, *_odd_words(surveys), *usable_tokens(surveys)[0]]
+    if not found and usual != MISSING_TOKENS:
+        return MISSING_TOKENS  # nothing to declare
+    return tuple(dict.fromkeys([*(token for token in usual if token not in labels), *found]))
+
+
+def _odd_words(surveys: Mapping[str, ColumnSurvey]) -> list[str]:
+    """Return the odd cells that stand for no number or date, and for nothing in other columns: words and errors."""
+    answers = {
+        text
+        for survey in surveys.values()
+        if survey.text is not None and not survey.is_number and survey.date is None and survey.counts is not None
+        for text in survey.counts.counts
+    }
+    words = [word for survey in surveys.values() for word in survey.odd if _is_word(word) and word not in answers]
+    return list(dict.fromkeys(words))[:_MOST_WORDS]
+
+
+def _is_word(text: str) -> bool:
+    """Whether an odd cell says nothing of a number: no limit (`<5`), no marked number (`~5`), no infinity."""
+    return odd_numbers(pa.array([text], pa.string()))[0].as_py() not in ("limit", "marked", "infinite")
+
+
+def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
+    """Return what a column's note says of its odd cells and of values that stand for none; empty without any."""
+    survey = surveys[name]
+    said = ""
+    forms = {text: odd_numbers(pa.array([text], pa.string()))[0].as_py() for text in survey.odd}
+    limits = {text: count for text, count in survey.odd.items() if forms[text] == "limit"}
+    infinite = {text: count for text, count in survey.odd.items() if forms[text] == "infinite"}
+    marked = {text: count for text, count in survey.odd.items() if forms[text] == "marked"}
+    words = {text: count for text, count in survey.odd.items() if text not in limits | infinite | marked}
+    if limits:
+        said += (
+            f". Beside them {_shown(limits)}: no numbers, so read as missing. To keep a limit, write its number in a "
+            "copy of the data (it is clamped to the bounds), or declare kind: categorical with `other`"
+        )
+    if marked:
+        said += f". Beside them {_shown(marked)}: no plain numbers, so read as missing. To keep them, take the mark out"
+    if infinite:
+        said += f". Beside them {_shown(infinite)}: clamped to the nearest bound"
+    if words:
+        said += f". Beside them {_shown(words)}: read as missing"
+    if survey.is_number and survey.text is not None and survey.text.numbers.is_either(survey.written):
+        said += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
+    if _holds_durations(survey):
+        said += ". They are durations, which have no kind: write them in a copy as numbers of one unit, such as hours"
+    if survey.tokens:
+        said += _said_of_tokens(survey, usable_tokens(surveys)[1])
+    answers = [mark for mark in (*MISSING_TOKENS, *MISSING_MARKS) if mark and _is_answer(mark, survey)]
+    if answers:
+        listed = ", ".join(map(repr, answers))
+        said += f". {listed} is taken for an answer: if it stands for no value, put it into `missing`"
+    return said
+
+
+def _holds_durations(survey: ColumnSurvey) -> bool:
+    """Whether most texts of a column that is neither numbers nor dates are lengths of time."""
+    if survey.text is None or survey.is_number or survey.date is not None or not survey.text.others.counts:
+        return False
+    counts = survey.text.others.counts
+    some = is_duration(pa.array(list(counts), pa.string()))
+    return (
+        sum(count for count, is_one in zip(counts.values(), some.tolist(), strict=True) if is_one)
+        > 0.5 * counts.total()
+    )
+
+
+def _is_answer(mark: str, survey: ColumnSurvey) -> bool:
+    return survey.text is not None and survey.counts is not None and mark in survey.counts.counts
+
+
+def _said_of_tokens(survey: ColumnSurvey, clashes: Mapping[str, str]) -> str:
+    listed = ", ".join(survey.tokens[:_MOST_SHOWN])
+    if not is_text(survey.storage):
+        return f". {listed} stands for no value, it seems: make such cells missing in the data, where no text says so"
+    clash = next((clashes[token] for token in survey.tokens if token in clashes), None)
+    if clash is not None:
+        return f". {listed} stands for no value, it seems, but is one in {clash}: make such cells empty in a copy"
+    return f". {listed} stands for no value, it seems: it is under `missing`; take it out there if it is one"
+
+
+def _shown(texts: Mapping[str, int]) -> str:
+    """Return some texts with how many cells hold each."""
+    some = list(texts.items())[:_MOST_SHOWN]
+    words = [f"{_short(text)!r} ({count:,} cell{'' if count == 1 else 's'})" for text, count in some]
+    more = len(texts) - len(some)
+    return ", ".join(words) + (f" and {more:,} more" if more else "")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, ...]:
+    """Return what is not read of a source, a line each: for a draft's head.
+
+    Raises:
+        DataError: most records of a CSV are not, or most of a workbook only in part.
+    """
+    skipped, shortened = _count(source.skipped()), _count(source.shortened())
+    lines = []
+    n_read = max((survey.n_cells for survey in surveys.values()), default=0)
+    if source.container == "csv" and (skipped[0] > n_read or _is_undivided(surveys)):
+        raise DataError(
+            f"Expected the lines of {source.label} to have as many cells as the first one, got others in most. If "
+            "lines above the header say something else (a title, a date), take them out; or declare the delimiter."
+        )
+    beside, first = _count(source.beside())
+    if beside > 0.5 * n_read:
+        raise DataError(
+            f"Expected the first row of {source.label} that is not empty to name every column, got cells under no name "
+            "beside most records. If rows above the names say something else (a title, a date), take them out."
+        )
+    if beside:
+        lines.append(f"cells under no name beside {beside:,} records are not read ({first}, ...)")
+    if skipped[0]:
+        lines.append(f"{skipped[0]:,} records cannot be read ({skipped[1]}, ...): they are left out")
+    if shortened[0]:
+        lines.append(f"empty cells beyond the header at the end of {shortened[0]:,} records")
+    unnamed = [name for place, name in enumerate(source.names, 1) if name == f"column_{place}"]
+    if source.container == "csv" and unnamed:
+        lines.append(
+            f"the header names no column {', '.join(unnamed)}: perhaps an index that was written beside the data. "
+            "Declare it `identifier`, or name it in the file"
+        )
+    return tuple(lines)
+
+
+def _is_undivided(surveys: Mapping[str, ColumnSurvey]) -> bool:
+    """Whether there is one column, most of whose cells hold a delimiter: the first line is no header."""
+    counts = [survey.counts.counts for survey in surveys.values() if survey.counts is not None]
+    if len(surveys) != 1 or not counts or not counts[0]:
+        return False
+    divided = sum(count for text, count in counts[0].items() if any(mark in text for mark in ";\t|,"))
+    return divided > 0.5 * sum(counts[0].values())
+
+
+def _count(names: Iterable[str]) -> tuple[int, str]:
+    count, first = 0, ""
+    for name in names:
+        count, first = count + 1, first or name
+    return count, first

@@ -1,0 +1,272 @@
+"""Rules that the records at hand keep, for their holder to judge: whether they are public is not in the data.
+
+Candidates are looked for in the first rows, and kept if no row of the whole source breaks them. A candidate counts
+where columns that had nothing to do with each other would have broken it often.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.bounded import NumericKind, Values
+from sfumato.columns.kind import TabularKind
+from sfumato.columns.levels import LevelKind
+from sfumato.columns.resolutions import Resolution
+from sfumato.desk.rule_breaks import values_of
+from sfumato.desk.rule_events import LEAST_BREAKS, implications
+from sfumato.errors import SchemaError
+from sfumato.io.chunks import Source
+from sfumato.rules import read_rules
+from sfumato.rules.cells import Column, Table, coarsest, in_steps, joined, size
+from sfumato.schema.schema import Schema
+
+_ROWS = 20_000  # in which candidates are looked for
+_MOST_LEVELS, _MOST_MAPPED = 200, 2_000  # of a label that follows, and of one that it follows from
+_LEAST_ROWS = 5  # of a label or span, on the mean
+_MOST_SPANS = 24
+_MOST_NUMBERS = 40  # columns among which sums of two are looked for
+_MOST = 100
+
+Rule = dict[str, Any]
+
+
+def rule_candidates(source: Source, schema: Schema, *, labels: bool = True) -> list[Rule]:
+    """Return rules that no row of a source breaks, as a schema has them; at most 100.
+
+    Columns that had nothing to do with each other would break each in 20 of the first rows or more, on the mean.
+
+    Privacy: none. That a rule is kept is a fact about the records: it becomes public by the holder's word alone.
+
+    Args:
+        source: the records.
+        schema: their columns, with bounds and categories that hold them.
+        labels: look for maps and implications too, beside order and arithmetic of numbers and dates.
+
+    Raises:
+        DataError: the source cannot be read.
+    """
+    kinds = {
+        name: kind
+        for name, kind in schema.of_kind(TabularKind).items()
+        if name in schema.released and isinstance(kind, LevelKind | NumericKind)
+    }
+    source = source.under(schema.columns)
+    if not kinds:
+        return []
+    first = _first_rows(source, kinds, schema.missing_in(source))
+    if not size(first):
+        return []
+    found: list[Rule] = []
+    for rule in itertools.islice(_candidates(first, kinds, labels=labels), 4 * _MOST):
+        if rule not in found:
+            found.append(rule)
+    return _kept(source, kinds, schema.missing_in(source), found)[:_MOST]
+
+
+def _first_rows(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...]) -> Table:
+    parts: list[Table] = []
+    for chunk in source.chunks(list(kinds)):
+        parts.append({name: values_of(kind, chunk.columns[name], missing) for name, kind in kinds.items()})
+        if sum(map(size, parts)) >= _ROWS:
+            break
+    return {name: column[:_ROWS] for name, column in joined(parts).items()} if parts else {}
+
+
+def _kept(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...], found: list[Rule]) -> list[Rule]:
+    """Return the rules that no row breaks; those that cannot be read are left out."""
+    read = {}
+    for number, entry in enumerate(found):
+        try:
+            read[number] = read_rules([entry], kinds)[0]
+        except SchemaError:
+            continue
+    for chunk in source.chunks(list(kinds)):
+        if not read:
+            break
+        table = {name: values_of(kind, chunk.columns[name], missing) for name, kind in kinds.items()}
+        read = {n: rules for n, rules in read.items() if not any(rule.broken(table).any() for rule in rules)}
+    return [found[number] for number in read]
+
+
+def _candidates(table: Table, kinds: Mapping[str, TabularKind], *, labels: bool) -> Iterator[Rule]:
+    computed = list(_computed(table, kinds))
+    yield from computed
+    yield from _orders(table, kinds, computed)
+    if not labels:
+        return
+    maps = list(_maps(table, kinds))
+    yield from maps
+    yield from implications(table, kinds, {(rule["from"], rule["derived"]) for rule in maps})
+
+
+def _numbers(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarray]:
+    """Return the columns of numbers that vary, NaN where missing, shape (n,) each."""
+    found = {}
+    for name, kind in kinds.items():
+        column = table[name]
+        if isinstance(column, Values) and kind.name != "datetime":
+            values = np.where(column.absent, np.nan, column.values.astype(np.float64))
+            if np.unique(values[~np.isnan(values)]).size > 2:
+                found[name] = values
+    return dict(itertools.islice(found.items(), _MOST_NUMBERS))
+
+
+def _dates(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarray]:
+    """Return the columns of dates in microseconds, NaN where missing, shape (n,) each."""
+    found = {}
+    for name, kind in kinds.items():
+        column = table[name]
+        if isinstance(column, Values) and isinstance(kind, NumericKind) and kind.name == "datetime":
+            found[name] = _in_steps(column, kind, "microsecond")
+    return found
+
+
+def _in_steps(column: Column, kind: TabularKind, step: Resolution | None) -> np.ndarray:
+    """Return dates in whole steps, NaN where missing."""
+    assert isinstance(column, Values)
+    assert isinstance(kind, NumericKind)
+    return np.where(column.absent, np.nan, in_steps(kind, column.values, step).astype(np.float64))
+
+
+def _same(x: np.ndarray, y: np.ndarray, tolerance: float) -> bool:
+    """Whether two columns agree in all rows where both are there, and these are many."""
+    both = ~np.isnan(x) & ~np.isnan(y)
+    return int(both.sum()) >= LEAST_BREAKS and bool((np.abs(x - y)[both] <= tolerance).all())
+
+
+def _tolerance(kind: TabularKind) -> float:
+    resolution = getattr(kind, "resolution", None)
+    if kind.name == "integer":
+        return 0.0
+    return 0.51 * resolution if isinstance(resolution, float) else 1e-9
+
+
+def _computed(table: Table, kinds: Mapping[str, TabularKind]) -> Iterator[Rule]:
+    """Sums and products of two columns, sums of more, and days between dates."""
+    numbers, dates = _numbers(table, kinds), _dates(table, kinds)
+    parts: set[str] = set()
+    for name, total in numbers.items():
+        others = [other for other in numbers if other != name]
+        for a, b in itertools.combinations(others, 2):
+            x, y = numbers[a], numbers[b]
+            if _same(total, x + y, _tolerance(kinds[name])) and name not in parts:
+                parts |= {a, b}
+                yield {"sum": {name: [a, b]}}
+            elif _same(total, x * y, _tolerance(kinds[name])) and len({kinds[a].name, kinds[b].name}):
+                yield {"product": {name: [a, b]}}
+        several = _sum_of_several(name, numbers, _tolerance(kinds[name]))
+        if several:
+            yield {"sum": {name: several}}
+        for later, earlier in itertools.permutations(dates, 2):
+            step = coarsest(kind for kind in (kinds[later], kinds[earlier]) if isinstance(kind, NumericKind))
+            end, start = (_in_steps(table[date], kinds[date], step) for date in (later, earlier))
+            if _same(total, end - start, 0.0):
+                yield {"difference": {name: [later, earlier]}}
+
+
+def _sum_of_several(name: str, numbers: Mapping[str, np.ndarray], tolerance: float) -> list[str]:
+    """Return three or more columns whose sum a column is: those that least squares gives the weight 1."""
+    others = [other for other in numbers if other != name]
+    rows = ~np.isnan(numbers[name])
+    for other in others:
+        rows &= ~np.isnan(numbers[other])
+    if len(others) < 3 or rows.sum() < len(others) + LEAST_BREAKS:
+        return []
+    x = np.stack([numbers[other][rows] for other in others], axis=1)
+    scale = np.maximum(np.abs(x).max(axis=0), 1e-300)
+    weights = np.linalg.lstsq(x / scale, numbers[name][rows], rcond=None)[0] / scale
+    parts = [other for other, weight in zip(others, weights, strict=True) if abs(weight - 1) < 0.05]
+    if len(parts) < 3 or not _same(numbers[name], sum(numbers[p] for p in parts), tolerance):  # type: ignore[arg-type]
+        return []
+    return parts
+
+
+def _orders(table: Table, kinds: Mapping[str, TabularKind], computed: list[Rule]) -> Iterator[Rule]:
+    """Dates that follow each other, and numbers, where they are equal somewhere: ranges overlap and never swap.
+
+    Of those that follow from others by way of a third column nothing is said.
+    """
+    pairs = set(_ordered_pairs(table, kinds, computed))
+    middles = {name for pair in pairs for name in pair}
+    for low, high in sorted(pairs, key=lambda pair: [list(kinds).index(name) for name in pair]):
+        if not any((low, middle) in pairs and (middle, high) in pairs for middle in middles):
+            yield {"order": [low, high]}
+
+
+def _ordered_pairs(table: Table, kinds: Mapping[str, TabularKind], computed: list[Rule]) -> Iterator[tuple[str, str]]:
+    sums = [{column, *parts} for rule in computed for column, parts in rule.get("sum", {}).items()]
+    dates = _dates(table, kinds)
+    for columns in (dates, _numbers(table, kinds)):
+        for low, high in itertools.permutations(columns, 2):
+            x, y = columns[low], columns[high]
+            both = ~np.isnan(x) & ~np.isnan(y)
+            if not both.any() or any({low, high} <= some for some in sums):
+                continue
+            x, y = x[both], y[both]
+            swapped = np.searchsorted(np.sort(x), y, side="left")  # rows that independent columns would break
+            is_sharp = low in dates or (x == y).any()
+            if is_sharp and (x <= y).all() and (x < y).any() and np.mean(x.size - swapped) >= LEAST_BREAKS:
+                yield low, high
+
+
+def _levels(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, LevelKind]:
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, LevelKind) and kind.n_levels <= _MOST_LEVELS}
+
+
+def _label(kind: LevelKind, level: int) -> Any:  # noqa: ANN401
+    return None if kind.nullable and level == kind.n_levels - 1 else kind.labels[level]
+
+
+def _maps(table: Table, kinds: Mapping[str, TabularKind]) -> Iterator[Rule]:
+    """Labels that follow from a coarser or finer column of labels, or from a number's span."""
+    labels = _levels(table, kinds)
+    n = size(table)
+    for name, kind in labels.items():
+        column = table[name]
+        assert isinstance(column, np.ndarray)
+        shares = np.bincount(column, minlength=kind.n_levels) / n
+        if n * (1 - shares.max()) < LEAST_BREAKS:
+            continue
+        for other, source in kinds.items():
+            if other == name or (isinstance(source, LevelKind) and source.n_levels > _MOST_MAPPED):
+                continue
+            cells = table[other]
+            if isinstance(cells, Values):
+                mapping = _span_map(cells, column, kind, source)
+            else:
+                mapping = _level_map(cells, column, kind, source)
+            if mapping:
+                yield {"derived": name, "from": other, "map": mapping}
+
+
+def _level_map(cells: np.ndarray, column: np.ndarray, kind: LevelKind, source: TabularKind) -> dict[Any, Any] | None:
+    assert isinstance(source, LevelKind)
+    counts = np.zeros((source.n_levels, kind.n_levels), dtype=np.int64)
+    np.add.at(counts, (cells, column), 1)
+    support = counts.sum(axis=1)
+    few = support.min() < 1 or support.mean() < _LEAST_ROWS
+    if few or (counts.max(axis=1) < support).any() or source.nullable:
+        return None
+    return {_label(source, i): _label(kind, int(counts[i].argmax())) for i in range(source.n_levels)}
+
+
+def _span_map(cells: Values, column: np.ndarray, kind: LevelKind, source: TabularKind) -> dict[Any, Any] | None:
+    """Return where a label changes along whole numbers, if it does so few times."""
+    if source.name != "integer" or source.nullable or cells.absent.any():
+        return None
+    order = np.argsort(cells.values, kind="stable")
+    values, levels = cells.values[order], column[order]
+    starts = np.flatnonzero(np.r_[True, levels[1:] != levels[:-1]])
+    if not 1 < starts.size <= _MOST_SPANS or (values[starts[1:]] == values[starts[1:] - 1]).any():
+        return None
+    if values.size / starts.size < _LEAST_ROWS:
+        return None
+    lasts = [int(values[after - 1]) for after in (*starts[1:], values.size)]
+    firsts = [int(values[start]) for start in starts]
+    texts: list[Any] = [low if low == high else f"{low}..{high}" for low, high in zip(firsts, lasts, strict=True)]
+    texts[0], texts[-1] = f"..{lasts[0]}", f"{firsts[-1]}.."
+    return {text: _label(kind, int(levels[start])) for text, start in zip(texts, starts, strict=True)}

@@ -1,0 +1,177 @@
+"""Values that seem to stand for none: -99 among ages, 9999-12-31 among dates, and `None` as an answer. For drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.cells import is_text
+from sfumato.columns.facts import microseconds_since_epoch
+from sfumato.columns.moments import read_microseconds
+from sfumato.columns.resolutions import MICROSECONDS
+
+if TYPE_CHECKING:
+    from sfumato.desk.survey import ColumnSurvey
+
+_NINES = tuple(10.0**n - 1 for n in range(2, 10))
+_SURE = {-n for n in (9, *_NINES)} | {-n for n in (8, 66, 77, 88, 98, 97, 888, 998, 997, 8888, 9998, 9997)}
+_ALSO = _SURE | {-n for n in range(1, 10)}  # beside a sure one
+_HIGH = {*_NINES, 98, 97, 88, 77, 998, 997, 888, 777, 9998, 9997, 8888, 7777, 99998, 99997}
+_FEWEST_OTHERS = 2  # different values beside those that stand for none
+_FEWEST_CELLS = 2
+_ALWAYS = ("0001-01-01", "1753-01-01", "1899-12-30", "2999-12-31", "9999-01-01", "9999-12-30", "9999-12-31")
+_IF_FAR = ("1800-01-01", "1900-01-01", "1970-01-01", "2099-12-31", "2100-01-01")
+_FAR = 10 * 365 * MICROSECONDS["day"]  # from all other dates
+_OFTEN = 5  # cells of a date that might be one
+_ALIKE = 3  # labels of two capitals, among which NA is Namibia
+
+
+def note_sentinels(survey: ColumnSurvey) -> None:
+    """Take out of a survey the numbers and dates that seem to stand for no value, and note how they are written."""
+    counts = survey.counts
+    if counts is None or counts.halvings or not counts.counts:
+        return
+    if survey.is_number and survey.lowest is not None:
+        _note_numbers(survey, counts.counts)
+    elif survey.date is not None:
+        _note_dates(survey, counts.counts)
+
+
+def _note_numbers(survey: ColumnSurvey, counts: Mapping[str, int]) -> None:
+    numbers = {text: number for text in counts if (number := _number(survey, text)) is not None}
+    none = sentinel_numbers({number: counts[text] for text, number in numbers.items()})
+    texts = [text for text, number in numbers.items() if number in none]
+    if not texts:
+        return
+    rest = [number for number in numbers.values() if number not in none]
+    whole = survey.is_whole
+    low, high = (int(bound) if whole else bound for bound in (min(rest), max(rest)))
+    survey.tokens = tuple(sorted(texts))
+    if is_text(survey.storage):  # elsewhere no list of texts applies
+        survey.leave_out(texts, (low, high))
+
+
+def _number(survey: ColumnSurvey, text: str) -> float | None:
+    written = text if survey.written is None else survey.written.number(text)
+    try:
+        number = float(written)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def sentinel_numbers(counts: Mapping[float, int]) -> set[float]:
+    """Return the numbers that seem to stand for no value: only such ones are negative, or far above all others.
+
+    Args:
+        counts: how many cells hold each number.
+
+    Example:
+        >>> ages = {float(age): 10 for age in range(18, 91)}
+        >>> sorted(sentinel_numbers(ages | {-99.0: 3, 999.0: 4})), sentinel_numbers(ages | {-30.0: 1, -99.0: 3})
+        ([-99.0, 999.0], set())
+    """
+    below = {number for number in counts if number < 0}
+    low = below if below & _SURE and below <= _ALSO and sum(counts[n] for n in below) >= _FEWEST_CELLS else set()
+    rest = sorted(number for number in counts if number not in low)
+    high: set[float] = set()
+    while rest and rest[-1] in _HIGH:
+        high.add(rest.pop())
+    is_far = high and rest and max(rest) < min(high) / 2 and sum(counts[n] for n in high) >= _FEWEST_CELLS
+    if not (is_far and high & set(_NINES)):
+        rest, high = sorted({*rest, *high}), set()
+    return low | high if len(rest) >= _FEWEST_OTHERS else set()
+
+
+def _note_dates(survey: ColumnSurvey, counts: Mapping[str, int]) -> None:
+    assert survey.date is not None
+    texts = list(counts)
+    micros, valid = read_microseconds(pa.array(texts, pa.string()), (), survey.date.format, strict=True)
+    days = {text: int(m // MICROSECONDS["day"]) for text, m, ok in zip(texts, micros, valid, strict=True) if ok}
+    sure, perhaps = _days(_ALWAYS), _days(_IF_FAR)
+    others = [day for day in days.values() if day not in sure | perhaps]
+    none = [text for text, day in days.items() if day in sure]
+    for text, day in days.items():
+        is_far = others and min(abs(day - other) for other in others) * MICROSECONDS["day"] > _FAR
+        if day in perhaps and is_far and counts[text] >= _OFTEN:
+            none.append(text)
+    if none and others:
+        survey.tokens = tuple(sorted(none))
+        for text in none:
+            assert survey.counts is not None
+            survey.n_missing += survey.counts.counts.pop(text)
+
+
+def _days(texts: Iterable[str]) -> set[int]:
+    return {microseconds_since_epoch(datetime.fromisoformat(text)) // MICROSECONDS["day"] for text in texts}
+
+
+def settle_marks(surveys: Mapping[str, ColumnSurvey]) -> set[str]:
+    """Take texts for no value as labels of a column where they seem to be answers; return which are anywhere."""
+    elsewhere = {mark for s in surveys.values() if s.is_number or s.date is not None for mark in s.marks}
+    labels: set[str] = set()
+    for survey in surveys.values():
+        if survey.text is None or survey.is_number or survey.date is not None or survey.counts is None:
+            continue
+        found = [mark for mark in survey.marks if is_answer(mark, survey, in_numbers=mark in elsewhere)]
+        for mark in found:
+            survey.add_label(mark)
+        labels.update(found)
+    return labels
+
+
+def is_answer(mark: str, survey: ColumnSurvey, *, in_numbers: bool) -> bool:
+    """Whether a text that often stands for no value is an answer in a column of labels.
+
+    `None` always is; `NA` among codes of two capitals, or beside blanks in a table whose numbers have none; and `-`
+    beside `+`.
+    """
+    if survey.counts is None or not survey.counts.counts:
+        return False
+    labels = set(survey.counts.counts)
+    if mark == "None":
+        return True
+    if mark == "-":
+        return bool(labels & {"+", "positive", "pos"})
+    if mark not in ("NA", "N/A", "n/a"):
+        return False
+    codes = [label for label in labels if len(label) == 2 and label.isalpha() and label.isupper()]
+    if mark == "NA" and len(codes) >= _ALIKE and len(codes) >= 0.9 * len(labels):
+        return True
+    has_blanks = survey.n_missing > sum(survey.marks.values())
+    return has_blanks and not in_numbers
+
+
+def usable_tokens(surveys: Mapping[str, ColumnSurvey]) -> tuple[list[str], dict[str, str]]:
+    """Return the values that may be declared missing in the whole table, and, of the others, a column that holds them.
+
+    A table has one list: what stands for no value in one column must be no value of another.
+    """
+    tokens: list[str] = []
+    clashes: dict[str, str] = {}
+    for name, survey in surveys.items():
+        if not is_text(survey.storage):
+            continue
+        for token in survey.tokens:
+            clash = next((other for other, s in surveys.items() if other != name and _holds(s, token)), None)
+            if clash is None:
+                tokens.append(token)
+            else:
+                clashes[token] = clash
+    return list(dict.fromkeys(tokens)), clashes
+
+
+def _holds(survey: ColumnSurvey, token: str) -> bool:
+    """Whether a column of text may hold a text as a value."""
+    if survey.counts is None or not is_text(survey.storage):
+        return False
+    if token in survey.counts.counts:
+        return True
+    if not survey.counts.halvings or not survey.is_number or survey.lowest is None or survey.highest is None:
+        return False
+    number = _number(survey, token)
+    return number is not None and survey.lowest <= number <= survey.highest

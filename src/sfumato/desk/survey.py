@@ -1,0 +1,299 @@
+"""One pass over a source that notes, column by column, what a schema draft needs.
+
+A survey holds exact facts about the records (bounds, values, counts). It is for the data holder's
+own screen: nothing a fit or a release reads comes from here.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.columns.canonical import has_canonical_text
+from sfumato.columns.cells import is_text, joined, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.date_forms import DateForm
+from sfumato.columns.moments import read_microseconds
+from sfumato.columns.number_cells import read_floats, read_integers
+from sfumato.columns.resolutions import MICROSECONDS, Resolution
+from sfumato.columns.sets import is_set_storage, list_parts
+from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS
+from sfumato.columns.written import Written
+from sfumato.desk.number_forms import common_decimal
+from sfumato.desk.sentinels import note_sentinels
+from sfumato.desk.text_survey import MOST_DISTINCT, TextSurvey, ValueCounts
+from sfumato.io.chunks import Source
+
+__all__ = ["CLOCK", "MOST_DISTINCT", "ColumnSurvey", "Moments", "settle_texts", "survey_columns"]
+
+_MOST_DECIMALS = 6
+CLOCK = "%H:%M:%S.%f"
+"""How times of day of their own type would be written."""
+_FIXED: tuple[Resolution, ...] = tuple(r for r in get_args(Resolution) if r not in ("month", "week"))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Moments:
+    """The span of some dates or times.
+
+    Attributes:
+        earliest: first moment in microseconds since 1970-01-01.
+        latest: last moment.
+        resolution: the coarsest from days on that every moment is a multiple of.
+    """
+
+    earliest: int
+    latest: int
+    resolution: Resolution
+
+    @classmethod
+    def of(cls, micros: np.ndarray) -> Moments:
+        """Return the span of at least one moment."""
+        resolution: Resolution = "microsecond"
+        for step in _FIXED:
+            if not (micros % MICROSECONDS[step]).any():
+                resolution = step
+                break
+        return cls(int(micros.min()), int(micros.max()), resolution)
+
+    def joined(self, other: Moments | None) -> Moments:
+        """Return the span of both."""
+        if other is None:
+            return self
+        return Moments(
+            min(self.earliest, other.earliest),
+            max(self.latest, other.latest),
+            min(self.resolution, other.resolution, key=MICROSECONDS.__getitem__),
+        )
+
+
+@dataclass(slots=True, repr=False)
+class ColumnSurvey:
+    """What has been seen of one column so far.
+
+    Attributes:
+        storage: the column's type.
+        n_cells: cells seen.
+        n_missing: cells among them that hold no value.
+        counts: how often each value occurs; None if its type has no canonical text.
+        is_whole: whether every value is a whole number.
+        is_number: whether every value is a number, but for odd ones.
+        decimals: the most decimals of a value; None if there is no such small number.
+        lowest: smallest finite number.
+        highest: largest finite number.
+        items: of a column of lists, what has been seen of their items; else None.
+        longest: of a column of lists, the length of the longest.
+        marks: texts for no value that were seen, but empty ones, and how often.
+        text: of a column of text, what its texts are.
+        written: how its numbers are written, if that was settled.
+        date: of text, the form of its dates.
+        moments: what its dates span.
+        odd: cells of text that are not what the column is, by their text, if they are few.
+        tokens: values that seem to stand for none, such as -99, as they are written.
+        usual: texts for no value whatever is declared.
+    """
+
+    storage: pa.DataType
+    n_cells: int = 0
+    n_missing: int = 0
+    counts: ValueCounts | None = field(default_factory=ValueCounts)
+    is_whole: bool = True
+    is_number: bool = True
+    decimals: int | None = 0
+    lowest: float | None = None
+    highest: float | None = None
+    items: ColumnSurvey | None = None
+    longest: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+    text: TextSurvey | None = None
+    written: Written | None = None
+    date: DateForm | None = None
+    moments: Moments | None = None
+    odd: Mapping[str, int] = field(default_factory=dict)
+    tokens: tuple[str, ...] = ()
+    usual: tuple[str, ...] = MISSING_TOKENS
+
+    @property
+    def n_values(self) -> int:
+        """Cells that hold a value."""
+        return self.n_cells - self.n_missing
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a cell holds no value, or none that its column can have."""
+        return self.n_missing > 0 or bool(self.odd)
+
+    @property
+    def distinct(self) -> set[str] | None:
+        """Canonical text of the values, or None if there are more than MOST_DISTINCT, or it is not known."""
+        return None if self.counts is None or self.counts.halvings else set(self.counts.counts)
+
+    def add(self, column: pa.ChunkedArray | np.ndarray) -> None:
+        """Note one chunk of the column."""
+        if isinstance(column, np.ndarray):
+            self._add_pixels(column)
+            return
+        for chunk in column.chunks:
+            self._add_cells(chunk)
+
+    def add_label(self, mark: str) -> None:
+        """Count a text that stood for no value as one."""
+        assert self.counts is not None
+        self.counts.add_counts({mark: self.marks[mark]})
+        self.n_missing -= self.marks.pop(mark)
+
+    def leave_out(self, texts: Collection[str], span: tuple[float, float]) -> None:
+        """Count some numbers as missing, whose canonical texts these are; `span` is what the others span."""
+        assert self.counts is not None
+        for text in texts:
+            self.n_missing += self.counts.counts.pop(text)
+        self.lowest, self.highest = span
+
+    def settle(self, decimal: str | None) -> None:
+        """Decide what a column of text is; `decimal` is the mark of the table's other columns."""
+        if self.text is None:
+            return
+        self.is_number = self.is_whole = False
+        reading = self.text.reading(decimal)
+        self.odd, self.date, span = reading.odd, reading.date, reading.span
+        if span is not None and self.date is None:
+            self.is_number, self.written = True, reading.written
+            self.lowest, self.highest = span.lowest, span.highest
+            self.decimals = None if self.text.n_exponents or span.decimals > _MOST_DECIMALS else span.decimals
+            self.is_whole = span.decimals == 0
+
+    def add_dates(self, column: pa.ChunkedArray | np.ndarray) -> None:
+        """Note the moments of one chunk of text, by the form that was settled."""
+        assert self.date is not None
+        text = without_tokens(read_text(joined(column)), (*MISSING_TOKENS, *self.tokens))
+        micros, valid = read_microseconds(text, (), self.date.format, strict=True)
+        if valid.any():
+            self.moments = Moments.of(micros[valid]).joined(self.moments)
+
+    def _add_pixels(self, images: np.ndarray) -> None:
+        self.n_cells += len(images)
+        finite = images[np.isfinite(images)] if images.dtype.kind == "f" else images
+        self._widen(finite.ravel())
+
+    def _add_cells(self, cells: pa.Array) -> None:
+        cells = plain(cells)
+        if types.is_dictionary(cells.type):
+            cells = plain(cells.dictionary_decode())
+        self.n_cells += len(cells)
+        if is_set_storage(cells.type):
+            self._add_sets(cells)
+            return
+        if is_text(cells.type):
+            cells = self._without_marks(read_text(cells))
+        elif types.is_floating(cells.type):
+            cells = pa.array(read_floats(cells, ()), from_pandas=True).cast(cells.type)
+        values = cells.filter(pa.array(valid_mask(cells)))
+        self.n_missing += len(cells) - len(values)
+        if not len(values):
+            return
+        self._add_distinct(values)
+        if types.is_temporal(values.type):
+            self.is_number = False
+            micros, valid = read_microseconds(values, (), CLOCK if types.is_time(values.type) else None)
+            if valid.any():
+                self.moments = Moments.of(micros[valid]).joined(self.moments)
+        elif is_text(values.type):
+            self.text = self.text or TextSurvey()
+            self.text.add(values)
+        else:
+            self._add_numbers(values)
+
+    def _without_marks(self, text: pa.Array) -> pa.Array:
+        """Return text with null for what stands for no value, and note what stood there."""
+        usual = [token for token in (*self.usual, *MISSING_MARKS) if token]
+        marked = text.filter(pc.is_in(text, value_set=pa.array(usual, text.type)))
+        self.marks.update(Counter(marked.to_pylist()))
+        return without_tokens(text, (*self.usual, *MISSING_MARKS))
+
+    def _add_sets(self, cells: pa.Array) -> None:
+        lengths, items = list_parts(cells)
+        if self.items is None:
+            self.items = ColumnSurvey(items.type, usual=self.usual)
+        self.n_missing += cells.null_count
+        self.longest = max(self.longest, int(lengths.max(initial=0)))
+        self.items.add(pa.chunked_array([items]))
+
+    def _add_distinct(self, values: pa.Array) -> None:
+        if self.counts is None or not has_canonical_text(values.type):
+            self.counts = None
+            return
+        self.counts.add(values)
+
+    def _add_numbers(self, values: pa.Array) -> None:
+        floats = read_floats(values, ())
+        finite = floats[np.isfinite(floats)]
+        is_exact = types.is_integer(values.type)
+        self.is_number &= is_exact or types.is_floating(values.type) or types.is_decimal(values.type)
+        self.is_whole &= is_exact or bool(np.all(finite == np.rint(finite)))
+        is_float32 = types.is_float32(values.type) or types.is_float16(values.type)
+        self._note_decimals(0 if is_exact else _decimals_needed(finite, is_float32))
+        self._widen(read_integers(values, ())[0] if is_exact else finite)
+
+    def _widen(self, numbers: np.ndarray) -> None:
+        if len(numbers):
+            low, high = numbers.min().item(), numbers.max().item()
+            self.lowest = low if self.lowest is None else min(self.lowest, low)
+            self.highest = high if self.highest is None else max(self.highest, high)
+
+    def _note_decimals(self, decimals: int | None) -> None:
+        known = self.decimals is not None and decimals is not None
+        self.decimals = max(self.decimals, decimals) if known else None  # type: ignore[type-var]
+
+
+def survey_columns(source: Source) -> dict[str, ColumnSurvey]:
+    """Read a source once and return a survey of each column."""
+    usual = MISSING_TOKENS if source.missing_as_text else ("",)
+    surveys = {name: ColumnSurvey(storage, usual=usual) for name, storage in source.storage.items()}
+    for chunk in source.chunks(source.names):
+        for name, column in chunk.columns.items():
+            surveys[name].add(column)
+    return surveys
+
+
+def settle_texts(source: Source, surveys: Mapping[str, ColumnSurvey]) -> str | None:
+    """Decide what the columns of text are; return the decimal mark that those written in another way have in common.
+
+    Dates take a second pass over the source.
+    """
+    texts = [survey.text for survey in surveys.values() if survey.text is not None]
+    decimal = common_decimal(text.numbers for text in texts if not text.n_codes)
+    likely = decimal or ("," if source.found_form().delimiter == ";" else None)
+    for survey in surveys.values():
+        survey.settle(likely)
+        if survey.items is not None:
+            survey.items.settle(None)
+        note_sentinels(survey)
+    dates = [name for name, survey in surveys.items() if survey.date is not None]
+    if dates:
+        for chunk in source.chunks(dates):
+            for name, column in chunk.columns.items():
+                surveys[name].add_dates(column)
+    plain = [s for s in surveys.values() if s.text is not None and s.is_number and s.written is None]
+    return None if any(survey.decimals != 0 for survey in plain) else decimal
+
+
+def _decimals_needed(values: np.ndarray, is_float32: bool) -> int | None:
+    """Return the fewest decimals that write every value exactly, or None if there are too many."""
+    if len(values) and np.abs(values).max() > 2**53 / 10**_MOST_DECIMALS:
+        return None
+    for decimals in range(_MOST_DECIMALS + 1):
+        rounded = np.rint(values * 10**decimals) / 10**decimals
+        if is_float32:
+            rounded = rounded.astype(np.float32).astype(np.float64)
+        if np.array_equal(rounded, values):
+            return decimals
+    return None

@@ -1,0 +1,1 @@
+"""Search for settings, and releases that are accepted or not."""

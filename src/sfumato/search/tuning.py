@@ -1,0 +1,417 @@
+"""`tune`: settings chosen by the records, and charged: private selection of Papernot and Steinke (ICLR 2022).
+
+    counts of pairs of cells   G(σ₁), once              → what every fit is scored against
+    K fits, each of a candidate drawn uniformly          → the one nearest to these counts leaves, with its settings
+    with criteria, each fit judged by G(σ₂)              → of those that pass; if none does, the verdicts alone leave
+
+K is random, its law public. Proof, conditions and what is charged: docs/proofs/tune.md,
+docs/proofs/acceptance.md.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.kinds import TabularKind
+from sfumato.data_ledger.journal import Journal, written_out
+from sfumato.errors import ConfigError, require_instance, require_open_unit
+from sfumato.fitting.account import Account
+from sfumato.fitting.arguments import noise_door, number_of_rows, open_schema, warn_of_draft
+from sfumato.fitting.contents import check_types, form_of
+from sfumato.fitting.driver import Driver, Fit, Fitted, described
+from sfumato.fitting.facts import Facts
+from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.io.sources import open_source
+from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.queries import Noisy
+from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
+from sfumato.models.mixed import MixtureSet
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.calibration import calibrate
+from sfumato.privacy.certificate_form import Description, Protected, Searched, Verdict
+from sfumato.privacy.ledger import SearchLedger, alike
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.privacy.repetitions import Repetitions
+from sfumato.records.private import PrivateData
+from sfumato.release import Release
+from sfumato.release.clock_rows import ClockRows, CodedClocks
+from sfumato.release.item_sets import ItemRows, SetRows
+from sfumato.release.ruled import FreeRows, RuledSampler
+from sfumato.release.samplers import Sampler, build_sampler, with_package
+from sfumato.schema.accept import Criterion
+from sfumato.schema.linked import require_unlinked
+from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.schema import Schema, read_schema
+from sfumato.schema.set_columns import itemised
+from sfumato.schema.sources import read_off, told
+from sfumato.schema.weight import require_unweighted
+from sfumato.search.acceptance import (
+    Judge,
+    judges_of,
+    not_accepted,
+    verdict_stages,
+    verdicts_of_rules,
+    verdicts_on,
+    with_criteria,
+)
+from sfumato.search.marginal_counts import MarginalLayout
+from sfumato.search.pair_counts import PairCounts, pair_layout, squared_distance
+
+SCORE_STAGE = "score"
+METHOD = "tune"
+_SAMPLES, _SAMPLES_SEED, _BLOCK = 20_000, 0, 4096
+_UPWARD = 1 + 1e-12
+
+
+def tune(
+    data: object,
+    candidates: Sequence[Synthesizer],
+    *,
+    schema: Schema | str | os.PathLike[str],
+    target: str | None = None,
+    n_public: int | None = None,
+    mean_repetitions: float = 10.0,
+    shape: float = 1.0,
+    score_share: float = 0.1,
+    seed: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    as_source: bool = False,
+    accept_draft: bool = False,
+    accept: Sequence[Criterion | Mapping[str, Any]] | None = None,
+    accept_share: float = 0.1,
+) -> Release:
+    """Fit the best of several candidates: a search whose whole cost is (ε, δ).
+
+    A random number of times, a candidate is drawn uniformly and fitted; the release whose samples are nearest to noisy
+    counts of pairs of cells is returned. Nothing else leaves: not how often, not what the others scored. Each fit has
+    about the noise of a plain fit of ε/2.5.
+
+    With criteria (`accept`), each fit is judged on the records, with noise of its own; fits that pass more of them go
+    before nearer ones, and a release is returned only if it passes all. One candidate and `mean_repetitions=1` are a
+    single fit that is judged.
+
+    Privacy: (ε, δ) as the candidates say, add/remove: one `Gaussian` event for the counts, and one `RepeatAndSelect`
+        event of a fit's events and those of its verdicts. All of it is charged before a record is read. Proofs:
+        docs/proofs/tune.md, docs/proofs/acceptance.md.
+    Reference: Papernot and Steinke, ICLR 2022, arXiv:2110.03620, Theorem 2.
+
+    Args:
+        data: a table, as for `fit`.
+        candidates: methods of tables with one ε and δ, those of the whole search, and stages that cost alike: their
+            shares of unsampled stages may differ, their sampling rates, steps and shares of sampled ones may not. A
+            candidate that is listed twice is drawn twice as often.
+        schema: public description of the table, or the path of one, with nothing left open.
+        target: column whose classes are modelled apart.
+        n_public: the public number of rows; by default the schema's `rows`.
+        mean_repetitions: mean of the number of fits, 1 to 10,000.
+        shape: of its law: 1 geometric, 0 logarithmic (cheaper, but most searches make few fits).
+        score_share: part of the squared budget of one fit and its score that buys the score, in (0, 1).
+        seed: for tests only: reproducible, and a release that says it is not private.
+        ledger: the account of these data, as for `fit`.
+        as_source: whether samples have the storage types of the source, as for `fit`.
+        accept_draft: go on with facts that were read off the records, as for `fit`.
+        accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
+        accept_share: part of the squared budget of one fit, its verdicts and the score that buys the verdicts.
+
+    Returns:
+        The best release. Its certificate lists the candidates, the one that was chosen, and its noisy verdicts, under
+        `search`.
+
+    Raises:
+        BudgetExceededError: the ledger cannot pay for the search. Nothing was read or charged.
+        NotAcceptedError: no fit passed; its certificate has the verdicts of the fit that came nearest. The budget is
+            spent.
+        ConfigError: an argument is outside its domain, the candidates do not cost alike, or noise alone would decide a
+            criterion.
+        SchemaError: the schema does not describe the data, or has facts that were read off the records.
+        DataError: the data cannot be read.
+    """
+    refuse_lists_of_data(schema, data)
+    schema = open_schema(schema)
+    warn_of_draft(schema, accept_draft=accept_draft)
+    require_unlinked(schema, "tune")
+    require_unweighted(schema, "tune")
+    schema = with_criteria(read_schema(schema), accept)
+    search = Search.of(
+        candidates, schema, target, n_public, Repetitions(mean_repetitions, shape),
+        score_share=score_share, accept_share=accept_share,
+    )  # fmt: skip
+    noise = noise_door(search.budget, seed)
+    records = PrivateData(open_source(data, csv=schema.reader.csv), schema)
+    check_types(records.source, schema, as_source=as_source)
+    driver = Driver(
+        plan=search.plans[0],
+        ledger=SearchLedger(search.plans, search.budget, judged=len(search.judges)),
+        noise=noise,
+        method=METHOD,
+        methods=tuple(map(type, search.candidates)),
+        unit=Protected(**schema.protects),
+        journal=Journal(None, {}),
+    )
+    with driver.charged(ledger) as noise:
+        best = driver.silenced(lambda: search.run(records, driver.ledger, noise))
+        certificate = driver.certificate(search.description(best, type(records.source), as_source))
+        form = form_of(records.source, schema, as_source=as_source)
+        release = best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
+        if best.accepted:  # else its verdicts alone leave
+            driver.final(release)
+    if not best.accepted:
+        raise not_accepted(certificate)
+    return release
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """What leaves a search."""
+
+    candidate: int
+    distance: float
+    fitted: Fitted
+    counts: Noisy
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it passes every criterion."""
+        return all(found.passed for found in self.verdicts)
+
+    def before(self, other: Best | None) -> bool:
+        """Whether it ranks above: by criteria passed, then by distance. Of equals the first stays."""
+        if other is None:
+            return True
+        return (-self._passed, self.distance) < (-other._passed, other.distance)
+
+    @property
+    def _passed(self) -> int:
+        return sum(found.passed for found in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search before it reads a record: public facts.
+
+    Attributes:
+        candidates: what is tried.
+        plans: of every candidate, the calibrated plan of the whole search as if each repetition fitted it.
+        budget: what the search costs.
+        facts: of every fit.
+        judges: of every fit, one for each criterion.
+    """
+
+    candidates: tuple[Synthesizer, ...]
+    plans: tuple[Plan, ...]
+    budget: PrivacyBudget
+    facts: Facts
+    judges: tuple[Judge, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        candidates: Sequence[Synthesizer],
+        schema: Schema,
+        target: str | None,
+        n_public: int | None,
+        law: Repetitions,
+        *,
+        score_share: float,
+        accept_share: float = 0.1,
+    ) -> Search:
+        """Plan a search; arguments and errors as `tune`."""
+        require_open_unit(score_share=score_share)
+        require_open_unit(accept_share=accept_share)
+        require_open_unit("Shares of score and verdicts leave room for the fit.", shares=score_share + accept_share)
+        require_instance(Sequence, "a list of methods", candidates=candidates)  # type: ignore[type-abstract]
+        candidates = tuple(candidates)
+        _check(candidates, schema)
+        rows = schema.rows if n_public is None else n_public
+        if rows is None:
+            raise ConfigError("Expected a declared number of rows for a search, got none. Declare a round number.")
+        rows = number_of_rows(rows)
+        epsilon, delta = candidates[0].epsilon, candidates[0].delta
+        budget = PrivacyBudget(epsilon, default_delta(rows) if delta is None else delta)  # type: ignore[arg-type]
+        budget.warn_if_delta_is_large(rows)
+        relative = [candidate.uncalibrated(schema, target, rows, budget.delta) for candidate in candidates]
+        judges = judges_of(schema.accept, schema.modelled, rows)
+        plans = _calibrated(relative, budget, law, score_share, judges, accept_share)
+        for judge in judges:
+            judge.check_noise(plans[0])
+        return cls(candidates, plans, budget, Facts(schema, target, rows), judges)
+
+    def run(self, records: PrivateData, account: SearchLedger, noise: NoiseSource) -> Best:
+        """Charge all, then fit as often as drawn, and keep the best."""
+        layout = pair_layout(self.facts.schema, self.facts.target)
+        repetitions = drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)
+        account.charge(repetitions)
+        once = account.once()
+        counts = Account(once, noise).measure(SCORE_STAGE, PairCounts(layout), records)
+        once.close()
+        best: Best | None = None
+        for _ in range(repetitions):
+            j = drawn_candidate(len(self.candidates), noise)
+            ledger = account.repetition(j)
+            fit = Fit(records, Account(ledger, noise), self.facts)
+            fitted = self.candidates[j].run(fit)
+            ledger.close()
+            distance = squared_distance(counts, self._sampled(fitted, layout), layout)
+            found = Best(j, distance, fitted, counts, self._judged(fitted, records, account, noise))
+            if found.before(best):
+                best = found
+        if best is None:
+            raise ConfigError("Expected at least one repetition, got none. This is a bug: please report it.")
+        return best
+
+    def _judged(
+        self, fitted: Fitted, records: PrivateData, account: SearchLedger, noise: NoiseSource
+    ) -> tuple[Verdict, ...]:
+        """Judge one fit by every criterion, in order."""
+        kept = verdicts_of_rules(self.facts.described.accept)
+        if not self.judges:
+            return kept
+        return (*verdicts_on(self.judges, self._sampler(fitted), records, account.verdicts(), noise), *kept)
+
+    def _sampler(self, fitted: Fitted) -> Sampler:
+        """Return a sampler of the release's rows, coded as the records are."""
+        sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
+        if isinstance(sampler, MixtureSet):
+            raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
+        described = self.facts.described
+        if clocks := described.clocks:
+            return CodedClocks(clocks, self._without_clocks(ClockRows(clocks, sampler)))
+        return self._without_clocks(sampler)
+
+    def _without_clocks(self, sampler: Sampler) -> Sampler:
+        """Return a sampler of rows without times of day, coded as the records are."""
+        if sets := self.facts.described.set_columns:
+            return ItemRows(SetRows(sets, sampler))
+        plan = self.facts.described.rule_plan
+        return sampler if plan is None else FreeRows(RuledSampler(plan, sampler))
+
+    def _sampled(self, fitted: Fitted, layout: MarginalLayout) -> np.ndarray:
+        """Return counts of samples of one fit: of its own release, at no cost."""
+        sampler = self._sampler(fitted)
+        counts = np.zeros(layout.starts[-1])
+        for block in range(-(-_SAMPLES // _BLOCK)):
+            layout.count(counts, sampler.rows(_BLOCK, public_stream(_SAMPLES_SEED, block)))
+        return counts
+
+    def description(self, best: Best, source: type, as_source: bool = False) -> Description:
+        """Return all of the certificate but `private`, for records read by a class of sources."""
+        chosen = self.candidates[best.candidate]
+        return described(
+            self.plans[best.candidate],
+            self.budget,
+            methods=tuple(map(type, self.candidates)),
+            source=source,
+            as_source=as_source,
+            kinds=self.facts.described.columns.values(),
+            method=chosen.method,
+            unit=Protected(**self.facts.described.protects),
+            n_public=self.facts.rows,
+            sampling=chosen.sampling(self.plans[best.candidate]),
+            origins=told(self.facts.described),
+            read_off=read_off(self.facts.described),
+            search=Searched(
+                candidates=tuple(map(_settings, self.candidates)),
+                chosen=best.candidate,
+                squared_distance=best.distance,
+                verdicts=best.verdicts,
+            ),
+        )
+
+
+def _settings(candidate: Synthesizer) -> str:
+    told = [
+        f"{entry.name}={written_out(getattr(candidate, entry.name))}"
+        for entry in fields(candidate)
+        if entry.repr and entry.name not in ("epsilon", "delta")
+    ]
+    return f"{candidate.method}: {', '.join(told)}"
+
+
+def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
+    if not candidates or not all(isinstance(candidate, Synthesizer) for candidate in candidates):
+        raise ConfigError("Expected candidates to be one or more methods, such as ConditionalGaussian(epsilon=1).")
+    if any(isinstance(candidate.epsilon, NonPrivate) for candidate in candidates):
+        raise ConfigError("Expected candidates with noise, got one without: choosing among these needs no account.")
+    if len({(candidate.epsilon, candidate.delta) for candidate in candidates}) > 1:
+        raise ConfigError(
+            "Expected candidates of one epsilon and one delta, those of the whole search, got several. State the same."
+        )
+    unfit = next((candidate for candidate in candidates if not candidate.makes_model), None)
+    if unfit is not None:
+        raise ConfigError(
+            f"Expected methods whose releases are models, got {unfit.method!r}, which releases a data set."
+        )
+    for name, kind in itemised(schema).items():
+        if not isinstance(kind, TabularKind):
+            raise ConfigError(
+                f"Expected a table to search settings for, got {kind.holds} in column {name!r}. A search is scored by "
+                "pairs of a table's columns, and has no score for these. Choose settings on public data of the same "
+                "form, or keep the defaults."
+            )
+
+
+def _calibrated(
+    relative: Sequence[Plan],
+    budget: PrivacyBudget,
+    law: Repetitions,
+    score_share: float,
+    judges: Sequence[Judge],
+    accept_share: float,
+) -> tuple[Plan, ...]:
+    """Return the plan of the search for every candidate, from the noise ratios of its own."""
+    single, gaussian = _level(relative, budget)
+    unsampled = [stage for plan in single for stage in plan.stages if stage.inclusion is None]
+    distance = max((stage.replace_distance for stage in unsampled), default=2.0)
+    once = Stage(
+        name=SCORE_STAGE,
+        noise_multiplier=gaussian * multiplier_for_share(score_share),
+        replace_distance=float(np.sqrt(2)),
+        measures="how many rows lie in each pair of coarse cells of two columns, to score fits against",
+    )
+    of_fit = 1 - score_share - (accept_share if judges else 0.0)
+    verdicts = [
+        replace(stage, noise_multiplier=gaussian * stage.noise_multiplier, repetitions=law)
+        for stage in verdict_stages(judges, accept_share, distance)
+    ]
+    searches = []
+    for plan in single:
+        repeated = [
+            replace(
+                stage,
+                noise_multiplier=stage.noise_multiplier * multiplier_for_share(of_fit),
+                # the relation under which candidates differ, so all are charged the largest
+                replace_distance=stage.replace_distance if stage.inclusion is not None else distance,
+                repetitions=law,
+            )
+            for stage in plan.stages
+        ]
+        searches.append(Plan([once, *repeated, *verdicts]))
+    factor = calibrate(searches[0], budget).stages[0].noise_multiplier / once.noise_multiplier
+    # one factor for all, so that plans that are alike are so to the last bit; rounding may have made it too small
+    while account(searches[0].scaled(factor), budget.delta).epsilon > budget.epsilon:
+        factor *= _UPWARD
+    return tuple(plan.scaled(factor) for plan in searches)
+
+
+def _level(plans: Sequence[Plan], budget: PrivacyBudget) -> tuple[Sequence[Plan], float]:
+    """Return the plans at noise that costs the same, and the multiplier of one Gaussian release at about that cost."""
+    if any(stage.inclusion is not None for plan in plans for stage in plan.stages):
+        if not alike([plan.stages for plan in plans]):
+            raise ConfigError(
+                "Expected candidates that cost alike, got some with other sampling probabilities, numbers of steps or "
+                "shares of the budget. Search among settings that leave these as they are."
+            )
+        gaussian = calibrate(Plan([Stage(name=SCORE_STAGE, noise_multiplier=1.0)]), budget)
+        factor = calibrate(plans[0], budget).stages[0].noise_multiplier / plans[0].stages[0].noise_multiplier
+        return [plan.scaled(factor) for plan in plans], gaussian.stages[0].noise_multiplier
+    squares = [math.fsum(stage.count / stage.noise_multiplier**2 for stage in plan.stages) for plan in plans]
+    return [plan.scaled(math.sqrt(square)) for plan, square in zip(plans, squares, strict=True)], 1.0

@@ -1,0 +1,1 @@
+"""Schemas out of documents of other tools and of metadata standards."""

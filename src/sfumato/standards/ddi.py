@@ -1,0 +1,82 @@
+"""Schemas from DDI Codebook 2.5, the XML of data archives."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+from sfumato.errors import SchemaError
+from sfumato.schema.schema import Schema
+from sfumato.standards.variable_lists import CODEBOOK
+from sfumato.standards.variables import Found, Table, number_of, schema_of
+from sfumato.standards.xml_documents import read_xml
+
+_DATES = {"date", "dateTime", "time"}
+
+
+def from_ddi(path: str | Path, *, table: str | None = None) -> Schema:
+    """Read the variables of a DDI codebook: valid ranges and categories; frequencies and statistics are not read.
+
+    `catgry` gives labels, those with `missing="Y"` and `invalrng` missing tokens, `valrng` bounds. Categories of a
+    continuous variable that are not missing do not make it one of labels.
+
+    Args:
+        path: the XML file.
+        table: the ID of a file of the study (`fileDscr`), where it has several.
+
+    Raises:
+        SchemaError: the file cannot be read, declares a document type, or describes no variable.
+    """
+    root = read_xml(path)
+    variables = list(root.iter("var"))
+    if root.tag != "codeBook" or not variables:
+        raise SchemaError(f"Expected {path} to be a DDI codebook with variables, got {root.tag!r} of none.")
+    files = list(dict.fromkeys(name for variable in variables for name in variable.get("files", "").split()))
+    if len(files) > 1 or table is not None:
+        if table not in files:
+            raise SchemaError(f"Expected table (--table) to be one of {', '.join(map(repr, files))}, got {table!r}.")
+        variables = [variable for variable in variables if table in variable.get("files", "").split()]
+    tokens: list[str] = []
+    columns = [_variable(variable, tokens, path) for variable in variables]
+    return schema_of(Table(columns, CODEBOOK, missing=tokens), path)
+
+
+def _variable(variable: Element, tokens: list[str], path: object) -> Found:
+    name = variable.get("name", "")
+    if not name:
+        raise SchemaError(f"Expected every variable of {path} to have a name, got one without.")
+    labels, missing = [], _beyond(variable)
+    for category in variable.findall("catgry"):
+        value = (category.findtext("catValu") or "").strip()
+        if category.get("missing") == "Y" or value in missing:
+            missing.append(value)
+        elif value:
+            labels.append(value)
+    tokens += [token for token in missing if token]
+    bounds = variable.find("valrng/range")
+    lower, upper = (None, None) if bounds is None else (bounds.get("min"), bounds.get("max"))
+    said = variable.find("varFormat")
+    form = _form(said, lower, upper)
+    continuous = variable.get("intrvl") == "contin" and lower is not None and upper is not None
+    return Found(name, form, lower, upper, [] if continuous else labels, nullable=True)
+
+
+def _beyond(variable: Element) -> list[str]:
+    found = (item.get("VALUE") or item.get("value") or "" for item in variable.findall("invalrng/item"))
+    return [value.strip() for value in found]
+
+
+def _form(said: Element | None, lower: str | None, upper: str | None) -> str:
+    category = "" if said is None else said.get("category", "")
+    if category in _DATES:
+        return "datetime"
+    if said is not None and said.get("type") == "character":
+        return "text"
+    if lower is None or upper is None:
+        return "text" if said is None else "number"
+    return "integer" if all(_is_whole(number_of(bound)) for bound in (lower, upper)) else "number"
+
+
+def _is_whole(number: Decimal) -> bool:
+    return number == number.to_integral_value()

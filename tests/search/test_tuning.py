@@ -1,0 +1,192 @@
+"""A search for settings: what it costs, what it charges when, and that only the best leaves."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.rdp import RdpAccountant
+
+from fixtures import tables
+from sfumato import P3GM, ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger, tune
+from sfumato.errors import BudgetExceededError, ConfigError
+from sfumato.fitting import account as accounts
+from sfumato.privacy.accounting import account
+from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.plan import Plan
+from sfumato.privacy.repetitions import Repetitions
+from sfumato.search import tuning
+
+SCHEMA = tables.schema()
+SHARES = (0.2, 0.4, 0.7)
+DELTA = 1e-5
+CANDIDATES = [ConditionalGaussian(epsilon=1.0, delta=DELTA, marginal_share=s, calibration_rows=500) for s in SHARES]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Few samples to score; and three repetitions, which try the candidates in turn."""
+    turn = iter(range(1_000))
+    monkeypatch.setattr(tuning, "_SAMPLES", 2_000)
+    monkeypatch.setattr(tuning, "_BLOCK", 2_000)
+    monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 3)
+    monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
+
+
+def search(candidates=CANDIDATES, data=None, **options):
+    return tune(tables.frame() if data is None else data, candidates, **{"schema": SCHEMA, "seed": 0} | options)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    path = tmp_path / "people.ledger"
+    create_ledger(path, epsilon=2.0, delta=DELTA)
+    return path
+
+
+def test_the_certificate_states_the_search_and_computes_again(tmp_path):
+    release = search(target="income", seed=None)
+    content = release.certificate.content
+    assert content["private"]
+    assert 0.999 < release.certificate.epsilon <= 1
+    release.certificate.verify()
+    score, *inner = content["events"]
+    assert "repetitions" not in score
+    assert {json.dumps(event["repetitions"]) for event in inner} == {'{"mean": 10.0, "shape": 1.0}'}
+    # what somebody else would run
+    fits = dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(event["noise_multiplier"]) for event in inner])
+    accountant = RdpAccountant()
+    accountant.compose(dp_event.GaussianDpEvent(score["noise_multiplier"]))
+    accountant.compose(dp_event.RepeatAndSelectDpEvent(fits, 10, 1))
+    assert accountant.get_epsilon(DELTA) == pytest.approx(content["epsilon"], rel=1e-12)
+    assert len(content["search"]["candidates"]) == 3
+    assert "of all repetitions only this release left" in content["assumptions"][0]
+    release.save(tmp_path / "best.sfm")
+    again = load(tmp_path / "best.sfm")
+    again.certificate.verify()
+    assert again.certificate.content["search"] == content["search"]
+    assert len(again.sample(10)) == 10
+
+
+def test_the_nearest_leaves_and_nothing_of_the_others(monkeypatch):
+    distances, real = [], tuning.squared_distance
+    monkeypatch.setattr(tuning, "squared_distance", lambda *a: distances.append(real(*a)) or distances[-1])
+    release = search()
+    found = release.certificate.content["search"]
+    assert len(distances) == len(set(distances)) == 3
+    assert found["squared_distance"] == min(distances)
+    assert found["chosen"] == distances.index(min(distances))
+    told = json.dumps(release.certificate.to_dict())
+    assert not any(str(distance) in told for distance in distances if distance != min(distances))
+    names = [measurement.name for measurement in release.measurements]
+    assert len(names) == len(set(names)) == 4
+
+
+def test_noise_of_the_winner_is_that_of_its_share():
+    events = search().certificate.content["events"]
+    chosen = search().certificate.content["search"]["chosen"]
+    squares = [event["noise_multiplier"] ** -2 for event in events[1:]]
+    assert squares[0] / sum(squares) == pytest.approx(SHARES[chosen])
+
+
+def test_a_much_better_candidate_is_found():
+    """At an ε where noise is small: one candidate sees hardly any of how columns go together."""
+    pair = [replace(CANDIDATES[0], epsilon=50.0, marginal_share=share, calibration_rows=1_000) for share in (1e-5, 0.4)]
+    for seed in range(2):
+        release = search(pair, tables.frame(4_000), n_public=4_000, seed=seed)
+        assert release.certificate.content["search"]["chosen"] == 1
+
+
+def test_all_is_charged_before_the_first_repetition_and_once(ledger, monkeypatch):
+    seen, run = [], ConditionalGaussian.run
+
+    def looking(self, fit):
+        seen.append([(entry.method, entry.status, entry.plan.repetitions) for entry in read_ledger(ledger).fits])
+        return run(self, fit)
+
+    monkeypatch.setattr(ConditionalGaussian, "run", looking)
+    reduced = []
+    monkeypatch.setattr(
+        accounts, "reduce", lambda *a, real=accounts.reduce: reduced.append(len(read_ledger(ledger).fits)) or real(*a)
+    )
+    release = search(ledger=ledger, seed=None)
+    assert seen == [[("tune", "running", Repetitions(10))]] * 3
+    assert set(reduced) == {1}, "no pass over the records before the ledger is charged"
+    (entry,) = read_ledger(ledger).fits
+    assert entry.status == "finished"
+    state = read_ledger(ledger)
+    assert state.spent() == pytest.approx(release.certificate.epsilon, abs=1e-6)
+    with pytest.raises(BudgetExceededError):
+        search([replace(candidate, epsilon=1.9) for candidate in CANDIDATES], ledger=ledger, seed=None)
+    assert len(seen) == 3
+
+
+def test_a_repetition_that_fails_ends_the_search_and_the_charge_stands(ledger, monkeypatch):
+    def failing(self, fit):
+        if self.marginal_share == SHARES[1]:
+            raise ConfigError("Expected something else.")
+        return run(self, fit)
+
+    run = ConditionalGaussian.run
+    monkeypatch.setattr(ConditionalGaussian, "run", failing)
+    with pytest.raises(ConfigError, match=r"^Expected something else\.$"):
+        search(ledger=ledger, seed=None)
+    (entry,) = read_ledger(ledger).fits
+    assert entry.status == "failed"
+    assert read_ledger(ledger).spent() > 0.99
+
+
+def test_a_loop_of_the_same_repetitions_costs_more():
+    plans = tuning.Search.of(CANDIDATES, SCHEMA, None, None, Repetitions(10), score_share=0.1).plans
+    once, repeated = plans[0].parts
+    loop = Plan([*once, *(replace(stage, repetitions=None, count=10) for stage in repeated)])
+    assert account(plans[0], DELTA).epsilon <= 1 < 1.3 < account(loop, DELTA).epsilon
+
+
+NETWORK = P3GM(epsilon=1.0, latent_dim=3)
+
+
+def plans(*candidates):
+    return tuning.Search.of(candidates, SCHEMA, None, 20_000, Repetitions(5), score_share=0.1).plans
+
+
+def test_candidates_that_sample_have_to_sample_alike():
+    with pytest.raises(ConfigError, match="cost alike"):
+        plans(NETWORK, replace(NETWORK, epochs=2.0))
+
+
+@pytest.mark.slow
+def test_candidates_that_sample():
+    two = plans(NETWORK, replace(NETWORK, learning_rate=1e-4))
+    assert two[0].stages == two[1].stages
+    assert 0.99 < account(two[0], 5e-6).epsilon <= 1
+
+
+@pytest.mark.parametrize(
+    ("candidates", "options", "said"),
+    [
+        ([], {}, "one or more methods"),
+        ([ConditionalGaussian], {}, "one or more methods"),
+        ([ConditionalGaussian(epsilon=NonPrivate())], {}, "without"),
+        ([CANDIDATES[0], replace(CANDIDATES[0], epsilon=2.0)], {}, "one epsilon"),
+        ([DPMix(epsilon=1.0)], {}, "dpmix"),
+        (CANDIDATES, {"schema": tables.image_schema()}, "images"),
+        (CANDIDATES, {"schema": replace(SCHEMA, rows=None)}, "number of rows"),
+        (CANDIDATES, {"mean_repetitions": 0.5}, "mean_repetitions"),
+        (CANDIDATES, {"shape": float("inf")}, "shape"),
+        (CANDIDATES, {"score_share": 1.0}, "score_share"),
+        (CANDIDATES, {"ledger": "people.ledger"}, "seed"),
+    ],
+)
+def test_bad_searches_are_refused_before_a_record_is_read(candidates, options, said):
+    with pytest.raises(ConfigError, match=said):
+        search(candidates, **options)
+
+
+def test_a_seed_marks_the_release_and_repeats_it():
+    first, second = search(), search()
+    assert not first.certificate.private
+    assert first.certificate.content["search"]["squared_distance"] == pytest.approx(
+        second.certificate.content["search"]["squared_distance"]
+    )
+    assert PrivacyBudget(1.0, DELTA).delta == first.certificate.delta
