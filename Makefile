@@ -10,7 +10,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/
 	mixtures/test_em.py mixtures/test_kmeans.py) \
 	tests/data_ledger tests/search/test_tuning.py tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
+.PHONY: demo test test-slow test-report audit lint house bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -45,6 +45,9 @@ lint: .venv/.installed-lint .venv/.installed-test  ## ruff, pyright, import cont
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+house: .venv/.installed-test  ## counts of the source beside their limits: lines, circles of imports, long signatures, names
+	$(BIN)/python benchmarks/house.py --circles
 
 bench: .venv/.installed-bench  ## speed and memory, as ratios against named peers
 	$(ONE_THREAD) $(BIN)/python benchmarks/noise.py
