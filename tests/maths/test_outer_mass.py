@@ -52,6 +52,20 @@ def test_the_mean_is_covered(law, n):
     assert near >= 19
 
 
+@pytest.mark.parametrize("power", [2.2, 2.5, 3.0])
+def test_a_tail_goes_on_where_noise_begins_to_hide_it(power):
+    """A bound stands where counts happened to be low: that is no reason to believe that nothing lies beyond."""
+    n, covered = 100_000, 0
+    for seed in range(100):
+        values = np.random.default_rng([seed, 9]).pareto(power, n) * 400
+        noisy = column(values, seed=seed)
+        _, last = span(noisy)
+        beyond = ends(noisy)[1].beyond(last, lambda x: x)
+        lost = np.maximum(values - cell_span(last)[1], 0).sum()
+        covered += abs(lost - beyond.value) <= 2 * beyond.std_error
+    assert covered >= 90
+
+
 def test_noise_is_not_taken_for_values():
     noise = [column([], seed=seed) for seed in range(60)]
     assert sum(span(one) is not None for one in noise) <= 2

@@ -42,6 +42,7 @@ _LEAST_SLOPE, _BY = 0.9, 3.0  # logarithm of the fall in an octave, so many octa
 _SLOPES, _BENDS = np.geomspace(0.35, 80, 24), np.array([0.0, 0.05, 0.15, 0.4, 1.0, 3.0])
 _LEVELS = np.array([0.4, 0.6, 0.8, 1.0, 1.25, 1.7, 2.5])
 _STRAIGHT, _LEVEL_SPREAD = 5.0, 0.5  # weight of tails of powers, and deviation of a level's logarithm
+_CONTINUED, _LEAST_FALL, _SMOOTH = 0.6, 0.5, 0.35  # prior that a tail goes on, from which fall within, and how closely
 _ROUGH = 0.2  # share by which the counts of an octave may be off a smooth law
 
 Change = Callable[[np.ndarray], np.ndarray]
@@ -282,15 +283,35 @@ def _tails(column: NoisyColumn, last: int) -> tuple[np.ndarray, np.ndarray, np.n
     tails = level * levels[:, None] * np.exp(-slopes[:, None] * away - bends[:, None] * away**2 / 2) * room[cells]
     if not column.std:
         return cells, tails, prior
-    log = np.log(prior) - (((counts[cells] - tails) / column.std) ** 2).sum(axis=1) / 2
+    log = -(((counts[cells] - tails) / column.std) ** 2).sum(axis=1) / 2
     before = slice(max(own.start - _OCTAVE, 0), own.start)
     if own.stop - own.start == _OCTAVE == before.stop - before.start and room[before].sum() > 0:
         # of what falls ever faster the slope beyond is no less than that within
         ratio = float(counts[before].sum() / room[before].sum()) / level
         error = np.hypot(column.std / 2 / level * np.hypot(1.0, ratio), _ROUGH * ratio)
         log -= np.maximum(ratio - np.exp(np.minimum(slopes, 30.0)), 0.0) ** 2 / error**2 / 2
+        prior = _continued(prior, slopes, ratio, error / max(ratio, 1e-9))
+    log += np.log(prior)
     likely = np.exp(log - log.max())
     return cells, tails, likely / likely.sum()
+
+
+def _continued(prior: np.ndarray, slopes: np.ndarray, ratio: float, error: float) -> np.ndarray:
+    """Return the prior of laws, of which a part goes on as the counts fall within.
+
+    Where the noise hides a tail is no place where it ends: the bound was put where counts happened to be low.
+
+    Args:
+        prior: of the laws, shape (l,).
+        slopes: theirs, shape (l,).
+        ratio: how much more lies in the octave before the last.
+        error: of its logarithm.
+    """
+    within = np.log(max(ratio, 1e-9))
+    if within < _LEAST_FALL:
+        return prior
+    smooth = prior * np.exp(-np.square(np.log(slopes / within)) / (_SMOOTH**2 + (error / within) ** 2) / 2)
+    return (1 - _CONTINUED) * prior + _CONTINUED * smooth / smooth.sum()
 
 
 def _laws() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
