@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from sfumato.privacy.plan import Neighbours
     from sfumato.privacy.risk import Advantage, TruePositiveRate
     from sfumato.publish.pack import export, pack
-    from sfumato.release import Measurement, Release, SourceForm, load
+    from sfumato.release import Measurement, SourceForm
     from sfumato.release.signature import new_key, sign_release, verify_release
+    from sfumato.release_front import Release, load
     from sfumato.schema.open_schema import OpenSchema
     from sfumato.schema.schema import Schema
     from sfumato.schema.tables import Tables
@@ -78,7 +79,7 @@ else:  # a type checker should not take every name for one of ours
         "PrivacyBudget": "sfumato.privacy.budget",
         "Regression": "sfumato.inference.regression",
         "Regressions": "sfumato.inference.regression",
-        "Release": "sfumato.release",
+        "Release": "sfumato.release_front",
         "Schema": "sfumato.schema.schema",
         "SourceForm": "sfumato.release",
         "Training": "sfumato.methods.images.recipe",
@@ -92,7 +93,7 @@ else:  # a type checker should not take every name for one of ours
         "describe": "sfumato.front",
         "export": "sfumato.publish.pack",
         "fit": "sfumato.front",
-        "load": "sfumato.release",
+        "load": "sfumato.release_front",
         "new_key": "sfumato.release.signature",
         "pack": "sfumato.publish.pack",
         "read_ledger": "sfumato.data_ledger.data_ledger",

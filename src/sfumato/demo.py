@@ -28,8 +28,8 @@ from sfumato.io.atomic import refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.release import Release, load
 from sfumato.release.files import FILES
+from sfumato.release_front import Release, load
 from sfumato.report.columns import ColumnFigure, column_figures
 from sfumato.schema.schema import Schema
 

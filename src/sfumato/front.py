@@ -15,16 +15,15 @@ from typing import Any
 
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError
-from sfumato.fitting.arguments import open_schema
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method
 from sfumato.privacy.budget import BuyCount, NonPrivate
 from sfumato.privacy.risk import Risk
 from sfumato.records.engine import Engine
-from sfumato.release import Release
+from sfumato.release_front import Release
 from sfumato.schema.list_files import refuse_lists_of_data
-from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.open_schema import OpenSchema, open_schema
 from sfumato.schema.schema import Schema, SchemaLike
 
 

@@ -10,7 +10,7 @@ from fixtures import tables
 from sfumato import ConditionalGaussian
 from sfumato.errors import ConfigError, PrivacyWarning
 from sfumato.privacy.ledger import Ledger
-from sfumato.release import load
+from sfumato.release_front import load
 
 FIT = ("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "r")
 PLAN = ("plan", "--schema", "schema.yaml", "--epsilon", 1)

@@ -25,7 +25,7 @@ from sfumato.cli import commands, data_commands, quality_commands, release_comma
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.csv import CsvSource
 from sfumato.methods.registry import METHODS
-from sfumato.release import load
+from sfumato.release_front import load
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 

@@ -7,7 +7,7 @@ import pytest
 
 from fixtures import tables
 from sfumato.cli import app as cli_app
-from sfumato.release import load
+from sfumato.release_front import load
 
 
 @pytest.fixture(scope="module")

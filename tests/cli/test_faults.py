@@ -22,7 +22,7 @@ from pathlib import Path
 from sfumato.cli.app import run
 from sfumato.privacy.ledger import Ledger
 import sfumato.evaluate, sfumato.release.files, sfumato.io.sinks, sfumato.report.write
-from sfumato.release import model
+from sfumato.release import blocks
 from fixtures import tables
 from fixtures.accounting import remember
 from fixtures.sampling import little_effort
@@ -30,7 +30,7 @@ from sfumato import ConditionalGaussian, PrivacyBudget
 
 remember(setattr)
 little_effort(setattr)
-model.SAMPLE_BLOCK = 128
+blocks.SAMPLE_BLOCK = 128
 for schema in (tables.schema(), tables.image_schema()):
     ConditionalGaussian(epsilon=1).describe_plan(schema)
     Ledger(ConditionalGaussian(epsilon=1).plan(schema), PrivacyBudget(1, 1e-5))

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from fixtures import tables
-from sfumato.release import load
+from sfumato.release_front import load
 from sfumato.schema.schema import Schema
 
 FIT = ("--schema", "pictures.yaml", "--epsilon", 1, "--target", "y")

@@ -15,7 +15,7 @@ import pytest
 
 from fixtures import tables
 from sfumato.cli.app import run as main
-from sfumato.release import load
+from sfumato.release_front import load
 
 
 @pytest.fixture

@@ -34,7 +34,8 @@ from sfumato.schema import documents
 from sfumato.io import atomic as interrupts
 from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.ledger import Ledger
-from sfumato.release import Release, files, load, model
+from sfumato.release import blocks, files
+from sfumato.release_front import Release, load
 from sfumato.fitting import synthesizer as base
 from sfumato.data_ledger import data_ledger, ledger_state
 from sfumato import ConditionalGaussian, PrivacyBudget
@@ -44,7 +45,7 @@ from fixtures.sampling import little_effort
 
 remember(setattr)
 little_effort(setattr)
-model.SAMPLE_BLOCK = 128
+blocks.SAMPLE_BLOCK = 128
 ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
 plan = ConditionalGaussian(epsilon=1, delta=1e-5).plan(tables.schema())
 Ledger(plan, PrivacyBudget(1, 1e-5))

@@ -10,7 +10,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.processes import serving
-from sfumato.release import load
+from sfumato.release_front import load
 
 # One process imports the package and does the accounting; every run is a child of its, killed at the place that the
 # request names. Nothing before the fork may start a thread.

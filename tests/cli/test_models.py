@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sfumato.estimators import DPGaussianMixture
-from sfumato.release import load
+from sfumato.release_front import load
 
 SCHEMA = (
     "rows: 2000\ncolumns:\n  a: {kind: continuous, lower: -4, upper: 4}\n  b: {kind: integer, lower: 0, upper: 50}\n"

@@ -14,7 +14,7 @@ from sfumato.cli.settings import describe_settings, flat_settings, make_method, 
 from sfumato.errors import ConfigError, PrivacyError
 from sfumato.methods.nets import decoding
 from sfumato.methods.registry import METHODS
-from sfumato.release import load
+from sfumato.release_front import load
 
 
 @pytest.fixture

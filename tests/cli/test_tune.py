@@ -5,7 +5,7 @@ import pytest
 
 from fixtures import tables
 from sfumato.methods.tables import recipe as table_model
-from sfumato.release import load
+from sfumato.release_front import load
 from sfumato.search import acceptance, tuning
 
 

@@ -12,7 +12,7 @@ from sfumato.cli import quality_commands
 from sfumato.errors import ConfigError
 from sfumato.evaluate import classifier_scores, evaluate, over_runs
 from sfumato.evaluate.utility import TRAIN_ROWS
-from sfumato.release import Release
+from sfumato.release_front import Release
 from sfumato.report import write_report
 from sfumato.schema.schema import Schema
 

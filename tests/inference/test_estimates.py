@@ -16,7 +16,7 @@ from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.inference.asked import require_known
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.measured import Totals
-from sfumato.release import load
+from sfumato.release_front import load
 
 FAR = 5.0  # standard errors
 

@@ -7,7 +7,7 @@ from fixtures import tables
 from fixtures.releases import SMALL, fit, small_frame
 from fixtures.sampling import few_simulations, small_blocks
 from sfumato.estimators import DPGaussianMixture
-from sfumato.release import Release
+from sfumato.release_front import Release
 
 __all__ = ["few_simulations", "small_blocks"]
 

@@ -13,8 +13,8 @@ from fixtures.releases import SMALL, small_frame
 from sfumato import ConditionalGaussian
 from sfumato.errors import ReleaseError
 from sfumato.privacy import words
-from sfumato.release import load
 from sfumato.release.binding import content_hash
+from sfumato.release_front import load
 
 
 @pytest.fixture

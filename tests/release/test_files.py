@@ -14,7 +14,8 @@ from fixtures.releases import SMALL, small_frame
 from sfumato import ConditionalGaussian
 from sfumato.errors import ConfigError, OutputError, ReleaseError
 from sfumato.privacy.budget import BuyCount
-from sfumato.release import files, load, save
+from sfumato.release import files
+from sfumato.release_front import load
 
 NAMES = ("release", "release.sfm")
 
@@ -158,7 +159,7 @@ def test_an_interrupted_save_leaves_things_as_they_were(small, people, name, err
 
     monkeypatch.setattr(files, "_write", half)
     with pytest.raises(error):
-        save(people, tmp_path / name, overwrite=True)
+        people.save(tmp_path / name, overwrite=True)
     assert names(tmp_path) == [name] * exists
     if exists:
         same(load(tmp_path / name), small)
@@ -209,4 +210,4 @@ def test_a_release_without_polars_can_still_be_loaded_and_written(tmp_path, monk
 @pytest.mark.parametrize("path", [None, 3, b"r.sfm"])
 def test_a_path_is_text(small, path):
     with pytest.raises(ConfigError, match="path to be a path"):
-        save(small, path)
+        small.save(path)

@@ -14,7 +14,7 @@ from fixtures.releases import SMALL, fit, small_frame
 from sfumato import ConditionalGaussian, NonPrivate
 from sfumato.columns.kinds import Boolean, Continuous
 from sfumato.errors import ConfigError
-from sfumato.release.model import SAMPLE_BLOCK
+from sfumato.release.linked_blocks import SAMPLE_BLOCK
 from sfumato.schema.schema import Schema
 
 ROWS = 20_000

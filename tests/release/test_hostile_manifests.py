@@ -8,8 +8,8 @@ import safetensors.numpy
 
 from fixtures.hostile import put, saved, survives, write
 from sfumato.errors import ReleaseError
-from sfumato.release import load
 from sfumato.release.files import ARRAYS, MANIFEST
+from sfumato.release_front import load
 
 __all__ = ["saved", "survives"]
 

@@ -61,7 +61,7 @@ def test_a_block_is_bounded_by_its_bytes(tmp_path, pool):
 def test_rows_do_not_depend_on_how_many_are_made_at_once(tmp_path, monkeypatch):
     release = load(release_of(["a", "b"], 3, tmp_path))
     whole = pa.concat_tables(release.batches(2000, seed=3)).combine_chunks()
-    monkeypatch.setattr("sfumato.release.model._BLOCK_BYTES", 600)
+    monkeypatch.setattr("sfumato.release.blocks._BLOCK_BYTES", 600)
     parts = list(release.batches(2000, seed=3))
     assert max(part.num_rows for part in parts) == 100
     assert pa.concat_tables(parts).combine_chunks() == whole

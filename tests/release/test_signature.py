@@ -11,8 +11,8 @@ import pytest
 
 import sfumato
 from sfumato.errors import ConfigError, OutputError, ReleaseError
-from sfumato.release import load
 from sfumato.release.signature import new_key, public_path, sign_release, signature_path, verify_release
+from sfumato.release_front import load
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from sfumato.io.sources import open_source
 from sfumato.privacy import words
 from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.words import shown
-from sfumato.release import load
+from sfumato.release_front import load
 from sfumato.report import write as writing
 from sfumato.report import write_report
 from sfumato.report.columns import column_figures, pair_figures

@@ -10,7 +10,7 @@ from fixtures import tables
 from sfumato import ConditionalGaussian, DPMix, Schema
 from sfumato.columns.kinds import Boolean, Open
 from sfumato.errors import SchemaWarning
-from sfumato.release.column_lines import ColumnLine
+from sfumato.inference.column_lines import ColumnLine
 from sfumato.report.estimates import estimates_of
 from sfumato.report.uses import limited, uses_of
 from sfumato.report.verdicts import CLASSIFIER, REGRESSIONS, SOFTWARE, TABLES, Verdict

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from sfumato.inference import moments
-    from sfumato.release.estimates import Estimating
+    from sfumato.inference.question_methods import QuestionMethods
 else:
     pd, moments = later("pandas"), later("sfumato.inference.moments")
 
@@ -99,7 +99,7 @@ def estimate_command(
         _show(found, level)
 
 
-def _asked(path: Path, units: bool) -> Estimating:
+def _asked(path: Path, units: bool) -> QuestionMethods:
     """Return what answers: a release, or what it says of its units."""
     release = sfumato.load(path)
     return release.units if units else release
@@ -111,7 +111,7 @@ def _require_no_question(question: Sequence[str] | None, by: str | None, logit: 
 
 
 def _show_list(
-    release: Estimating, of: Of | None, pairs: int | None, level: float, json_output: bool, csv_output: bool
+    release: QuestionMethods, of: Of | None, pairs: int | None, level: float, json_output: bool, csv_output: bool
 ) -> None:
     """Print what a release can answer."""
     target = Of.population if of is None else of
@@ -151,7 +151,7 @@ def _named(answer: dict[str, Any], *entries: str) -> str:
     return ", ".join(answer[entry] for entry in entries if answer[entry])
 
 
-def _ask(release: Estimating, question: Sequence[str], by: str | None, logit: bool, of: Of | None) -> Any:  # noqa: ANN401
+def _ask(release: QuestionMethods, question: Sequence[str], by: str | None, logit: bool, of: Of | None) -> Any:  # noqa: ANN401
     options: dict[str, Any] = {} if of is None else {"target": of.value}
     if len(question) == 1 and "~" in question[0]:
         return (release.logit if logit else release.ols)(question[0], by=by, **options)

@@ -20,13 +20,14 @@ from sfumato._lazy import later
 from sfumato.cards.text import harmless
 
 if TYPE_CHECKING:
+    from sfumato.inference import column_lines
     from sfumato.models import mixed
     from sfumato.privacy import words
     from sfumato.privacy.certificate_form import Description
-    from sfumato.release import Release, column_lines
+    from sfumato.release_front import Release
 else:
     words, mixed = later("sfumato.privacy.words"), later("sfumato.models.mixed")
-    column_lines = later("sfumato.release.column_lines")
+    column_lines = later("sfumato.inference.column_lines")
 
 # of a file that holds samples in the form in which the records came
 _SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}

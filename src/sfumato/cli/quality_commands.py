@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from sfumato.inference import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.models import mixed
-    from sfumato.release import Release, files
+    from sfumato.release import files
+    from sfumato.release_front import Release
     from sfumato.schema import set_columns, sources
     from sfumato.schema.schema import Schema
 else:

@@ -86,7 +86,8 @@ if TYPE_CHECKING:
     from sfumato.privacy.budget import BuyCount
     from sfumato.privacy.risk import Risk
     from sfumato.records import private
-    from sfumato.release import Release, files
+    from sfumato.release import files
+    from sfumato.release_front import Release
     from sfumato.schema import sources
     from sfumato.schema.schema import Schema
 else:

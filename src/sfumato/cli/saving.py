@@ -10,7 +10,7 @@ from sfumato.cli.ending import last_output
 
 if TYPE_CHECKING:
     from sfumato.data_ledger import data_ledger
-    from sfumato.release import Release
+    from sfumato.release_front import Release
 else:
     data_ledger = later("sfumato.data_ledger.data_ledger")
 

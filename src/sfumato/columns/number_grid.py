@@ -65,6 +65,11 @@ def year_edges() -> tuple[np.ndarray, np.ndarray]:
     return years, years + 1
 
 
+def open_edges(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the edges of the cells that an open column is counted in: of dates, of years; else of numbers."""
+    return year_edges() if kind == "datetime" else number_edges()
+
+
 def year_cells(years: np.ndarray) -> np.ndarray:
     """Return the cell of each year on the public grid of years, int64; NaN is in cell `MISSING`.
 

@@ -13,7 +13,7 @@ from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import event_to_dict
 from sfumato.privacy.plan import Plan
-from sfumato.release import load
+from sfumato.release.model import ReleaseValue, read_release
 
 Standing: TypeAlias = Literal[
     "known", "not charged", "unknown", "other chain", "other events", "other release", "not noted", "fork"
@@ -62,7 +62,7 @@ def check_releases(ledger: str | os.PathLike[str], releases: Sequence[str | os.P
         ReleaseError: a release cannot be read.
     """
     state = read_ledger(ledger)
-    found = [load(path).certificate for path in releases]
+    found = [read_release(path, ReleaseValue).certificate for path in releases]
     standings: list[Standing] = [_standing(certificate, state) for certificate in found]
     for i, one in enumerate(found):
         if standings[i] == "known":

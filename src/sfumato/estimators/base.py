@@ -32,7 +32,8 @@ from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Description, Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.release import Measurement, Release, SourceForm
+from sfumato.release import Measurement, SourceForm
+from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
 
 _TELL_NO_CELL = (  # beginnings of scikit-learn's messages

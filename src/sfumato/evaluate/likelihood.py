@@ -16,7 +16,7 @@ from sfumato.extras import require_extra
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.models.mixtures.samplers import MixturePoints
-from sfumato.release import Release
+from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
@@ -96,7 +96,7 @@ def table_likelihood(
     return {**found, "columns": len(names), "components": components}
 
 
-def release_log_likelihood(release: Release, test: object) -> float:
+def release_log_likelihood(release: ReleaseValue, test: object) -> float:
     """Score held-out rows under a release's own mixture of Gaussians: mean ln p(row), in nats.
 
     In the units of `log_likelihood`, with which it compares: positions between the schema's bounds.
@@ -112,7 +112,7 @@ def release_log_likelihood(release: Release, test: object) -> float:
         ConfigError: no release, or one that has no such density.
         SchemaError, DataError: the rows cannot be read under the release's schema.
     """
-    require_instance(Release, "a release", release=release)
+    require_instance(ReleaseValue, "a release", release=release)
     sampler = build_sampler(release.schema, release.sampler, release.parameters)
     if not isinstance(sampler, MixturePoints):
         raise ConfigError(

@@ -27,8 +27,8 @@ from sfumato.evaluate.schemas import closed_schema, not_compared
 from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.utility import Task, train_and_score
 from sfumato.extras import require_extra
-from sfumato.fitting.arguments import open_schema
 from sfumato.io.sources import Source, open_source
+from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
 from sfumato.schema.weight import require_unweighted
 

@@ -5,9 +5,7 @@ How many records there are: for those who do not declare a public number.
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,21 +20,11 @@ from sfumato.privacy.plan import Plan
 from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Rows
 from sfumato.rules.reading import numeric_columns
-from sfumato.schema.open_schema import OpenSchema
-from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.schema import Schema
 from sfumato.schema.sources import accepted, read_off
 
 _NUMBERS = ("id", "uuid", "nr", "no", "number", "nummer", "key", "code")
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
-
-
-def open_schema(schema: SchemaLike) -> Schema:
-    """Return the public description of the data, which may leave columns open."""
-    if isinstance(schema, str | os.PathLike):
-        return OpenSchema.load(os.fspath(schema))
-    if isinstance(schema, Mapping):
-        return OpenSchema.from_dict(schema)
-    return schema if isinstance(schema, Schema) else read_schema(schema)
 
 
 def warn_of_draft(schema: Schema, *, accept_draft: bool) -> None:

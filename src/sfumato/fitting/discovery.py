@@ -26,15 +26,16 @@ from sfumato.columns.number_grid import (
     SIDE,
     cell_span,
     counts_name,
+    open_edges,
 )
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.written import Written
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
-from sfumato.fitting.domain_counts import DomainCounts, domain_counts, noisy_column, one_row_a_unit
+from sfumato.fitting.domain_counts import DomainCounts, domain_counts, one_row_a_unit
 from sfumato.fitting.kind_counts import PRESENT, KindCounts, Reason, kinds_of, reasons_of, resolutions_of
 from sfumato.io.sources import Source
-from sfumato.maths.outer_mass import span
+from sfumato.maths.outer_mass import NoisyColumn, span
 from sfumato.mechanisms.queries import Noisy, origin_of
 from sfumato.mechanisms.words import NoisyTally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
@@ -72,7 +73,9 @@ def discovered(
         elif kind == "boolean":
             found[name] = Boolean(nullable=nullable)
         else:
-            cells = span(noisy_column(part[:BEYOND], std, kind, len(counts.kinds), n - float(part[-1])))
+            whole, size = kind != "continuous", n - float(part[-1])
+            edges, columns = open_edges(kind), len(counts.kinds)
+            cells = span(NoisyColumn.counted(part[:BEYOND], std, edges, whole=whole, columns=columns, n=size))
             if cells is None and unseen is not None:
                 unseen.append(name)
             if kind == "datetime":

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sfumato.columns.number_grid import MISSING, cells_of, number_edges, year_cells, year_edges
+from sfumato.columns.number_grid import MISSING, cells_of, year_cells
 from sfumato.columns.open import OpenKind
 from sfumato.columns.written import Written
-from sfumato.maths.outer_mass import Axis, NoisyColumn
 from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.words import Tally
 from sfumato.records.engine import Rows
@@ -107,9 +106,3 @@ def domain_counts(schema: Schema, kinds: Mapping[str, OpenKind]) -> DomainCounts
         kinds: of its open columns, none unknown.
     """
     return DomainCounts(kinds, with_records=one_row_a_unit(schema) is not schema)
-
-
-def noisy_column(counts: np.ndarray, std: float, kind: OpenKind, columns: int, n: float) -> NoisyColumn:
-    """Return the noisy counts of a column of numbers or dates, with where its cells lie."""
-    edges = year_edges() if kind == "datetime" else number_edges()
-    return NoisyColumn(counts, std, Axis.of(*edges, whole=kind != "continuous"), columns, max(n, 1.0))

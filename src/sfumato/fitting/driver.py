@@ -32,8 +32,9 @@ from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Records, Statistic
 from sfumato.records.private import CodedRecords
-from sfumato.release import Release, SourceForm
+from sfumato.release import SourceForm
 from sfumato.release.samplers import with_package
+from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
 
 Held = TypeVar("Held", Ledger, SearchLedger)

@@ -19,7 +19,6 @@ from sfumato.fitting.arguments import (
     check_target,
     noise_door,
     nominal_budget,
-    open_schema,
     refuse_criteria,
     require_room,
     row_count,
@@ -51,8 +50,9 @@ from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.records.table_pairs import open_records
-from sfumato.release import Release
+from sfumato.release_front import Release
 from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.sources import bought, read_off, told, without_rows
 from sfumato.schema.weight import weighting_of

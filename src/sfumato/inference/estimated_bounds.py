@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,15 +23,13 @@ from sfumato.columns.number_grid import (
     SIDE,
     cells_of,
     counts_name,
+    open_edges,
 )
 from sfumato.columns.open import OpenKind
 from sfumato.errors import EstimateError
-from sfumato.fitting.domain_counts import noisy_column
 from sfumato.maths.arrays import require_well_formed
-from sfumato.maths.outer_mass import Beyond, UpperEnd, ends
-
-if TYPE_CHECKING:
-    from sfumato.release.model import Release
+from sfumato.maths.outer_mass import Beyond, NoisyColumn, UpperEnd, ends
+from sfumato.release.model import ReleaseValue
 
 _HIDDEN_CELLS = 16  # a group within four octaves
 _SURELY = 2.0  # deviations
@@ -131,7 +128,7 @@ def most(share: Beyond) -> float:
     return min(share.value + _SURELY * share.std_error, 1.0)
 
 
-def estimated_bounds(release: Release, name: str) -> EstimatedBounds | None:
+def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None:
     """Return the estimated bounds of a column of numbers or dates; None where they were declared.
 
     Raises:
@@ -153,7 +150,9 @@ def estimated_bounds(release: Release, name: str) -> EstimatedBounds | None:
     hidden = _SURELY * counted.noise_std * np.sqrt(_HIDDEN_CELLS) / n
     lower, upper = _bounds(kind)
     columns = sum(m.name.startswith(OPEN_COUNTS) for m in release.measurements)
-    both = ends(noisy_column(counted.value[:BEYOND], counted.noise_std, _OPEN[type(kind)], columns, n))
+    edges, whole = open_edges(_OPEN[type(kind)]), not isinstance(kind, Continuous)
+    cells = counted.value[:BEYOND]
+    both = ends(NoisyColumn.counted(cells, counted.noise_std, edges, whole=whole, columns=columns, n=n))
     if both is None or (counted.noise_std and not lower < upper):
         raise EstimateError(
             f"Expected values of {name!r} that stand out of the noise, got estimated bounds of no or one value: "

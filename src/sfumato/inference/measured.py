@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -35,12 +34,10 @@ from sfumato.methods.tables.recipe import (
 )
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.privacy.plan import Neighbours
+from sfumato.release.model import ReleaseValue
 from sfumato.release.table_samplers import softmax_grid
 from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.weight import weight_bound
-
-if TYPE_CHECKING:
-    from sfumato.release.model import Release
 
 MODEL_ROWS = 1 << 14
 """Rows of the model that estimates are made on; a fixed stream draws them, so that an estimate is a function of the
@@ -111,7 +108,7 @@ class Measured:
         ReleaseError: its arrays do not fit each other.
     """
 
-    def __init__(self, release: Release, stream: tuple[int, ...] = (_STREAM,)) -> None:
+    def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
         if release.schema.linked:
             raise EstimateError(
                 "Expected a release of single rows for estimates, got one of linked rows. Ask release.units (--units) "

@@ -14,15 +14,16 @@ from scipy import special
 from sfumato.evaluate.tables import CodedTable, table_kinds
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.measured import values
-from sfumato.inference.regression import Regression, least_squares, logistic_fit
-from sfumato.release.model import Release
+from sfumato.inference.questions import questions_of
+from sfumato.inference.regression import Regression, least_squares, logistic_fit, logit, ols
+from sfumato.release.model import ReleaseValue
 from sfumato.schema.schema import Schema
 from sfumato.schema.weight import require_unweighted
 
 _SIGNIFICANT = 0.05
 
 
-def parity(formula: str, real: CodedTable, synthetic: CodedTable | Release, schema: Schema) -> dict[str, Any]:
+def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue, schema: Schema) -> dict[str, Any]:
     """Return a formula's coefficients on real rows and from a release, or from synthetic rows taken for records.
 
     NOT private: it reads real records without noise.
@@ -47,8 +48,8 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | Release, sche
     left = read.names.get(read.left)
     logistic = left is not None and isinstance(frame[left].dtype, pd.CategoricalDtype)
     design = read.design(frame, logistic=logistic)
-    if isinstance(synthetic, Release):
-        fitted = (synthetic.logit if logistic else synthetic.ols)(formula)
+    if isinstance(synthetic, ReleaseValue):
+        fitted = (logit if logistic else ols)(questions_of(synthetic), formula, None, "population")
         assert isinstance(fitted, Regression)
         found, error = fitted.params, fitted.bse
         design = read.design(frame, references=fitted.references, logistic=logistic)
@@ -64,8 +65,8 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | Release, sche
     return {"formula": formula, "kind": kind, "from": _source(synthetic), "terms": terms}
 
 
-def _source(synthetic: CodedTable | Release) -> str:
-    return "release" if isinstance(synthetic, Release) else "rows"
+def _source(synthetic: CodedTable | ReleaseValue) -> str:
+    return "release" if isinstance(synthetic, ReleaseValue) else "rows"
 
 
 def _frame(table: CodedTable, schema: Schema) -> pd.DataFrame:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +24,7 @@ from sfumato.inference.intervals import bounded, of_correlation, of_variance
 from sfumato.inference.measured import Measured
 from sfumato.inference.rows import Rows, is_missing
 from sfumato.inference.together import require_terms_together
-
-if TYPE_CHECKING:
-    from sfumato.release.model import Release
+from sfumato.release.model import ReleaseValue
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
 _STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
@@ -37,7 +34,7 @@ _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred n
 class Questions(Rows):
     """Answers from one release; calibrated rows of the same columns are made once."""
 
-    def __init__(self, release: Release, *stream: tuple[int, ...]) -> None:
+    def __init__(self, release: ReleaseValue, *stream: tuple[int, ...]) -> None:
         super().__init__(Measured(release, *stream))
         self._made: dict[tuple[object, ...], Calibration] = {}
         self._bounds: dict[str, EstimatedBounds | None] = {}
@@ -353,3 +350,10 @@ class Questions(Rows):
 
 def _and(names: tuple[str, ...]) -> str:
     return " and ".join(map(repr, names))
+
+
+def questions_of(release: ReleaseValue) -> Questions:
+    """The questions to a release, made once and kept in it: hundreds of megabytes that end with it."""
+    if "_questions" not in release.__dict__:
+        release.__dict__["_questions"] = Questions(release)
+    return release.__dict__["_questions"]

@@ -13,7 +13,7 @@ synthetic tables); Hainmueller 2012 (entropy balancing).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,9 @@ from sfumato.inference.questions import Questions
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.release.clock_rows import ClockRows
 from sfumato.release.item_sets import SetRows
+from sfumato.release.model import ReleaseValue
 from sfumato.release.ruled import RuledSampler
-
-if TYPE_CHECKING:
-    from sfumato.release.model import Release
-    from sfumato.release.samplers import Sampler
+from sfumato.release.samplers import Sampler
 
 INDEX = "replicate"
 """The column that tells replicates apart where they are written together."""
@@ -40,7 +38,7 @@ _ROWS_STREAM, _DRAW_STREAM = 1, 2
 
 
 def replicate_codes(
-    release: Release, m: int, n: int | None, seed: int | None, target: str
+    release: ReleaseValue, m: int, n: int | None, seed: int | None, target: str
 ) -> Iterator[Mapping[str, Any]]:
     """Yield m tables of rows as a sampler has them: coded, and where there are rules numbers as they are written.
 
@@ -59,7 +57,7 @@ def replicate_codes(
     return (_codes(release, n, seed, place, target) for place in range(m))
 
 
-def _codes(release: Release, n: int, seed: int, place: int, target: str) -> Mapping[str, Any]:
+def _codes(release: ReleaseValue, n: int, seed: int, place: int, target: str) -> Mapping[str, Any]:
     questions = Questions(release, (seed, place, _ROWS_STREAM))
     measured = questions.measured
     asked = {name: questions.functions(name) for name in measured.names}

@@ -98,6 +98,20 @@ class NoisyColumn:
     columns: int
     n: float
 
+    @classmethod
+    def counted(
+        cls,
+        counts: np.ndarray,
+        std: float,
+        edges: tuple[np.ndarray, np.ndarray],
+        *,
+        whole: bool,
+        columns: int,
+        n: float,
+    ) -> NoisyColumn:
+        """The counts of cells with these edges, of whole numbers or not, of at least one row."""
+        return cls(counts, std, Axis.of(*edges, whole=whole), columns, max(n, 1.0))
+
     def some(self, places: np.ndarray) -> NoisyColumn:
         """Return the counts of some of the cells, in ascending order."""
         axis = Axis(self.axis.lower[places], self.axis.upper[places], self.axis.room[places])

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sfumato.inference.column_lines import column_lines
 from sfumato.privacy import words
 from sfumato.publish.publication import NOT_SAID, Publication, markdown
-from sfumato.release import Release
-from sfumato.release.column_lines import column_lines
+from sfumato.release_front import Release
 from sfumato.report.verdicts import Verdict
 from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from sfumato.columns.kinds import LevelKind
-from sfumato.release import Release
-from sfumato.release.column_lines import column_lines
+from sfumato.inference.column_lines import column_lines
+from sfumato.release_front import Release
 from sfumato.rules import rule_text
 from sfumato.schema.schema import Schema
 

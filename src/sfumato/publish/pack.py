@@ -33,10 +33,10 @@ from sfumato.publish.croissant import croissant
 from sfumato.publish.publication import Publication
 from sfumato.publish.registry import registry_record
 from sfumato.publish.tables import noisy_tables
-from sfumato.release import Release, load
 from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
 from sfumato.release.signature import signature_path, verify_release
 from sfumato.release.table_pairs import columns_of_tables
+from sfumato.release_front import Release, load
 from sfumato.report.page import render
 from sfumato.report.uses import uses_of
 from sfumato.report.verdicts import Verdict

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
 from sfumato.publish.publication import Publication
-from sfumato.release import Release
+from sfumato.release_front import Release
 
 TO_FILL_IN = "To be filled in by the publisher."
 

@@ -16,8 +16,8 @@ from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
-from sfumato.release import Release
-from sfumato.release.unit_estimates import units_of
+from sfumato.release.unit_releases import units_of
+from sfumato.release_front import Release
 from sfumato.schema.grid import ColumnGrid
 
 MOST_PAIRS, MOST_CELLS = 100, 400

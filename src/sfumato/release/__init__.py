@@ -1,6 +1,6 @@
 """What leaves: a generative model made of noisy measurements, its certificate, and its files."""
 
 from sfumato.release.manifest import Measurement, SourceForm
-from sfumato.release.model import Release, load, save
+from sfumato.release.model import ReleaseValue, read_release
 
-__all__ = ["Measurement", "Release", "SourceForm", "load", "save"]
+__all__ = ["Measurement", "ReleaseValue", "SourceForm", "read_release"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +12,11 @@ import pyarrow as pa
 from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import number_ids
 from sfumato.release.conditions import Conditions
+from sfumato.release.decoder import Decoder
 from sfumato.release.linked import LinkedTable
 from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.table_pairs import with_parts
 from sfumato.release.workers import drawn_in_order
-
-if TYPE_CHECKING:
-    from sfumato.release.model import Release
 
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS, _BLOCK_BYTES = 1 << 22, 1 << 26
@@ -30,13 +28,13 @@ class LinkedBlocks:
     """Draws one block of units after the other, each from a random stream of its own.
 
     Attributes:
-        release: of linked rows.
+        decoder: from codes to cells, of linked rows.
         n: how many units.
         seed: of all blocks.
         conditions: whose sampler draws units.
     """
 
-    release: Release
+    decoder: Decoder
     n: int
     seed: int
     conditions: Conditions
@@ -63,12 +61,12 @@ class LinkedBlocks:
         assert isinstance(sampler, LinkedTable | RuledUnits)
         owners, rows, without = sampler.units(self.size, public_stream(self.seed, block))
         count = int(np.searchsorted(owners, self.n - block * self.size))
-        at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(self.release._row_bytes(), 1)))
+        at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(self.decoder.row_bytes, 1)))
         for first in range(0, max(count, 1), at_once):
             some = slice(first, min(first + at_once, count))
             part = {name: codes[some] for name, codes in rows.items()}
             table = self.numbered(owners[some] + block * self.size, part)
-            if not self.release.schema.two_tables:
+            if not self.decoder.schema.two_tables:
                 yield table
                 continue
             starts = np.diff(owners, prepend=-1)[some] != 0
@@ -76,8 +74,8 @@ class LinkedBlocks:
 
     def numbered(self, owners: np.ndarray, rows: Mapping[str, Any]) -> pa.Table:
         """Return coded rows as samples have them, with the numbers of their units, which are counted from 0."""
-        release = self.release
-        assert release.schema.unit is not None
-        name = release.schema.unit.column
-        ids = number_ids(pa.array(owners + _FIRST_ID), release.form.storage[name])
-        return release._decode(rows, self.conditions.values).add_column(0, name, ids)
+        decoder = self.decoder
+        assert decoder.schema.unit is not None
+        name = decoder.schema.unit.column
+        ids = number_ids(pa.array(owners + _FIRST_ID), decoder.storage[name])
+        return decoder.decode(rows, self.conditions.values).add_column(0, name, ids)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,40 +26,38 @@ from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound, Protected
-from sfumato.records.long_tables import as_written, written_types
+from sfumato.records.long_tables import written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
+from sfumato.release.blocks import Blocks, block_rows
 from sfumato.release.clock_rows import ClockRows
 from sfumato.release.conditions import Conditions
-from sfumato.release.estimates import Estimating
+from sfumato.release.decoder import Decoder
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.item_sets import SetRows
 from sfumato.release.linked import LinkedTable
-from sfumato.release.linked_blocks import SAMPLE_BLOCK, LinkedBlocks
+from sfumato.release.linked_blocks import LinkedBlocks
 from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
 from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler
-from sfumato.release.table_pairs import joined_pairs, rows_with_units
-from sfumato.release.two_tables import TwoTables, require_whole
+from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
-from sfumato.release.unit_estimates import UnitQuestions
-from sfumato.release.views import Viewing
-from sfumato.release.workers import drawn_in_order
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
 from sfumato.schema.weight import weighting_of
 
-_BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
-_BLOCK_BYTES, _MOST_ROW_BYTES = 1 << 26, 1 << 24  # of cells, which labels may make long
+_MOST_ROW_BYTES = 1 << 24  # of cells, which labels may make long
 _MOST_ROWS = 2**62
 _LONGEST_PROBLEM = 2_000
-_NO_VALUES: Mapping[str, pa.Array] = {}
+
+_Value = TypeVar("_Value", bound="ReleaseValue")
 
 
-@final
 @dataclass(frozen=True)
-class Release(Estimating, Viewing, TwoTables, UnitQuestions):
+class ReleaseValue:
     """A generative model made of noisy measurements, with the certificate of what it cost.
+
+    It is a value, from which samples come; `sfumato.Release` has questions, a page and scores as well.
 
     Attributes:
         schema: the public schema it was fitted under.
@@ -78,7 +76,7 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
     form: SourceForm
 
     def __repr__(self) -> str:
-        return f"Release({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"
+        return f"{type(self).__name__}({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"
 
     @cached_property
     def _sampler(self) -> Sampler | MixtureSet:
@@ -100,7 +98,7 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
             ReleaseError: sampler, arrays and schema do not fit each other.
             SchemaError: a column's values cannot be stored in its type.
         """
-        if self._row_bytes() > _MOST_ROW_BYTES:
+        if self._decoder.row_bytes > _MOST_ROW_BYTES:
             raise ReleaseError(
                 f"Expected rows of at most {_MOST_ROW_BYTES} bytes, got longer ones: its labels are too long."
             )
@@ -129,9 +127,8 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         """Return the rows of two records, as samples have them."""
         if isinstance(sampler, LinkedTable | RuledUnits):
             owners, rows, _ = sampler.units(2, public_stream(0))
-            return LinkedBlocks(self, 2, 0, Conditions(sampler, {}, None)).numbered(owners, rows)
-        rows = self._decode(sampler.rows(2, public_stream(0)))
-        return as_written(rows, self.schema, self.form.storage, 0)
+            return LinkedBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).numbered(owners, rows)
+        return self._decoder.table(sampler.rows(2, public_stream(0)))
 
     def _plain(self) -> list[str]:
         """The released columns whose storage types say all of their cells."""
@@ -222,7 +219,7 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
             True
         """
         if self.schema.two_tables is not None:
-            require_whole(class_counts, unique_rows, unique_columns)
+            _require_whole(class_counts, unique_rows, unique_columns)
             tables = joined_pairs(self.table_batches(n, seed=seed, given=given))
             return {name: self._contained(table) for name, table in tables.items()}
         batches = self.batches(
@@ -259,8 +256,7 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
                     "It is a data set, not a model: select its rows yourself."
                 )
             n = require_integer(at_least=0, n=self._sampler.n_mixtures if n is None else n)
-            size = max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self._sampler.width))
-            return self._sampler.batches(n, seed_of(seed), size)
+            return self._sampler.batches(n, seed_of(seed), block_rows(self._sampler.width))
         compared = columns_to_compare(self.schema, unique_rows, unique_columns, class_counts=class_counts)
         conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)
         n = conditions.n_rows(n)
@@ -272,37 +268,61 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         if isinstance(conditions.sampler, LinkedTable | RuledUnits):
             if compared is not None:
                 raise ConfigError("Expected linked rows as they are drawn, got unique_rows. Leave it out.")
-            linked = LinkedBlocks(self, n, seed_of(seed), conditions)
+            linked = LinkedBlocks(self._decoder, n, seed_of(seed), conditions)
             tables = linked.tables_between(0, max(1, -(-n // linked.size)), workers)
             return rows_with_units(tables) if self.schema.two_tables else tables
-        blocks = _Blocks(self, n, seed_of(seed), conditions)
+        blocks = Blocks(self._decoder, n, seed_of(seed), conditions)
         if compared is None:
             return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)
         endless = replace(blocks, n=_MOST_ROWS)
         return repeated_rows(lambda i, j: endless.tables_between(i, j, workers), n, blocks.size, compared)
 
-    def _row_bytes(self) -> int:
-        return sum(self.schema.columns[name].cell_bytes for name in self.schema.released)
+    def table_batches(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        workers: int = 1,
+    ) -> Iterator[dict[str, pa.Table]]:
+        """Draw n units with their rows, a block at a time, in constant memory.
 
-    def _decode(self, rows: Mapping[str, Any], values: Mapping[str, pa.Array] = _NO_VALUES) -> pa.Table:
-        columns = {}
-        for name in self.schema.released:
-            if name in values:
-                # the value itself: its cell holds others
-                columns[name] = values[name].take(pa.array(np.zeros(len(rows[name]), dtype=np.int64)))
-            else:
-                columns[name] = self.schema.columns[name].decode(rows[name], self.form.storage[name])
-        return pa.table(columns)
+        Privacy: none (a function of the release).
+
+        Args:
+            n: how many units, at least 0; by default their public number. They are numbered from 1 in the key.
+            seed: the same seed gives the same tables; the first units do not depend on n. Random if not given.
+            given: values that all units have, per column of theirs.
+            workers: processes that draw; the tables are those of one.
+
+        Returns:
+            An iterator of at least one mapping of both names to tables, of units first. A unit's rows may go on in the
+            next one.
+
+        Raises:
+            ConfigError: the release is of one table, or an argument is outside its domain.
+
+        Example:
+            >>> for part in release.table_batches(1_000):  # doctest: +SKIP
+            ...     print(part["persons"].num_rows, part["visits"].num_rows)
+        """
+        if self.schema.two_tables is None:
+            raise ConfigError("Expected a release of two tables, got one of a single table. Use batches.")
+        workers = require_integer(at_least=1, workers=workers)
+        sampler: Any = self._sampler
+        conditions = Conditions.of(self.schema, self.form.storage, sampler, given, None)
+        n = require_integer(at_least=0, n=self.certificate.n_public if n is None else n)
+        blocks = LinkedBlocks(self._decoder, n, seed_of(seed), conditions)
+        return pairs(blocks.tables_between(0, max(1, -(-n // blocks.size)), workers), self.schema)
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        """From the codes that its sampler draws to cells."""
+        return Decoder(self.schema, self.form.storage)
 
     def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        return self._contained(self._as_table(codes))
-
-    def _as_table(self, codes: Mapping[str, Any]) -> pa.Table:
-        return as_written(self._decode(codes), self.schema, self.form.storage, 0)
-
-    @property
-    def _written(self) -> tuple[str, ...]:
-        return self.schema.written
+        """Return coded rows as a frame (or arrays) of the kind that was fitted."""
+        return self._contained(self._decoder.table(codes))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release; it is there whole or not at all.
@@ -363,7 +383,7 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         require_flag(overwrite=overwrite)
         require_flag(spreadsheet_safe=spreadsheet_safe)
         if self.schema.two_tables is not None:
-            require_whole(class_counts, unique_rows, unique_columns)
+            _require_whole(class_counts, unique_rows, unique_columns)
             pairs = self.table_batches(n, seed=seed, given=given, workers=workers)
             csv = self.schema.csv_output
             write_tables(pairs, path, overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv)
@@ -376,57 +396,26 @@ class Release(Estimating, Viewing, TwoTables, UnitQuestions):
         write_table(batches, path, overwrite=overwrite, keys=form.keys, spreadsheet=spreadsheet_safe, csv=csv)
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    """Draws one block of a sample after the other, each from a random stream of its own."""
+def _require_whole(
+    class_counts: Mapping[Any, int] | None, unique_rows: str, unique_columns: Sequence[str] | None
+) -> None:
+    """Refuse what samples of two tables cannot have.
 
-    release: Release
-    n: int
-    seed: int
-    conditions: Conditions
-
-    @property
-    def size(self) -> int:
-        """Rows of a block."""
-        return max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self.conditions.sampler.width))
-
-    def tables_between(self, first: int, end: int, workers: int) -> Iterator[pa.Table]:
-        """Yield the rows of some blocks, in order."""
-        blocks = zip(range(first, end), self.conditions.classes(self.size, self.seed), strict=False)
-        if workers > 1 and end - first > 1:
-            return drawn_in_order(self, blocks, min(workers, end - first))
-        return (table for block, classes in blocks for table in self.each(block, classes))
-
-    def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
-        """Return the rows of a block."""
-        return list(self.each(block, classes))
-
-    def each(self, block: int, classes: np.ndarray | None) -> Iterator[pa.Table]:
-        """Yield the rows of a block: cells may be far longer than codes, so not all are made at once."""
-        release, sampler = self.release, self.conditions.sampler
-        at_once = max(1, min(self.size, _BLOCK_BYTES // max(release._row_bytes(), 1)))
-        stream = public_stream(self.seed, block)
-        rows = sampler.rows(self.size if classes is None else classes.size, stream, classes)
-        start, count = block * self.size, min(self.size, self.n - block * self.size)
-        for first in range(0, max(count, 1), at_once):
-            end = min(first + at_once, count)
-            # of no rows the first is made and left out: Arrow takes no empty images
-            some = slice(first, max(end, 1))
-            codes = {name: column[some] for name, column in rows.items()}
-            records = release._decode(codes, self.conditions.values).slice(0, end - first)
-            yield as_written(records, release.schema, release.form.storage, start + first)
+    Raises:
+        ConfigError: names it.
+    """
+    if class_counts is not None:
+        raise ConfigError("Expected class_counts for a release with a target, got a release of two tables.")
+    if unique_rows != "keep" or unique_columns:
+        raise ConfigError("Expected two tables as they are drawn, got unique_rows. Leave it out.")
 
 
-def save(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write a release: `release.save(path)`."""
-    release.save(path, overwrite=overwrite)
-
-
-def load(path: str | os.PathLike[str]) -> Release:
+def read_release(path: str | os.PathLike[str], kind: type[_Value]) -> _Value:
     """Read a release, from anyone.
 
     Args:
         path: a directory or a `.sfm` file that `save` wrote.
+        kind: the class of what comes back.
 
     Returns:
         The release, checked: sampling from it will not fail.
@@ -439,7 +428,7 @@ def load(path: str | os.PathLike[str]) -> Release:
     path = Path(path)
     try:
         manifest, arrays = read_files(path)
-        release = Release(*read(manifest, arrays))
+        release = kind(*read(manifest, arrays))
         check_binding(manifest, release.certificate)
         release.check()
         check_measurements(release.measurements, release.certificate, manifest.get("not_kept"))

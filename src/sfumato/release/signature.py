@@ -24,7 +24,7 @@ from sfumato.errors import ConfigError, OutputError, ReleaseError
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.strict_json import parse_object
 from sfumato.release.files import read_bytes
-from sfumato.release.model import load
+from sfumato.release.model import ReleaseValue, read_release
 
 _FORMAT = "sfumato signature 1"
 _MOST_BYTES = 1 << 16
@@ -94,7 +94,7 @@ def sign_release(
     """
     release = Path(release)
     private = _private_key(Path(key))
-    load(release)  # nobody signs what does not load
+    read_release(release, ReleaseValue)  # nobody signs what does not load
     manifest, packed = read_bytes(release)
     found = fingerprint(private.public_key())
     signature = base64.b64encode(private.sign(statement(manifest, packed))).decode()
@@ -122,7 +122,7 @@ def verify_release(
     """
     release = Path(release)
     public = _public_key(Path(public_key))
-    load(release)
+    read_release(release, ReleaseValue)
     said = _signature(signature_path(release) if signature is None else Path(signature))
     valid = True
     try:

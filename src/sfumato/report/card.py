@@ -18,13 +18,13 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import read_bins
+from sfumato.inference.column_lines import ColumnLine, column_lines, cures, worst
 from sfumato.inference.questions import Questions
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.cards import spending, standing
-from sfumato.release import Release
-from sfumato.release.column_lines import ColumnLine, column_lines, cures, worst
+from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import ColumnFigure, Ends, column_figures
 from sfumato.report.estimates import Ends as MeasuredEnds
 from sfumato.report.samples import sheets
@@ -44,7 +44,7 @@ _SEED = 0
 _MOST_NAMES = 4
 
 
-def release_card(release: Release) -> str:
+def release_card(release: ReleaseValue) -> str:
     """Return the card of a release.
 
     Example:
@@ -56,7 +56,7 @@ def release_card(release: Release) -> str:
     what = "a data set of mixtures" if mixtures else "synthetic rows of"
     columns = f"{len(released)} column{'s' if len(released) > 1 else ''}"
     return card(
-        f"Release: {what} {columns}, method {shown(certificate.method)}",
+        f"ReleaseValue: {what} {columns}, method {shown(certificate.method)}",
         standing(certificate),
         *([paragraph(words.meaning(certificate)[len(words.not_covered(certificate))])] if certificate.private else []),
         *map(paragraph, words.risks(certificate)),
@@ -68,7 +68,7 @@ def release_card(release: Release) -> str:
     )
 
 
-def _columns(release: Release) -> list[Html]:
+def _columns(release: ReleaseValue) -> list[Html]:
     """Return what is kept of each column, what is not at the top."""
     lines = column_lines(release)
     lost = worst(lines)
@@ -87,7 +87,7 @@ def _cure(lost: Sequence[ColumnLine]) -> str:
     return " ".join(f"Declare this to keep {', '.join(names[:_MOST_NAMES])}: {c}." for c, names in cures(lost).items())
 
 
-def _next(release: Release, *, mixtures: bool) -> Html:
+def _next(release: ReleaseValue, *, mixtures: bool) -> Html:
     n = "" if mixtures else "1_000"
     return paragraph(
         "Next: ", code(f"release.sample({n})"), ", ", code('release.save("people.sfm")'), ", ",
@@ -97,7 +97,7 @@ def _next(release: Release, *, mixtures: bool) -> Html:
     )  # fmt: skip
 
 
-def _pictures(release: Release) -> list[Html]:
+def _pictures(release: ReleaseValue) -> list[Html]:
     """Return the columns as small multiples, or sheets of pictures."""
     if release.schema.of_kind(Image):
         return _sheets(release)
@@ -117,7 +117,7 @@ def _first_columns(schema: Schema) -> Schema:
     return replace(schema, columns=kept, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={})
 
 
-def _ends(release: Release) -> Ends | None:
+def _ends(release: ReleaseValue) -> Ends | None:
     try:
         return MeasuredEnds(Questions(release))
     except EstimateError:
@@ -145,7 +145,7 @@ def _multiple(figure: ColumnFigure) -> Html:
     )
 
 
-def _sheets(release: Release) -> list[Html]:
+def _sheets(release: ReleaseValue) -> list[Html]:
     if find_spec("PIL") is None:
         return [paragraph("To see pictures here, install sfumato[images].", quiet=True)]
     form = '<li><img src="{}" width="{}" height="{}" alt="{}" style="max-width:100%;image-rendering:pixelated"></li>'
@@ -153,7 +153,7 @@ def _sheets(release: Release) -> list[Html]:
     return [Html('<ul class="sfumato-grid">{}</ul>').format(Html("").join(found))] if found else []
 
 
-def _answers(release: Release) -> list[Html]:
+def _answers(release: ReleaseValue) -> list[Html]:
     """Return what can be asked of it, with its own columns as examples; and what cannot."""
     try:
         questions = Questions(release)

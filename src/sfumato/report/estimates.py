@@ -21,7 +21,7 @@ from sfumato.inference.batches import bar_ends
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.moments import shown
 from sfumato.inference.questions import Questions
-from sfumato.release import Release
+from sfumato.release.model import ReleaseValue
 from sfumato.schema.set_columns import itemised
 
 LEVEL = 0.95
@@ -102,7 +102,7 @@ class Ends:
         return np.append(ends[0], missing), np.append(ends[1], missing)
 
 
-def estimates_of(release: Release) -> dict[str, Any]:
+def estimates_of(release: ReleaseValue) -> dict[str, Any]:
     """Return what the page says of estimates: `ends` for its bars, `pair_lines`, `answer_lines` and `answer_rows`.
 
     Of a release that holds nothing to rest them on, only `no_estimates`, the reason in a sentence.

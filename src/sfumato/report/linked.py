@@ -17,7 +17,7 @@ from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.linked import LinkedRows, linked_scores
 from sfumato.evaluate.tables import read_codes
 from sfumato.records.table_pairs import open_records
-from sfumato.release import Release
+from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures
 from sfumato.report.matrix import matrix_of
 from sfumato.report.page import HEIGHT, WIDTH, Rectangle
@@ -38,7 +38,7 @@ class UnitStrip:
     bars: tuple[Rectangle, ...]
 
 
-def linked_content(release: Release, real: object, seed: int) -> dict[str, Any]:
+def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, Any]:
     """Return what the page shows of a release of linked rows; with real rows it is NOT private."""
     schema = release.schema
     plain = dataclasses.replace(schema, rules=(), accept=())
@@ -68,7 +68,7 @@ def linked_content(release: Release, real: object, seed: int) -> dict[str, Any]:
     return found
 
 
-def drawn_units(release: Release, n: int, seed: int) -> object:
+def drawn_units(release: ReleaseValue, n: int, seed: int) -> object:
     """Return n units with their rows, as tables of Arrow."""
     if release.schema.two_tables is None:
         return pa.concat_tables(release.batches(n, seed=seed))

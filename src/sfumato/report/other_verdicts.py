@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.errors import EstimateError
+from sfumato.inference.question_methods import UnitEstimates
 from sfumato.models.images.sampler import ImagePortrait
-from sfumato.release import Release
+from sfumato.release.model import ReleaseValue
 from sfumato.report.verdicts import CLASSIFIER, SOFTWARE, Verdict, Word, regressions_of, tables_of
 
 _FAR, _NEAR = 3.0, 0.5  # distance of the two closest mean pictures ÷ what noise adds to it
 _SUMS = "class sums"  # as the method names its measurement
 
 
-def image_verdicts(release: Release) -> list[Verdict]:
+def image_verdicts(release: ReleaseValue) -> list[Verdict]:
     """Return a verdict for each use of a release of images by the default method; none for other methods."""
     if release.sampler["name"] != ImagePortrait.name:
         return []
@@ -24,7 +25,7 @@ def image_verdicts(release: Release) -> list[Verdict]:
 _NOBODY = "Each is drawn: it shows nobody, and small details, text among them, are invented."
 
 
-def _taught(release: Release) -> Verdict:
+def _taught(release: ReleaseValue) -> Verdict:
     use = CLASSIFIER
     if release.sampler.get("label") is None:
         return Verdict(use, "not measured", "There is no column of labels beside the images.")
@@ -39,7 +40,7 @@ def _taught(release: Release) -> Verdict:
     )
 
 
-def closest_classes(release: Release) -> float | None:
+def closest_classes(release: ReleaseValue) -> float | None:
     """Return how far the two closest mean pictures are apart ÷ the root mean square that noise adds to a distance.
 
     The squared distance of noisy means is that of the exact ones plus a known expectation, which is taken off, and so
@@ -59,7 +60,7 @@ def closest_classes(release: Release) -> float | None:
     return float(np.sqrt(np.maximum(squared, 0.0) / added).min())
 
 
-def linked_verdicts(release: Release) -> list[Verdict]:
+def linked_verdicts(release: ReleaseValue) -> list[Verdict]:
     """Return a verdict for each use of a release of linked rows, from the answers about its units."""
     kept = Verdict(SOFTWARE, "good", "Every row keeps the schema, and units have their rows in order.")
     later = Verdict(
@@ -68,7 +69,7 @@ def linked_verdicts(release: Release) -> list[Verdict]:
         "It is in the samples, without intervals: compare it on records of your own.",
     )
     try:
-        found = release.units.answers(most_pairs=20)
+        found = UnitEstimates(release).answers(most_pairs=20)
     except EstimateError:
         return [later, kept]
     return [tables_of(found, "tables of units: counts, constants, first rows"), regressions_of(found), later, kept]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sfumato.columns.kinds import Image, LevelKind
 from sfumato.io.pictures import channels_of, png_bytes, require_pillow
 from sfumato.models.mixed import MixtureSet
-from sfumato.release import Release
+from sfumato.release.model import ReleaseValue
 
 PER_CLASS, MOST_CLASSES = 8, 12
 
@@ -26,12 +26,12 @@ class Sheet:
     shows: str
 
 
-def image_column(release: Release) -> str | None:
+def image_column(release: ReleaseValue) -> str | None:
     """Return the name of the column of images, or None."""
     return next(iter(release.schema.images), None)
 
 
-def sheets(release: Release, *, seed: int) -> list[Sheet]:
+def sheets(release: ReleaseValue, *, seed: int) -> list[Sheet]:
     """Draw a few pictures per class, or a few if there are no classes; none of shapes that are no pictures.
 
     Raises:
@@ -53,7 +53,7 @@ def sheets(release: Release, *, seed: int) -> list[Sheet]:
     ]
 
 
-def _draw(release: Release, name: str, n: int, label: str | None, seed: int) -> np.ndarray:
+def _draw(release: ReleaseValue, name: str, n: int, label: str | None, seed: int) -> np.ndarray:
     counts = None if label is None else {label: n}
     table = pa.concat_tables(release.batches(n if label is None else None, seed=seed, class_counts=counts))
     return np.concatenate([chunk.to_numpy_ndarray() for chunk in table[name].chunks])

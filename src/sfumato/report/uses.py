@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.cards.text import shown
+from sfumato.inference.column_lines import MANY, ColumnLine, column_lines, worst
 from sfumato.models.mixed import MixtureSet
-from sfumato.release import Release
-from sfumato.release.column_lines import MANY, ColumnLine, column_lines, worst
+from sfumato.release.model import ReleaseValue
 from sfumato.report.estimates import estimates_of
 from sfumato.report.other_verdicts import image_verdicts, linked_verdicts
 from sfumato.report.samples import image_column
@@ -21,7 +21,7 @@ _FEW_COLUMNS = 0.1  # of all, that may be lost before the whole is poor
 _MOST_NAMED = 3
 
 
-def uses_of(release: Release, estimates: Mapping[str, Any] | None = None) -> list[Verdict]:
+def uses_of(release: ReleaseValue, estimates: Mapping[str, Any] | None = None) -> list[Verdict]:
     """Return a verdict for each use of a release; none of releases of mixtures or of sets alone. Free.
 
     Args:
@@ -32,7 +32,7 @@ def uses_of(release: Release, estimates: Mapping[str, Any] | None = None) -> lis
     return limited(_measured(release, estimates), column_lines(release), target)
 
 
-def _measured(release: Release, estimates: Mapping[str, Any] | None) -> list[Verdict]:
+def _measured(release: ReleaseValue, estimates: Mapping[str, Any] | None) -> list[Verdict]:
     """Return the verdicts that noise alone makes."""
     schema = release.schema
     if release.sampler["name"] == MixtureSet.name or sets_alone(schema):

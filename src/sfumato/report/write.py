@@ -19,13 +19,13 @@ from sfumato.evaluate.scores import evaluate
 from sfumato.evaluate.tables import read_codes
 from sfumato.evaluate.utility import TRAIN_ROWS
 from sfumato.extras import require_extra
+from sfumato.inference.column_lines import column_lines, cures
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.records.table_pairs import open_records
-from sfumato.release import Release, load
-from sfumato.release.column_lines import column_lines, cures
+from sfumato.release.model import ReleaseValue, read_release
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
 from sfumato.report.columns import column_figures, pair_figures
@@ -55,7 +55,7 @@ MOST_ROWS = 50_000
 
 
 def write_report(
-    release: Release | str | os.PathLike[str],
+    release: ReleaseValue | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     real: object = None,
@@ -105,10 +105,10 @@ def write_report(
         )
     signed = None
     if public_key is not None:
-        if isinstance(release, Release):
+        if isinstance(release, ReleaseValue):
             raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
         signed = verify_release(require_path(release=release), require_path(public_key=public_key))
-    found = release if isinstance(release, Release) else load(release)
+    found = release if isinstance(release, ReleaseValue) else read_release(release, ReleaseValue)
     if real is not None:
         require_unweighted(found.schema, "the report beside real rows")
     if found.certificate.epsilon is not None:
@@ -127,7 +127,7 @@ def _write(path: Path, page: str) -> None:
 
 
 def page_content(
-    release: Release,
+    release: ReleaseValue,
     *,
     real: object,
     test: object,
@@ -221,7 +221,7 @@ def _skipped(real: object, schema: Schema) -> int:
     return sum(1 for _ in open_records(real, schema).skipped())
 
 
-def _linked(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
+def _linked(release: ReleaseValue, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
     if test is not None or target is not None:
         raise ConfigError("Expected no test rows and no target beside linked rows: no classifier learns from them.")
     found = linked_content(release, real, seed)
@@ -230,13 +230,13 @@ def _linked(release: Release, real: object, test: object, target: str | None, se
     return found
 
 
-def _sets(release: Release, real: object, seed: int) -> dict[str, Any]:
+def _sets(release: ReleaseValue, real: object, seed: int) -> dict[str, Any]:
     n = min(MOST_ROWS, release.certificate.n_public)
     table = pa.concat_tables(release.batches(n, seed=seed))
     return {"drawn": n, **set_content(table, real, schema=release.schema, seed=seed)}
 
 
-def _mixtures(release: Release, real: object, test: object) -> dict[str, Any]:
+def _mixtures(release: ReleaseValue, real: object, test: object) -> dict[str, Any]:
     features, labels = (release.parameters[name] for name in ("features", "labels"))
     target = release.sampler.get("target")
     noise = release.measurements[0].noise_std
@@ -245,7 +245,7 @@ def _mixtures(release: Release, real: object, test: object) -> dict[str, Any]:
 
 
 def _tables(
-    release: Release,
+    release: ReleaseValue,
     real: object,
     test: object,
     target: str | None,
@@ -292,7 +292,7 @@ def _rules(tables: Mapping[str, object], schema: Schema) -> list[tuple[str, dict
     return None if scores is None else list(scores["by_rule"].items())
 
 
-def _images(release: Release, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
+def _images(release: ReleaseValue, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
     names = image_names(release.schema)
     assert names is not None
     target = names[1] if target is None else target

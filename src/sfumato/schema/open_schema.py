@@ -11,6 +11,7 @@ Such a schema is a `Schema` with columns of the kind `Open`; this makes some.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
 from sfumato.schema.references import with_references
-from sfumato.schema.schema import Schema, read_open
+from sfumato.schema.schema import Schema, SchemaLike, read_open, read_schema
 
 _LEFT_OUT = {"kind": Identifier.name}
 
@@ -155,3 +156,12 @@ def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 
     if entry not in known:
         raise SchemaError(f"Column {name!r}: expected kind to be one of {', '.join(known)}, got {entry!r}.")
     return _LEFT_OUT if entry == Identifier.name else Open(kind=entry).to_dict()  # type: ignore[arg-type] - as checked
+
+
+def open_schema(schema: SchemaLike) -> Schema:
+    """Return the public description of the data, which may leave columns open."""
+    if isinstance(schema, str | os.PathLike):
+        return OpenSchema.load(os.fspath(schema))
+    if isinstance(schema, Mapping):
+        return OpenSchema.from_dict(schema)
+    return schema if isinstance(schema, Schema) else read_schema(schema)

@@ -22,7 +22,7 @@ from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_door, number_of_rows, open_schema, warn_of_draft
+from sfumato.fitting.arguments import noise_door, number_of_rows, warn_of_draft
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
@@ -41,14 +41,15 @@ from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.private import PrivateData
-from sfumato.release import Release
 from sfumato.release.clock_rows import ClockRows, CodedClocks
 from sfumato.release.item_sets import ItemRows, SetRows
 from sfumato.release.ruled import FreeRows, RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler, with_package
+from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
 from sfumato.schema.linked import require_unlinked
 from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.set_columns import itemised
 from sfumato.schema.sources import read_off, told

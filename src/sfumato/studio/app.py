@@ -14,8 +14,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from sfumato.errors import ConfigError, SfumatoError
+from sfumato.inference.column_lines import cures
 from sfumato.privacy import words
-from sfumato.release.column_lines import cures
 from sfumato.report.page import marked, whole
 from sfumato.studio.preview import previews
 from sfumato.studio.session import Budget, Session

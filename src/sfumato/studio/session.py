@@ -12,13 +12,13 @@ from sfumato.data_ledger.data_ledger import final_write
 from sfumato.desk.drafting import draft_schema
 from sfumato.desk.review import Question, answered, questions
 from sfumato.errors import ConfigError, SfumatoError
+from sfumato.inference.column_lines import ColumnLine, column_lines
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.privacy.budget import BuyCount, PrivacyBudget
 from sfumato.privacy.certificate_form import Description, Protected
-from sfumato.release import load
-from sfumato.release.column_lines import ColumnLine, column_lines
+from sfumato.release_front import load
 from sfumato.report import write_report
 from sfumato.schema.documents import read_document, write_text, yaml_text
 from sfumato.schema.open_schema import OpenSchema

@@ -4,7 +4,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.releases import fit
-from sfumato.release.model import Release
+from sfumato.release_front import Release
 
 
 @pytest.fixture(scope="module")

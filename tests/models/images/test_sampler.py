@@ -12,8 +12,9 @@ from sfumato.errors import ReleaseError
 from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit
 from sfumato.models.images.gradients import gradient_features, n_features
 from sfumato.models.images.sampler import ImagePortrait
-from sfumato.release import Release, SourceForm
+from sfumato.release import SourceForm
 from sfumato.release.samplers import build_sampler
+from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
 
 SETTINGS = {"name": ImagePortrait.name, "image": "x", "label": "y"}

@@ -9,7 +9,7 @@ import pytest
 
 from sfumato import ConditionalGaussian, NonPrivate, Schema
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Identifier, Integer, Open
-from sfumato.release.column_lines import column_lines, cures, percent, worst
+from sfumato.inference.column_lines import column_lines, cures, percent, worst
 
 N = 4_000
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +17,11 @@ from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people
 from sfumato.errors import EstimateError
+from sfumato.inference.estimated_bounds import estimated_bounds, most
+from sfumato.inference.questions import questions_of
 from sfumato.models.mixed import MixtureSet
-from sfumato.release.estimates import noisy_cell_counts, share_beyond
+from sfumato.release.model import ReleaseValue
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
-
-if TYPE_CHECKING:
-    from sfumato.release.model import Release
 
 ROWS = 4_096
 """Rows of the model by which shares are told."""
@@ -75,7 +73,7 @@ class ColumnLine:
         return f"{shown(self.name)}: {self.known}; {self.kept}{loss}.{cure}"
 
 
-def column_lines(release: Release, rows: pa.Table | None = None) -> tuple[ColumnLine, ...]:
+def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[ColumnLine, ...]:
     """Return a line for each released column and each that a fit left out, in the schema's order. Free.
 
     Args:
@@ -86,7 +84,7 @@ def column_lines(release: Release, rows: pa.Table | None = None) -> tuple[Column
     if rows is None and _has_shares(release):
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
     names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
-    counts, noise = noisy_cell_counts(release)
+    counts, noise = _noisy_cell_counts(release)
     lines = [_line(release, name, rows) for name in names]
     return tuple(
         _with_hidden(line, schema.columns[line.name], rows, counts[line.name] > _STANDS_OUT * noise)
@@ -110,17 +108,17 @@ def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
     return found
 
 
-def _has_shares(release: Release) -> bool:
+def _has_shares(release: ReleaseValue) -> bool:
     """Whether there is a column of which a share is told."""
     schema = release.schema  # of pictures, many would be drawn for their labels alone
     return release.sampler["name"] != MixtureSet.name and bool(schema.of_kind(LevelKind)) and not schema.images
 
 
-def _was_left_out(release: Release, name: str) -> bool:
+def _was_left_out(release: ReleaseValue, name: str) -> bool:
     return isinstance(release.schema.columns[name], Identifier) and release.schema.sources.get(name) == DISCOVERED
 
 
-def _line(release: Release, name: str, rows: pa.Table | None) -> ColumnLine:
+def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine:
     kind, known = release.schema.columns[name], _known(release.schema.sources.get(name, ""))
     if isinstance(kind, Identifier):
         if names_people(name):
@@ -183,10 +181,10 @@ def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
     return line
 
 
-def _with_beyond(line: ColumnLine, release: Release) -> ColumnLine:
+def _with_beyond(line: ColumnLine, release: ReleaseValue) -> ColumnLine:
     """Return the line of estimated bounds with the share of values that may lie beyond, which are read as a bound."""
     try:
-        shares = share_beyond(release, line.name)
+        shares = _share_beyond(release, line.name)
     except EstimateError:
         loss = "made-up or too noisy bounds: nothing says what lies beyond"
         return replace(line, lost=_IN_PART, loss=loss, cure=_BOUNDS)
@@ -198,6 +196,29 @@ def _with_beyond(line: ColumnLine, release: Release) -> ColumnLine:
     about = f"about {percent(expected)} of values lie beyond, " if expected >= _FEWEST else ""
     up_to = f"up to {percent(most)}" if about else f"up to {percent(most)} of values may lie beyond"
     return replace(line, lost=expected, loss=about + up_to, cure=_BOUNDS)
+
+
+def _noisy_cell_counts(release: ReleaseValue) -> tuple[Mapping[str, np.ndarray], float]:
+    """Return the noisy counts of each column's cells, and their standard deviation; none where a release holds none."""
+    try:
+        measured = questions_of(release).measured
+    except EstimateError:
+        return {}, 0.0
+    return dict(zip(measured.names, measured.cell_counts, strict=True)), measured.cell_variance**0.5
+
+
+def _share_beyond(release: ReleaseValue, name: str) -> tuple[float, float] | None:
+    """Return which share of a column's values lies beyond its estimated bounds: expected, and within two deviations.
+
+    None where a release does not hold the counts that bounds were estimated by.
+
+    Raises:
+        EstimateError: nothing says what lies beyond.
+    """
+    bounds = estimated_bounds(release, name)
+    if bounds is None:
+        return None
+    return sum(share.value for share in bounds.shares), min(sum(map(most, bounds.shares)), 1.0)
 
 
 def _other(kind: LevelKind) -> str | None:

@@ -1,26 +1,58 @@
-"""A release as a page, and beside real rows: thin doors to `sfumato.report` and `sfumato.evaluate`.
+"""The release as users have it: the value with questions, a page and scores.
 
-These rooms lie above this one, and are imported when they are asked for.
+What answers, writes and scores is imported when it is asked for.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, final
+
+from sfumato.extras import require_extra
+from sfumato.inference.question_methods import QuestionMethods, UnitEstimates
+from sfumato.release.model import ReleaseValue, read_release
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sfumato.release.model import Release
 
+@final
+class Release(QuestionMethods, ReleaseValue):
+    """A generative model made of noisy measurements, with the certificate of what it cost.
 
-class Viewing:
-    """What `Release` shows of itself to those who decide."""
+    Attributes:
+        schema: the public schema it was fitted under.
+        certificate: what it cost.
+        sampler: name and public settings of its sampler.
+        parameters: the sampler's arrays; functions of the measurements.
+        measurements: every noisy statistic that left the records.
+        form: the form in which samples come back.
+    """
+
+    @property
+    def _asked(self) -> ReleaseValue:
+        return self
+
+    @property
+    def units(self) -> UnitEstimates:
+        """Estimates about the units of linked rows: number of rows, constants, first row.
+
+        Privacy: none (a function of the release).
+
+        Raises:
+            ConfigError: the release is not of linked rows.
+
+        Example:
+            >>> release.units.mean("number of rows of patient").interval()  # doctest: +SKIP
+            (3.29, 3.41)
+            >>> release.units.share({"sex": "f"})  # doctest: +SKIP
+        """
+        return UnitEstimates(self)
 
     def _repr_html_(self) -> str:
         from sfumato.report.card import release_card
 
-        return release_card(cast("Release", self))
+        return release_card(self)
 
     def columns(self) -> pd.DataFrame:
         """Return what the release keeps of each column, and what to declare to keep what is lost.
@@ -37,11 +69,13 @@ class Viewing:
         """
         import pandas as pd
 
-        from sfumato.release.column_lines import column_lines
+        from sfumato.inference.column_lines import column_lines
 
-        lines = column_lines(cast("Release", self))
-        found = [(line.name, line.kind, line.known, line.kept, line.lost, line.loss, line.cure) for line in lines]
-        return pd.DataFrame(found, columns=["column", "kind", "known", "kept", "lost", "loss", "declare"])
+        lines = [
+            (line.name, line.kind, line.known, line.kept, line.lost, line.loss, line.cure)
+            for line in column_lines(self)
+        ]
+        return pd.DataFrame(lines, columns=["column", "kind", "known", "kept", "lost", "loss", "declare"])
 
     def report(self, path: str | os.PathLike[str], *, real: object = None, overwrite: bool = False) -> None:
         """Write one self-contained HTML page about the release: `sfumato.report.write_report`.
@@ -63,7 +97,7 @@ class Viewing:
         """
         from sfumato.report.write import write_report
 
-        write_report(cast("Release", self), path, real=real, overwrite=overwrite)
+        write_report(self, path, real=real, overwrite=overwrite)
 
     def evaluate(
         self,
@@ -96,10 +130,23 @@ class Viewing:
             0.021
         """
         from sfumato.evaluate.scores import evaluate
-        from sfumato.extras import require_extra
 
         require_extra("evaluate", "score synthetic rows")
-        found = cast("Release", self)
-        target = found.sampler.get("target") if target is None else target
-        rows = found.sample(n, seed=seed)
-        return evaluate(real, rows, schema=found.schema, test=test, target=target, train_rows=train_rows, seed=seed)
+        target = self.sampler.get("target") if target is None else target
+        rows = self.sample(n, seed=seed)
+        return evaluate(real, rows, schema=self.schema, test=test, target=target, train_rows=train_rows, seed=seed)
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Read a release, from anyone.
+
+    Args:
+        path: a directory or a `.sfm` file that `save` wrote.
+
+    Returns:
+        The release, checked: sampling from it will not fail.
+
+    Raises:
+        ReleaseError: not a release, damaged, hostile, or of a format that this version does not know.
+    """
+    return read_release(path, Release)

@@ -1,19 +1,20 @@
-"""Questions to a release of a table, answered from its measurements: thin doors to `sfumato.inference`.
+"""Questions to a release of a table as methods, answered from its measurements.
 
-The room of inference lies above this one, and is imported when a question is asked.
+What answers them is imported when a question is asked.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import ConfigError, EstimateError
+from sfumato.errors import ConfigError
 from sfumato.extras import require_extra
+from sfumato.release.model import ReleaseValue
+from sfumato.release.unit_releases import units_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,50 +22,24 @@ if TYPE_CHECKING:
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.questions import Questions
     from sfumato.inference.regression import Regression, Regressions
-    from sfumato.release.model import Release
 
 
-def noisy_cell_counts(release: Release) -> tuple[Mapping[str, np.ndarray], float]:
-    """Return the noisy counts of each column's cells, and their standard deviation; none where a release holds none."""
-    try:
-        measured = release._questions.measured
-    except EstimateError:
-        return {}, 0.0
-    return dict(zip(measured.names, measured.cell_counts, strict=True)), measured.cell_variance**0.5
-
-
-def share_beyond(release: Release, name: str) -> tuple[float, float] | None:
-    """Return which share of a column's values lies beyond its estimated bounds: expected, and within two deviations.
-
-    None where a release does not hold the counts that bounds were estimated by.
-
-    Raises:
-        EstimateError: nothing says what lies beyond.
-    """
-    from sfumato.inference.estimated_bounds import estimated_bounds, most
-
-    bounds = estimated_bounds(release, name)
-    if bounds is None:
-        return None
-    return sum(share.value for share in bounds.shares), min(sum(map(most, bounds.shares)), 1.0)
-
-
-class Estimating:
-    """What `Release` answers from the noisy measurements that it holds, with standard errors.
+class QuestionMethods(ABC):
+    """Answers from the noisy measurements that a release holds, with standard errors.
 
     All are functions of the release: they cost no budget, and read no record.
     """
 
-    @cached_property
-    def _questions(self) -> Questions:
-        from sfumato.inference.questions import Questions
-
-        return Questions(self._asked)
+    @property
+    @abstractmethod
+    def _asked(self) -> ReleaseValue:
+        """The release whose measurements answer."""
 
     @property
-    def _asked(self) -> Release:
-        """The release whose measurements answer."""
-        return cast("Release", self)
+    def _questions(self) -> Questions:
+        from sfumato.inference.questions import questions_of
+
+        return questions_of(self._asked)
 
     def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the mean of a column of numbers, of the rows where it is not missing.
@@ -225,7 +200,7 @@ class Estimating:
         """
         from sfumato.inference.replicates import replicate_codes
 
-        return [self._as_fitted(codes) for codes in replicate_codes(self._asked, m, n, seed, target)]
+        return [self._asked._as_fitted(codes) for codes in replicate_codes(self._asked, m, n, seed, target)]
 
     def replicate_batches(
         self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
@@ -238,22 +213,35 @@ class Estimating:
         from sfumato.inference.replicates import INDEX, replicate_codes
 
         drawn = replicate_codes(self._asked, m, n, seed, target)
-        if INDEX in self._written:
+        if INDEX in self._asked.schema.written:
             raise ConfigError(f"Expected no column called {INDEX!r} beside the index of replicates, got one.")
         return (self._indexed(INDEX, place, codes) for place, codes in enumerate(drawn, 1))
 
     def _indexed(self, name: str, place: int, codes: Mapping[str, Any]) -> pa.Table:
-        rows = self._as_table(codes)
+        rows = self._asked._decoder.table(codes)
         return rows.add_column(0, name, pa.array([place] * rows.num_rows, pa.int64()))
 
+
+class UnitEstimates(QuestionMethods):
+    """Answers of a release of linked rows about its units, of which each is a record.
+
+    Its columns are the constants, the number of rows (`count_column`), and those of a unit's first row by the order,
+    which are missing of a unit without rows. What a unit's later rows are is in the model, and not asked here.
+
+    Privacy: none (a function of the release).
+    """
+
+    def __init__(self, release: ReleaseValue) -> None:
+        self._units = units_of(release)
+
+    def __repr__(self) -> str:
+        return f"UnitEstimates({', '.join(self.columns)})"
+
     @property
-    def _written(self) -> tuple[str, ...]:
-        raise NotImplementedError
+    def columns(self) -> tuple[str, ...]:
+        """The columns that can be asked of."""
+        return self._units.schema.released
 
-    def _as_table(self, codes: Mapping[str, Any]) -> pa.Table:
-        """Return coded rows as a table."""
-        raise NotImplementedError
-
-    def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """Return coded rows as the container that was fitted."""
-        raise NotImplementedError
+    @property
+    def _asked(self) -> ReleaseValue:
+        return self._units

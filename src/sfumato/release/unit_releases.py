@@ -1,0 +1,49 @@
+"""The part of a release of linked rows that is of its units, as a release of single rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import pyarrow as pa
+
+from sfumato.errors import ConfigError
+from sfumato.release.model import ReleaseValue
+from sfumato.schema.linked import linked_tables
+
+_PART = "units"
+_Value = TypeVar("_Value", bound=ReleaseValue)
+
+
+def units_of(release: _Value) -> _Value:
+    """Return the part of a release of linked rows that is of units, as if it were one of single rows.
+
+    Its noise is that of the units' own stages, in which a unit is one record. It is asked, and not saved: its
+    certificate is that of the whole.
+
+    Raises:
+        ConfigError: the release is not of linked rows.
+    """
+    if not release.schema.linked:
+        raise ConfigError(
+            "Expected a release of linked rows to ask of its units, got one of single rows. Ask it itself."
+        )
+    tables = linked_tables(release.schema.modelled)
+    known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
+    storage = {**known.storage, **counted}
+    form = replace(
+        known,
+        storage={name: storage[name] for name in tables.units.released},
+        dtypes={name: dtype for name, dtype in known.dtypes.items() if name in tables.units.released and tables.fewest},
+    )
+    name, key = f"{_PART}: ", f"{_PART}."
+    return replace(
+        release,
+        schema=tables.units,
+        sampler=release.sampler[_PART],
+        parameters={k.removeprefix(key): array for k, array in release.parameters.items() if k.startswith(key)},
+        measurements=tuple(
+            replace(m, name=m.name.removeprefix(name)) for m in release.measurements if m.name.startswith(name)
+        ),
+        form=form,
+    )
