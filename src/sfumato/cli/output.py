@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sfumato.inference import column_lines
     from sfumato.models import mixed
     from sfumato.privacy import words
-    from sfumato.privacy.certificate_form import Description
+    from sfumato.privacy.certificate import Description
     from sfumato.release_front import Release
 else:
     words, mixed = later("sfumato.privacy.words"), later("sfumato.models.mixed")

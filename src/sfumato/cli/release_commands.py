@@ -82,7 +82,8 @@ if TYPE_CHECKING:
     from sfumato.io import table_folders
     from sfumato.io.chunks import Source
     from sfumato.methods import registry
-    from sfumato.privacy import certificate_form, words
+    from sfumato.privacy import certificate as certificates
+    from sfumato.privacy import words
     from sfumato.privacy.budget import BuyCount
     from sfumato.privacy.risk import Risk
     from sfumato.records import private
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
 else:
     demo, choice, journal = later("sfumato.demo"), later("sfumato.engines.choice"), later("sfumato.data_ledger.journal")
     table_folders, registry = later("sfumato.io.table_folders"), later("sfumato.methods.registry")
-    certificate_form, words = later("sfumato.privacy.certificate_form"), later("sfumato.privacy.words")
+    certificates, words = later("sfumato.privacy.certificate"), later("sfumato.privacy.words")
     private, files, sources = (
         later("sfumato.records.private"),
         later("sfumato.release.files"),
@@ -468,7 +469,7 @@ def demo_command(
             say(content)
         elif isinstance(content, demo.Lines):
             print_table("", *content)
-        elif isinstance(content, certificate_form.Description):
+        elif isinstance(content, certificates.Description):
             print_cost(content)
         else:
             print_scores(content)

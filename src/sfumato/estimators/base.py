@@ -28,8 +28,8 @@ from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import Certificate
-from sfumato.privacy.certificate_form import Description, Protected
+from sfumato.privacy.certificate import Certificate, Description
+from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.release import Measurement, SourceForm

@@ -26,8 +26,8 @@ from sfumato.io.sources import Source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate import Certificate, describe, issue
-from sfumato.privacy.certificate_form import Description, LedgerCharge, Protected
+from sfumato.privacy.certificate import Certificate, Description, describe, issue
+from sfumato.privacy.certificate_form import LedgerCharge, Protected
 from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Records, Statistic

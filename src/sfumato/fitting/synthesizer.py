@@ -39,8 +39,8 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import installed_versions
-from sfumato.privacy.certificate_form import Description, PlannedStage, Protected
+from sfumato.privacy.certificate import Description, installed_versions
+from sfumato.privacy.certificate_form import PlannedStage, Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.reading import plain

@@ -1,33 +1,27 @@
-"""Plans and certificates as cards: what was or would be spent, what it means, and on what it rests.
+"""Certificates, and what a fit would cost, as cards: what was or would be spent, what it means, and on what it rests.
 
 Of a stranger's certificate too: nothing is taken for more than text.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sfumato.cards import Html, banner, card, code, facts, fold, paragraph, parts, table
 from sfumato.privacy import words
-
-if TYPE_CHECKING:
-    from sfumato.privacy.certificate import Certificate
-    from sfumato.privacy.certificate_form import Description
-    from sfumato.privacy.plan import Plan
+from sfumato.privacy.certificate_form import Statement
 
 
-def standing(certificate: Certificate) -> Html:
+def standing(certificate: Statement) -> Html:
     """Return in a frame what is guaranteed: ε and δ, or that nothing is."""
-    if certificate.private:
+    if certificate.guaranteed:
         said = words.guarantee(certificate)
         note = f" Some {words.NOT_COVERED}." if certificate.read_off else ""
         return banner(said + note, alarm=bool(certificate.read_off))
     return banner(f"NOT PRIVATE. {words.meaning(certificate)[0]}", alarm=True)
 
 
-def certificate_card(certificate: Certificate) -> str:
+def certificate_card(certificate: Statement) -> str:
     """Return the card of a certificate."""
-    meaning = words.meaning(certificate) if certificate.private else []
+    meaning = words.meaning(certificate) if certificate.guaranteed else []
     told = [
         ("Who is protected", words.who(certificate)),
         ("Neighbours", words.relation(certificate)),
@@ -51,7 +45,7 @@ def certificate_card(certificate: Certificate) -> str:
     )
 
 
-def description_card(description: Description) -> str:
+def description_card(description: Statement) -> str:
     """Return the card of what a fit would cost."""
     forecasts = words.forecasts(description)
     return card(
@@ -71,7 +65,7 @@ def description_card(description: Description) -> str:
     )
 
 
-def spending(description: Description) -> list[Html]:
+def spending(description: Statement) -> list[Html]:
     """Return what was or would be spent on what: a bar of parts, and the table of stages."""
     stages = words.stages(description)
     if not stages:
@@ -85,22 +79,3 @@ def spending(description: Description) -> list[Html]:
         parts([stage.share for stage in stages], f"Shares of the budget: {named}"),
         fold("Stages", table(header, rows, numbers=(2, 3, 4)), *([] if repeated is None else [paragraph(repeated)])),
     ]
-
-
-def plan_card(plan: Plan) -> str:
-    """Return the card of the stages of a plan."""
-    rows = [
-        (
-            words.shown(stage.name),
-            words.event(stage),
-            words.figure(stage.noise_multiplier, 5),
-            words.sentence(stage.measures),
-        )
-        for stage in plan.stages
-    ]
-    relation = {"add_remove": "adding or removing", "replace_one": "replacing"}[plan.neighbours.value]
-    return card(
-        "Plan: stages of a fit, in order",
-        table(["stage", "event", "noise multiplier", "what is measured"], rows, numbers=(2,)),
-        paragraph(f"Accounted for {relation} one unit. A constant of schema and settings.", quiet=True),
-    )

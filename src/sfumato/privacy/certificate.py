@@ -28,17 +28,17 @@ from sfumato.privacy.certificate_form import (
     PLACE,
     Accountant,
     Bound,
-    Description,
     LedgerCharge,
     Point,
     Protected,
     Searched,
     StageCost,
+    Statement,
     Weighting,
 )
 from sfumato.privacy.plan import Neighbours, Plan, Stage
 from sfumato.privacy.reading import document, entry, plain, reader, whole
-from sfumato.privacy.risk import TradeOff, trade_off
+from sfumato.privacy.risk import TradeOff
 
 _VERIFY_TOLERANCE = 1e-6
 _DETAIL_TOLERANCE = 1e-3  # of what the guarantee does not rest on: other versions may choose another grid
@@ -92,6 +92,16 @@ def _stages(plan: Plan, delta: float, interval: float) -> tuple[StageCost, ...]:
     return tuple(
         StageCost(name=stage.name, epsilon_alone=alone(stage), share=_weight(stage) / total) for stage in plan.stages
     )
+
+
+@document
+class Description(Statement):
+    """What is known of a fit before it runs."""
+
+    def _repr_html_(self) -> str:
+        from sfumato.privacy.cards import description_card
+
+        return description_card(self)
 
 
 @document
@@ -193,7 +203,7 @@ class Certificate(Description):
             >>> certificate.risk(fpr=0.05), certificate.advantage()  # doctest: +SKIP
         """
         require_open_unit(fpr=fpr)
-        curve = self._trade_off(neighbours)
+        curve = self.trade_off(neighbours)
         return 1.0 if curve is None else curve.true_positive_rate(fpr)
 
     def advantage(self, *, neighbours: Neighbours | None = None) -> float:
@@ -201,14 +211,24 @@ class Certificate(Description):
 
         Args and errors as `risk`; 1 where there is no noise.
         """
-        curve = self._trade_off(neighbours)
+        curve = self.trade_off(neighbours)
         return 1.0 if curve is None else curve.advantage
 
-    def _trade_off(self, neighbours: Neighbours | None) -> TradeOff | None:
-        if not self.private or self.plan is None:
-            return None
-        self._refuse_long_work(DEFAULT_INTERVAL)
-        return trade_off(self.plan, neighbours)
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise came from a seed: then the figures say what secret noise would cost."""
+        return self.epsilon is not None and not self.private
+
+    def trade_off(self, neighbours: Neighbours | None = None) -> TradeOff | None:
+        """What the best attacker can reach, of the events; None where nothing is guaranteed.
+
+        Raises:
+            ReleaseError: the events cost far more than is stated.
+            UnsupportedEventError: the events have no account under that relation.
+        """
+        if self.guaranteed and self.plan is not None:
+            self._refuse_long_work(DEFAULT_INTERVAL)
+        return Statement.trade_off(self, neighbours)  # no super(): a class with slots is made anew
 
     def _recompute(self, neighbours: Neighbours, *, elsewhere: bool = False) -> float:
         """Return ε; with `elsewhere`, at the largest δ that another machine may have taken for this one."""

@@ -21,6 +21,7 @@ from sfumato.privacy.reading import (
     whole,
 )
 from sfumato.privacy.repetitions import LARGEST_MEAN, Repetitions
+from sfumato.privacy.risk import TradeOff, trade_off
 
 FORMAT_VERSION = 1
 PLACE = Place("certificate")
@@ -193,8 +194,8 @@ def _curve(points: tuple[Point, ...]) -> list[dict[str, float]]:
 
 
 @document
-class Description:
-    """What is known of a fit before it runs, under the keys of `plan --json`.
+class Statement:
+    """What a fit costs, under the keys of `plan --json`: known before it runs, and stated of a release.
 
     Attributes:
         epsilon: ε under `neighbours` at `delta`, in nats. None without noise, as `replace_one` and `accountant` are.
@@ -237,10 +238,23 @@ class Description:
         """Return a JSON-ready copy."""
         return plain(self)
 
-    def _repr_html_(self) -> str:
-        from sfumato.privacy.cards import description_card
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise came from a seed: then the figures say what secret noise would cost."""
+        return False
 
-        return description_card(self)
+    @property
+    def guaranteed(self) -> bool:
+        """Whether anything is guaranteed: not without noise, and not with a seed."""
+        return self.epsilon is not None and not self.seeded
+
+    def trade_off(self, neighbours: Neighbours | None = None) -> TradeOff | None:
+        """What the best attacker can reach, of the events; None where nothing is guaranteed.
+
+        Raises:
+            UnsupportedEventError: the events have no account under that relation.
+        """
+        return None if self.plan is None or not self.guaranteed else trade_off(self.plan, neighbours)
 
     @property
     def plan(self) -> Plan | None:

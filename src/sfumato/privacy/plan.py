@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato import cards
 from sfumato._lazy import later
+from sfumato.cards.text import figure, sentence, shown
 from sfumato.errors import (
     ConfigError,
     UnsupportedEventError,
@@ -123,6 +125,34 @@ class Stage:
                 "with subsets without replacement or an additive part of delta."
             )
 
+    @property
+    def words(self) -> str:
+        """How the stage is protected, and how often it is made."""
+        return self._repeated("times") + self._protection
+
+    @property
+    def brief(self) -> str:
+        """The same for a narrow column."""
+        if self.subset is not None:
+            how = f"Gaussian of {self.subset.size} of {self.subset.source_size}, without replacement"
+        elif self.sampling_probability is None:
+            how = "Gaussian"
+        else:
+            how = f"Gaussian of a Poisson sample, q = {figure(self.sampling_probability, 4)}"
+        return self._repeated("×") + how
+
+    @property
+    def _protection(self) -> str:
+        if self.subset is not None:
+            return f"Gaussian noise on {self.subset.size} of {self.subset.source_size} records"
+        if self.sampling_probability is None:
+            return "Gaussian noise, all records"
+        rate = figure(self.sampling_probability, 4)
+        return f"Gaussian noise on a random sample, each record with probability {rate}"
+
+    def _repeated(self, times: str) -> str:
+        return ("" if self.repetitions is None else "* ") + ("" if self.count == 1 else f"{self.count} {times} ")
+
     def event(self, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> dp_event.DpEvent:
         """Return the DP event of this stage, with its count, for an accountant of the given relation.
 
@@ -191,9 +221,13 @@ class Plan:
             raise ConfigError("Expected no subsets without replacement in a plan that repeats stages, got some.")
 
     def _repr_html_(self) -> str:
-        from sfumato.privacy.cards import plan_card
-
-        return plan_card(self)
+        rows = [(shown(s.name), s.words, figure(s.noise_multiplier, 5), sentence(s.measures)) for s in self.stages]
+        relation = {"add_remove": "adding or removing", "replace_one": "replacing"}[self.neighbours.value]
+        return cards.card(
+            "Plan: stages of a fit, in order",
+            cards.table(["stage", "event", "noise multiplier", "what is measured"], rows, numbers=(2,)),
+            cards.paragraph(f"Accounted for {relation} one unit. A constant of schema and settings.", quiet=True),
+        )
 
     def __getitem__(self, name: str) -> Stage:
         """Return the stage of that name."""

@@ -6,7 +6,7 @@ A stranger may have written what is said: text comes out without control charact
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sfumato.cards.text import figure as figure
 from sfumato.cards.text import harmless as harmless
@@ -14,12 +14,9 @@ from sfumato.cards.text import sentence as sentence
 from sfumato.cards.text import shown as shown
 from sfumato.cards.text import whole as whole
 from sfumato.errors import ReleaseError, UnsupportedEventError
-from sfumato.privacy.certificate_form import Description, PlannedStage, Verdict
-from sfumato.privacy.plan import Neighbours, Stage
-from sfumato.privacy.risk import TradeOff, trade_off
-
-if TYPE_CHECKING:
-    from sfumato.privacy.certificate import Certificate
+from sfumato.privacy.certificate_form import PlannedStage, Statement, Verdict
+from sfumato.privacy.plan import Neighbours
+from sfumato.privacy.risk import TradeOff
 
 _RELATIONS = {Neighbours.ADD_REMOVE: "added or removed", Neighbours.REPLACE_ONE: "replaced by another"}
 NOT_COVERED = "facts were read off the records: NOT covered by the guarantee"
@@ -27,18 +24,18 @@ FALSE_ALARMS = 0.05
 _LARGEST_EXPONENT = 50.0  # beyond it nothing is promised, and the factor has no name
 
 
-def summary(certificate: Certificate) -> str:
+def summary(certificate: Statement) -> str:
     """Say the guarantee in one line, as a repr: every ε with its δ and its relation."""
     if certificate.epsilon is None:
         return "Certificate(NOT PRIVATE: no noise)"
-    note = "" if certificate.private else "NOT PRIVATE (seeded noise): would be "
+    note = "" if not certificate.seeded else "NOT PRIVATE (seeded noise): would be "
     note += "facts NOT COVERED; else " if certificate.read_off else ""
     relation = "add/remove" if certificate.neighbours is Neighbours.ADD_REMOVE else "replace"
     cost = f"epsilon={certificate.epsilon:.6g}, delta={certificate.delta:g}"
     return f"Certificate({note}{cost}, {relation} one {shown(certificate.unit.name)})"
 
 
-def who(description: Description) -> str:
+def who(description: Statement) -> str:
     """Say who is protected: the unit, and how much of it."""
     name, rows = shown(description.unit.name), description.unit.max_rows
     if name == "row" and rows == 1:
@@ -50,7 +47,7 @@ def who(description: Description) -> str:
     return f"Each {name}, with all of its rows that were used (at most {rows})."
 
 
-def relation(description: Description) -> str:
+def relation(description: Statement) -> str:
     """Say which two tables the guarantee compares."""
     name = shown(description.unit.name)
     unit = "row" if name == "row" else f"{name} with all its rows"
@@ -58,12 +55,12 @@ def relation(description: Description) -> str:
     return f"It compares the table that was used with the same table in which one {unit} is {how}."
 
 
-def meaning(certificate: Certificate) -> list[str]:
+def meaning(certificate: Statement) -> list[str]:
     """Say what the guarantee means, a paragraph each; nothing is promised without noise or with a seed."""
     epsilon, delta = certificate.epsilon, certificate.delta
     if epsilon is None:
         return ["This release was made without noise. It guarantees nothing."]
-    if not certificate.private:
+    if certificate.seeded:
         return [
             "The noise of this release came from a seed, so whoever knows the seed can take it off. It guarantees "
             "nothing; the figures say what the same release with secret noise would cost."
@@ -85,17 +82,13 @@ def meaning(certificate: Certificate) -> list[str]:
     ]
 
 
-def risks(description: Description) -> list[str]:
+def risks(description: Statement) -> list[str]:
     """Say what the best attacker finds, of the events: two sentences; nothing where nothing is guaranteed."""
-    if description.plan is None or getattr(description, "private", True) is False:
-        return []
     try:
-        if hasattr(description, "risk"):  # of a stranger's certificate: refuses events that take long
-            description.risk()  # type: ignore[attr-defined]
-        curve = trade_off(description.plan)
-        return attacks(curve, description.neighbours)
+        curve = description.trade_off()
     except (ReleaseError, UnsupportedEventError):
         return []
+    return [] if curve is None else attacks(curve, description.neighbours)
 
 
 def attacks(curve: TradeOff, neighbours: Neighbours, of: str = "this release") -> list[str]:
@@ -120,7 +113,7 @@ def _at_most(share: float) -> str:
     return f"{math.ceil(hundred) if hundred > 10 else math.ceil(10 * hundred - 1e-9) / 10:g}"
 
 
-def not_covered(description: Description) -> list[str]:
+def not_covered(description: Statement) -> list[str]:
     """Say, if it is so, that the guarantee does not cover facts of the schema."""
     if not description.read_off:
         return []
@@ -130,25 +123,25 @@ def not_covered(description: Description) -> list[str]:
     ]
 
 
-def origins(description: Description) -> str:
+def origins(description: Statement) -> str:
     """Say where the facts of the schema come from."""
     return whole(f"Where the facts come from: {'; '.join(description.origins) or 'the holder has not said'}.")
 
 
-def cost(description: Description) -> str:
+def cost(description: Statement) -> str:
     """Say ε and δ, or that there is no guarantee."""
     if description.epsilon is None:
         return "No guarantee: there is no noise"
     return _point(description.epsilon, description.delta)
 
 
-def replaced(description: Description) -> str:
+def replaced(description: Statement) -> str:
     """Say what the same events cost where one unit is replaced by another."""
     found = description.replace_one
     return "none is given" if found is None else _point(found.epsilon, found.delta)
 
 
-def guarantee(description: Description) -> str:
+def guarantee(description: Statement) -> str:
     """Say the guarantee in one line, under both relations."""
     if description.epsilon is None:
         return "Guarantee: NONE. There is no noise."
@@ -159,14 +152,14 @@ def guarantee(description: Description) -> str:
     return f"Guarantee: {cost(description)}, for adding or removing {one}. Replacing {one}: {replaced(description)}."
 
 
-def entering(description: Description) -> str:
+def entering(description: Statement) -> str:
     """Say how the public number of rows is known, and how records enter a stage."""
     rows = "" if description.n_public is None else f", {description.n_public}"
     said = f"Rows: {description.n_public_source}{rows}. Sampling: {whole(description.sampling)}."
     return f"{said} {weighted(description)}".rstrip()
 
 
-def weighted(description: Description) -> str:
+def weighted(description: Statement) -> str:
     """Say how rows were weighted; nothing where each counts once."""
     weight = description.weight
     if weight is None:
@@ -175,7 +168,7 @@ def weighted(description: Description) -> str:
     return f"Rows are weighted by {shown(weight.column)!r}, from 0 to {figure(weight.upper, 6)} each.{total}"
 
 
-def recomputed(certificate: Certificate, epsilon: float) -> str:
+def recomputed(certificate: Statement, epsilon: float) -> str:
     """Say what the named accountant makes of the listed events, after `verify`."""
     name = "no accountant" if certificate.accountant is None else certificate.accountant.name
     at = f"epsilon = {epsilon:.6g} at delta = {certificate.delta:g} under {certificate.neighbours.value}"
@@ -230,13 +223,13 @@ class StageWords(NamedTuple):
     epsilon_alone: str
 
 
-def stages(description: Description) -> list[StageWords]:
+def stages(description: Statement) -> list[StageWords]:
     """Say how each stage is protected and what it costs, in order."""
     return [
         StageWords(
             name=shown(stage.name),
-            event=event(stage),
-            brief=_repeated(stage, "×") + _brief(stage),
+            event=stage.words,
+            brief=stage.brief,
             noise_multiplier=figure(stage.noise_multiplier, 5),
             share=found.share,
             epsilon_alone=figure(found.epsilon_alone, 4),
@@ -245,39 +238,13 @@ def stages(description: Description) -> list[StageWords]:
     ]
 
 
-def _repeated(stage: Stage, times: str) -> str:
-    return ("" if stage.repetitions is None else "* ") + ("" if stage.count == 1 else f"{stage.count} {times} ")
-
-
-def event(stage: Stage) -> str:
-    """Say how a stage is protected, and how often it is made."""
-    return _repeated(stage, "times") + _event(stage)
-
-
-def _event(stage: Stage) -> str:
-    if stage.subset is not None:
-        return f"Gaussian noise on {stage.subset.size} of {stage.subset.source_size} records"
-    if stage.sampling_probability is None:
-        return "Gaussian noise, all records"
-    rate = figure(stage.sampling_probability, 4)
-    return f"Gaussian noise on a random sample, each record with probability {rate}"
-
-
-def _brief(stage: Stage) -> str:
-    if stage.subset is not None:
-        return f"Gaussian of {stage.subset.size} of {stage.subset.source_size}, without replacement"
-    if stage.sampling_probability is None:
-        return "Gaussian"
-    return f"Gaussian of a Poisson sample, q = {figure(stage.sampling_probability, 4)}"
-
-
-def forecasts(description: Description) -> list[str]:
+def forecasts(description: Statement) -> list[str]:
     """Say what each stage of a plan measures, and what its noise would mean."""
     planned = [stage for stage in description.stages if isinstance(stage, PlannedStage) and stage.forecast]
     return [f"{shown(stage.name)}: {stage.measures}; {stage.forecast}." for stage in planned]
 
 
-def repetitions(description: Description) -> str | None:
+def repetitions(description: Statement) -> str | None:
     """Say what a search repeated, or None if there was none."""
     law = next((stage.repetitions for stage in description.events if stage.repetitions is not None), None)
     if law is None:
@@ -288,7 +255,7 @@ def repetitions(description: Description) -> str | None:
     )
 
 
-def chosen(description: Description) -> list[str]:
+def chosen(description: Statement) -> list[str]:
     """Say which candidate a search chose, and how near it came; nothing without a search."""
     search = description.search
     if search is None:
@@ -301,7 +268,7 @@ def chosen(description: Description) -> list[str]:
     ]
 
 
-def verdicts(description: Description) -> list[str]:
+def verdicts(description: Statement) -> list[str]:
     """Say what criteria of acceptance said of a release; nothing where none were stated."""
     return [] if description.search is None else list(map(verdict, description.search.verdicts))
 

@@ -56,7 +56,7 @@ def release_card(release: ReleaseValue) -> str:
     what = "a data set of mixtures" if mixtures else "synthetic rows of"
     columns = f"{len(released)} column{'s' if len(released) > 1 else ''}"
     return card(
-        f"ReleaseValue: {what} {columns}, method {shown(certificate.method)}",
+        f"Release: {what} {columns}, method {shown(certificate.method)}",
         standing(certificate),
         *([paragraph(words.meaning(certificate)[len(words.not_covered(certificate))])] if certificate.private else []),
         *map(paragraph, words.risks(certificate)),

@@ -36,7 +36,8 @@ from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate_form import Description, Protected, Searched, Verdict
+from sfumato.privacy.certificate import Description
+from sfumato.privacy.certificate_form import Protected, Searched, Verdict
 from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions

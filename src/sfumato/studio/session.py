@@ -17,7 +17,8 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
 from sfumato.methods.gaussian import ConditionalGaussian
 from sfumato.privacy.budget import BuyCount, PrivacyBudget
-from sfumato.privacy.certificate_form import Description, Protected
+from sfumato.privacy.certificate import Description
+from sfumato.privacy.certificate_form import Protected
 from sfumato.release_front import load
 from sfumato.report import write_report
 from sfumato.schema.documents import read_document, write_text, yaml_text

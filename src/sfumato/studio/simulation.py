@@ -20,7 +20,7 @@ from sfumato.evaluate.tables import CodedTable
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.methods.gaussian import ConditionalGaussian
-from sfumato.privacy.certificate_form import Description
+from sfumato.privacy.certificate import Description
 from sfumato.schema.schema import Schema
 
 MOST_ROWS = 50_000
