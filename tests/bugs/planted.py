@@ -225,10 +225,10 @@ BUGS = [
     ),
     PlantedBug(
         "weights: a missing one counts for half, one out of bounds is kept",
-        "records/weights.py",
+        "lenses/weights.py",
         "    return np.clip(np.where(np.isnan(codes), 0.0, codes), 0.0, 1.0)\n",
         "    return np.where(np.isnan(codes), 0.5, codes)\n",
-        "tests/records/test_weights.py",
+        "tests/lenses/test_weights.py",
     ),
     PlantedBug(
         "weights: products are weighted, and then clipped no more",
@@ -1512,10 +1512,10 @@ BUGS = [
     ),
     PlantedBug(
         "rules: mending changes classes that were asked for",
-        "release/ruled.py",
+        "lenses/rules.py",
         "None if classes is None else self.class_column)\n",
         "None)\n",
-        "tests/release/test_ruled.py -k asked_for",
+        "tests/lenses/test_rules.py -k asked_for",
     ),
     PlantedBug(
         "rules: forbidden combinations are not seen",

@@ -12,6 +12,7 @@ from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.fitting.kind_counts import KindCounts
+from sfumato.lenses.chain import plain_schema
 from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
@@ -156,7 +157,7 @@ def rows_beside_sets(n: int, seed: int = 0):
 def set_moments(clip_norm: float, by_class: float, target: int | None) -> TableMoments:
     """Moments of a table with sets, of rare items."""
     rng = np.random.default_rng(2)
-    layout = TableLayout(Grid.of(SETS_BESIDE.modelled, numeric_cells=8), target)
+    layout = TableLayout(Grid.of(plain_schema(SETS_BESIDE), numeric_cells=8), target)
     shares = [np.array([0.99, 0.01]) if c.n_cells == 2 else rng.dirichlet(np.ones(c.n_cells)) for c in layout.features]
     vectors = [level_features(share) for share in shares]
     whole = [features.values * np.sqrt(features.weights) for features in vectors]
@@ -165,7 +166,10 @@ def set_moments(clip_norm: float, by_class: float, target: int | None) -> TableM
 
 def _set_cases() -> list[StatisticCase]:
     pool = rows_beside_sets(20)
-    grid, target = Grid.of(SETS_BESIDE.modelled, numeric_cells=8), SETS_BESIDE.modelled.released.index("member")
+    grid, target = (
+        Grid.of(plain_schema(SETS_BESIDE), numeric_cells=8),
+        plain_schema(SETS_BESIDE).released.index("member"),
+    )
     return [
         StatisticCase("counts, sets beside columns", TwoResolutionCounts(TableLayout(grid, None)), pool),
         StatisticCase("counts by class, sets beside columns", TwoResolutionCounts(TableLayout(grid, target)), pool),

@@ -21,7 +21,7 @@ REFUSED: dict[str, set[str]] = {
     "rules+unit": ROWS | {"estimators"},
     "rules+linked": LINKED,
     "rules+tables": LINKED,
-    "rules+sets": ALL,
+    "rules+sets": ROWS | {"unique_rows", "estimators"},
     "rules+weight": WEIGHTS,
     "unit+sets": ROWS | {"unique_rows", "estimators"},
     "unit+weight": WEIGHTS,

@@ -6,6 +6,7 @@ import pytest
 
 from fixtures.ruled import hospital, hospital_columns, hospital_schema
 from sfumato.errors import SchemaError
+from sfumato.lenses.chain import plain_schema
 from sfumato.rules.cells import from_codes
 from sfumato.schema.schema import Schema
 
@@ -18,13 +19,15 @@ def coded(schema, frame):
 
 def test_what_is_modelled():
     schema = hospital_schema()
-    assert set(schema.columns) - set(schema.modelled.columns) == {"stay", "total", "group"}
+    assert set(schema.columns) - set(plain_schema(schema).columns) == {"stay", "total", "group"}
     assert schema.rule_plan.gaps == {"discharged": "admitted"}  # intensive is behind what is not modelled
-    gap = schema.modelled.columns["discharged"]
+    gap = plain_schema(schema).columns["discharged"]
     assert (gap.name, gap.lower, gap.upper) == ("integer", 0, 546)
-    assert schema.modelled.modelled is schema.modelled or schema.modelled.modelled == schema.modelled
+    assert plain_schema(plain_schema(schema)) is plain_schema(schema) or plain_schema(
+        plain_schema(schema)
+    ) == plain_schema(schema)
     plain = hospital_schema([])
-    assert plain.modelled is plain
+    assert plain_schema(plain) is plain
 
 
 def test_records_that_keep_rules_come_back():
@@ -54,7 +57,7 @@ def test_each_record_is_mapped_by_itself():
         alone = schema.rule_plan.to_free(coded(schema, frame.iloc[[i]]))
         for name, codes in alone.items():
             np.testing.assert_array_equal(codes[0], together[name][i], err_msg=name)
-            assert np.isnan(codes[0]) or 0 <= codes[0] <= max(1, schema.modelled.columns[name].n_levels)
+            assert np.isnan(codes[0]) or 0 <= codes[0] <= max(1, plain_schema(schema).columns[name].n_levels)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from sfumato.errors import SchemaError
+from sfumato.lenses.chain import plain_schema
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
@@ -85,7 +86,7 @@ def test_the_tables_have_one_record_a_unit():
     assert tables.n_fixed == len(fixed)
     assert tables.units.unit is None
     assert tables.steps.unit is None
-    assert tables.steps.modelled.columns["day"].bounds == (0, 10), "a distance of days"
+    assert plain_schema(tables.steps).columns["day"].bounds == (0, 10), "a distance of days"
     assert linked_tables(Schema.from_dict(DOCUMENT)) is tables
 
 

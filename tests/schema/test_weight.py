@@ -7,6 +7,7 @@ import pytest
 from sfumato import Schema, Unit, Weight
 from sfumato.columns import Boolean, Categorical, Continuous, Identifier, Integer
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.lenses.chain import plain_schema
 from sfumato.schema.schema import read_open
 from sfumato.schema.sources import accepted, read_off, told
 from sfumato.schema.weight import require_unweighted, weight_bound, weight_kind
@@ -50,10 +51,10 @@ def test_an_identifier_may_be_the_weight_if_its_bound_is_said():
 
 def test_the_weight_is_modelled_as_a_column_from_0_and_not_released():
     schema = Schema(columns=COLUMNS, weight="w", rows=5)
-    assert schema.modelled.released == ("w", "member")
-    assert schema.modelled.columns["w"] == Continuous(lower=0, upper=20)
-    assert schema.modelled.weight is None
-    assert schema.modelled.rows == 5
+    assert plain_schema(schema).released == ("w", "member")
+    assert plain_schema(schema).columns["w"] == Continuous(lower=0, upper=20)
+    assert plain_schema(schema).weight is None
+    assert plain_schema(schema).rows == 5
 
 
 def test_weights_are_written_as_the_columns_numbers_are():
@@ -68,7 +69,7 @@ def test_weights_are_written_as_the_columns_numbers_are():
 def test_rules_beside_a_weight():
     columns = {"w": Continuous(lower=0, upper=2), "a": Integer(lower=0, upper=9), "b": Integer(lower=0, upper=9)}
     schema = Schema(columns=columns, weight="w", rules=({"order": ["a", "b"]},))
-    assert "w" in schema.modelled.released
+    assert "w" in plain_schema(schema).released
     with pytest.raises(SchemaError, match="w"):
         Schema(columns=columns, weight="w", rules=({"order": ["a", "w"]},))
 

@@ -19,6 +19,7 @@ from sfumato.fitting.account import Account
 from sfumato.fitting.driver import Fit
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.lenses.chain import plain_schema
 from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
@@ -154,7 +155,7 @@ def corners(schema: Schema) -> list[Rows]:
 
     Columns are those that are measured: of weighted rows the weight is one, of rules those that they leave free.
     """
-    schema = schema.modelled
+    schema = plain_schema(schema)
     picks = [[0.0] * len(schema.released), [1.0] * len(schema.released)]
     return [
         {name: _corner(schema, name, side) for name, side in zip(schema.released, corner, strict=True)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from sfumato.columns.sets import ItemSet
+from sfumato.lenses.chain import plain_schema
 from sfumato.schema.schema import Schema
 
 
@@ -15,7 +16,7 @@ class Facts:
     """What a plan may depend on: the data's description, and nothing that was read off the records.
 
     Attributes:
-        schema: columns and unit, as they are modelled: of a schema with rules, what these leave free.
+        schema: columns and unit, as they are modelled, of the plain table.
         described: the schema as it was declared.
         target: column whose classes are modelled apart; None for one class.
         n_public: the public number of rows; None where it is going to be bought.
@@ -36,7 +37,7 @@ class Facts:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "described", self.schema)
-        object.__setattr__(self, "schema", self.schema.modelled)
+        object.__setattr__(self, "schema", plain_schema(self.schema))
 
     @property
     def rows(self) -> int:

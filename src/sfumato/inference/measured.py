@@ -17,6 +17,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.inference.gaps import filled
 from sfumato.inference.support import ColumnCounts, supported
+from sfumato.lenses.chain import plain_schema
 from sfumato.maths.arrays import require_array, require_well_formed
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.contributions import step_of
@@ -122,7 +123,7 @@ class Measured:
             )
         # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
         self.release, self._stream = replace(release), stream
-        self.layout = TableLayout(*softmax_grid(release.schema.modelled, release.sampler))
+        self.layout = TableLayout(*softmax_grid(plain_schema(release.schema), release.sampler))
         self.names = tuple(column.name for column in self.layout.features)
         target = self.layout.target
         self.class_column = None if target is None else self.layout.grid.columns[target].name

@@ -22,11 +22,9 @@ from sfumato.inference.calibration import Calibration
 from sfumato.inference.functions import all_functions, refuse_many_columns
 from sfumato.inference.measured import Measured
 from sfumato.inference.questions import Questions
+from sfumato.lenses.chain import shaped
 from sfumato.maths.streams import fresh_seed, public_stream
-from sfumato.release.clock_rows import ClockRows
-from sfumato.release.item_sets import SetRows
 from sfumato.release.model import ReleaseValue
-from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler
 
 INDEX = "replicate"
@@ -70,11 +68,7 @@ def _codes(release: ReleaseValue, n: int, seed: int, place: int, target: str) ->
     )
     rng = public_stream(seed, place, _DRAW_STREAM)
     weights = calibration.drawn(rng, sampled=target == "population")
-    rows, plan, clocks = _WeightedRows(measured, weights), release.schema.rule_plan, release.schema.clocks
-    rows = ClockRows(clocks, rows) if clocks else rows
-    if sets := release.schema.set_columns:
-        return SetRows(sets, rows).rows(n, rng)
-    return (rows if plan is None else RuledSampler(plan, rows)).rows(n, rng)
+    return shaped(release.schema, _WeightedRows(measured, weights)).rows(n, rng)
 
 
 class _WeightedRows:

@@ -18,6 +18,7 @@ import numpy as np
 from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.io.chunks import Chunk, Source, attempt
+from sfumato.lenses.chain import plain_schema
 from sfumato.records.engine import Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.private import PrivateData
@@ -62,7 +63,7 @@ class LinkedData:
         self._rows = PrivateData(source, schema)
         self._source = as_records(source, schema)
         self._schema = schema
-        self.tables = linked_tables(schema.modelled)
+        self.tables = linked_tables(plain_schema(schema))
         self._sequences: _Sequences | None = None
 
     @property
@@ -112,7 +113,7 @@ class LinkedData:
         if self._sequences is None:
             # of coding and sorting nothing may be said but that it failed
             message = f"Cannot read the units of {self._source.label}. Please report its types: a fit reads any cell."
-            sorting = _Sorting(self._schema.modelled, self._schema.missing_in(self._source))
+            sorting = _Sorting(plain_schema(self._schema), self._schema.missing_in(self._source))
             unit = self._schema.unit
             assert unit is not None
             names = list(dict.fromkeys([*self._schema.released, unit.column]))
@@ -147,7 +148,7 @@ class StepRecords:
     @property
     def schema(self) -> Schema:
         """The public schema of a step, as it is modelled."""
-        return self._joint.modelled
+        return plain_schema(self._joint)
 
     counts_entries = False
 

@@ -11,13 +11,12 @@ import pyarrow as pa
 from sfumato.columns.cells import values_of
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Chunk, Source
+from sfumato.lenses.chain import plain_records, plain_schema, read_kinds
 from sfumato.records.engine import Engine, Records, Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.source_records import SourceRecords
-from sfumato.records.weights import fractions
-from sfumato.schema.clocks import with_clocks
 from sfumato.schema.schema import Schema
-from sfumato.schema.weight import readable_weight_kind, weight_kind
+from sfumato.schema.weight import weight_kind
 
 
 class CodedRecords(Records, Protocol):
@@ -60,11 +59,8 @@ class PrivateData(SourceRecords):
 
     @property
     def schema(self) -> Schema:
-        """The public schema, as records are coded: of one with rules, what these leave free; the weight is a column.
-
-        Of sets beside other columns, each item is a column.
-        """
-        return self._schema.modelled
+        """The public schema of the plain table, as records are coded."""
+        return plain_schema(self._schema)
 
     @property
     def described(self) -> Schema:
@@ -86,21 +82,12 @@ class PrivateData(SourceRecords):
         return self._coded(self._source.with_dictionaries(), message)
 
     def _coded_names(self) -> list[str]:
-        weight = self._schema.weight
-        return [*self._schema.released, *([] if weight is None else [weight.column])]
+        return list(read_kinds(self._schema))
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
-        kinds, missing = self._schema.columns, self._schema.missing_in(self._source)
-        codes = {name: kinds[name].code(chunk.columns[name], missing=missing) for name in self._schema.released}
-        plan, weight = self._schema.rule_plan, self._schema.weight
-        codes = codes if plan is None else plan.to_free(codes)
-        for name, column in self._schema.set_columns.items():
-            codes |= column.held(codes.pop(name))
-        codes = with_clocks(codes, self._schema.clocks)
-        if weight is not None:
-            cells = chunk.columns[weight.column]
-            codes[weight.column] = fractions(readable_weight_kind(self._schema), cells, missing)
-        return codes
+        kinds, missing = read_kinds(self._schema), self._schema.missing_in(self._source)
+        codes = {name: kind.code(chunk.columns[name], missing=missing) for name, kind in kinds.items()}
+        return plain_records(self._schema, codes)
 
 
 def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> None:

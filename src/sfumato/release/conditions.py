@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.booleans import Boolean
 from sfumato.columns.kind import GivenValue
 from sfumato.errors import ConfigError, require_integer
+from sfumato.lenses.lens import given_values
 from sfumato.maths.streams import public_stream
-from sfumato.release.linked_rules import RuledUnits
-from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler
 from sfumato.schema.schema import Schema
 
@@ -55,13 +55,9 @@ class Conditions:
         items = {name: column.taken_from(given) for name, column in sets.items()}
         values = {name: _read(schema, storage, name, value) for name, value in given.items()}
         if values or any(items.values()):
-            if isinstance(sampler, RuledSampler | RuledUnits):  # rules compare values, which codes round
-                sampler = sampler.given_values(values)
-            else:
-                codes = {name: value.code for name, value in values.items()}
-                for name, held in items.items():
-                    codes |= {sets[name].items[item]: float(said) for item, said in held.items()}
-                sampler = sampler.given(codes)
+            asked = {sets[name].items[item]: bool(said) for name, held in items.items() for item, said in held.items()}
+            truths = {name: Boolean().given(name, said, pa.bool_()) for name, said in asked.items()}
+            sampler = given_values(sampler, values | truths)
         counts = None
         if class_counts is not None:
             if sampler.class_column is None:

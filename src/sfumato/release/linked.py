@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.release.table_samplers import Sampler, TableSoftmax
+from sfumato.lenses.chain import plain_schema
+from sfumato.lenses.lens import Sampler, Units, UnitSampler
+from sfumato.release.table_samplers import TableSoftmax
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
@@ -18,25 +21,10 @@ from sfumato.schema.schema import Schema
 _ROUNDS = 20  # times that first rows are drawn anew in which something is missing that cannot be
 
 
-class Units(NamedTuple):
-    """Units and their rows, unit after unit, each unit's in order.
-
-    Attributes:
-        owners: the unit of each row, shape (n,).
-        rows: coded rows, or tables of values.
-        without: the rows that stand for a unit without any, shape (n,): of these the constants alone count.
-    """
-
-    owners: np.ndarray
-    rows: Mapping[str, Any]
-    without: np.ndarray
-
-
-class LinkedTable:
+class LinkedTable(UnitSampler):
     """Units and their rows, as coded rows: each row is drawn given the one before it and the unit's constants."""
 
     name = "linked_table"
-    class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         if not schema.linked:
@@ -51,7 +39,7 @@ class LinkedTable:
         self._never = {name: gone[name] for name in self._tables.before if gone and not own[name].nullable}
         self._steps: TableSoftmax | None = None
         if self._tables.steps is not None:
-            self._steps = _part(self._tables.steps.modelled, "steps", settings, parameters)
+            self._steps = _part(plain_schema(self._tables.steps), "steps", settings, parameters)
             self._steps.require_first(self._tables.n_fixed)
         later = 0 if self._steps is None else self._steps.width + self._tables.max_rows * len(self._columns)
         self.width = self._units.width + later
@@ -61,11 +49,6 @@ class LinkedTable:
     def fixed(self) -> tuple[str, ...]:
         """The columns that no row may have otherwise once a unit is drawn: constants and order."""
         return (*self._tables.constants, *([] if self._tables.order is None else [self._tables.order]))
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return the coded rows of n units, unit after unit."""
-        del classes
-        return dict(self.units(n, rng).rows)
 
     def units(self, n: int, rng: np.random.Generator) -> Units:
         """Return n units, numbered from 0, and coded rows."""
@@ -149,8 +132,7 @@ class LinkedTable:
                 f"Expected given columns that are constant, got {others[0]!r}, which varies from row to row. Constant: "
                 f"{known}."
             )
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__dict__)
+        found = copy.copy(self)
         found._units = self._units.given(codes)
         return found
 

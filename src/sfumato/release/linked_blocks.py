@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import number_ids
 from sfumato.release.conditions import Conditions
 from sfumato.release.decoder import Decoder
-from sfumato.release.linked import LinkedTable
-from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.table_pairs import with_parts
 from sfumato.release.workers import drawn_in_order
 
@@ -58,7 +57,7 @@ class LinkedBlocks:
     def each(self, block: int) -> Iterator[pa.Table]:
         """Yield the rows of a block's units, numbered on from those of the blocks before."""
         sampler = self.conditions.sampler
-        assert isinstance(sampler, LinkedTable | RuledUnits)
+        assert isinstance(sampler, UnitSampler)
         owners, rows, without = sampler.units(self.size, public_stream(self.seed, block))
         count = int(np.searchsorted(owners, self.n - block * self.size))
         at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(self.decoder.row_bytes, 1)))

@@ -21,6 +21,8 @@ from sfumato.errors import ConfigError, ReleaseError, SfumatoError, require_flag
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source, to_container
 from sfumato.io.table_folders import write_tables
+from sfumato.lenses.chain import plain_schema, shaped
+from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.streams import public_stream, seed_of
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
@@ -29,16 +31,11 @@ from sfumato.privacy.certificate_form import Bound, Protected
 from sfumato.records.long_tables import written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
 from sfumato.release.blocks import Blocks, block_rows
-from sfumato.release.clock_rows import ClockRows
 from sfumato.release.conditions import Conditions
 from sfumato.release.decoder import Decoder
 from sfumato.release.files import packed_arrays, read_files, write_files
-from sfumato.release.item_sets import SetRows
-from sfumato.release.linked import LinkedTable
 from sfumato.release.linked_blocks import LinkedBlocks
-from sfumato.release.linked_rules import RuledUnits
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
-from sfumato.release.ruled import RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
@@ -80,16 +77,8 @@ class ReleaseValue:
 
     @cached_property
     def _sampler(self) -> Sampler | MixtureSet:
-        inner, plan = build_sampler(self.schema.modelled, self.sampler, self.parameters), self.schema.rule_plan
-        if isinstance(inner, MixtureSet):
-            return inner
-        if clocks := self.schema.clocks:
-            inner = ClockRows(clocks, inner)
-        if sets := self.schema.set_columns:  # rules beside these are refused
-            return SetRows(sets, inner)
-        if plan is None:
-            return inner
-        return RuledUnits(plan, inner) if isinstance(inner, LinkedTable) else RuledSampler(plan, inner)
+        inner = build_sampler(plain_schema(self.schema), self.sampler, self.parameters)
+        return inner if isinstance(inner, MixtureSet) else shaped(self.schema, inner)
 
     def check(self) -> None:
         """Build the sampler and try the form, so that a damaged release fails here and not while sampling.
@@ -125,7 +114,7 @@ class ReleaseValue:
 
     def _trial(self, sampler: Sampler) -> pa.Table:
         """Return the rows of two records, as samples have them."""
-        if isinstance(sampler, LinkedTable | RuledUnits):
+        if isinstance(sampler, UnitSampler):
             owners, rows, _ = sampler.units(2, public_stream(0))
             return LinkedBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).numbered(owners, rows)
         return self._decoder.table(sampler.rows(2, public_stream(0)))
@@ -265,7 +254,7 @@ class ReleaseValue:
         n = require_integer(at_least=0, n=n)
         if n > _MOST_ROWS:
             raise ConfigError(f"Expected at most {_MOST_ROWS} rows, got a larger n.")
-        if isinstance(conditions.sampler, LinkedTable | RuledUnits):
+        if isinstance(conditions.sampler, UnitSampler):
             if compared is not None:
                 raise ConfigError("Expected linked rows as they are drawn, got unique_rows. Leave it out.")
             linked = LinkedBlocks(self._decoder, n, seed_of(seed), conditions)

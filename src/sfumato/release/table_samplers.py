@@ -1,46 +1,18 @@
-"""Samplers of tables: what every sampler answers, and the chain of a table as coded rows."""
+"""Samplers of tables: the chain of a table as coded rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from sfumato.errors import ConfigError, ReleaseError
+from sfumato.lenses.lens import Sampler
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.models.tables.softmax_given import SoftmaxGiven
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
 from sfumato.schema.schema import Schema
-
-
-class Sampler(Protocol):
-    """Draws coded rows.
-
-    Attributes:
-        width: numbers that drawing one row takes, which bounds the rows of a block.
-        class_column: name of the column whose classes are modelled apart; None for one class.
-    """
-
-    width: int
-    class_column: str | None
-
-    @property
-    def possible(self) -> np.ndarray:
-        """Which classes rows can have, given what is given, shape (k,)."""
-        ...
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
-        """Return n coded rows: codes per column, images as stored, or `CodedSets`. Classes are drawn if not given."""
-        ...
-
-    def given(self, codes: Mapping[str, float]) -> Sampler:
-        """Return the sampler of the conditional law, given the codes of some columns.
-
-        Raises:
-            ConfigError: the release gives such rows probability 0, or cannot fix these columns.
-        """
-        ...
 
 
 class TableSoftmax:

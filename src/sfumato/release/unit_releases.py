@@ -8,6 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from sfumato.errors import ConfigError
+from sfumato.lenses.chain import plain_schema
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.linked import linked_tables
 
@@ -28,7 +29,7 @@ def units_of(release: _Value) -> _Value:
         raise ConfigError(
             "Expected a release of linked rows to ask of its units, got one of single rows. Ask it itself."
         )
-    tables = linked_tables(release.schema.modelled)
+    tables = linked_tables(plain_schema(release.schema))
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
     storage = {**known.storage, **counted}
     form = replace(

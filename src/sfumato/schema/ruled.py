@@ -1,4 +1,4 @@
-"""Rules of a schema: read against its columns, and the schema of what they leave free."""
+"""Rules of a schema, read against its columns."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import plain_value, shown
-from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.open import Open
-from sfumato.columns.sets import ItemSet
 from sfumato.errors import SchemaError, SchemaWarning
 from sfumato.rules import RulePlan, read_rules, rule_text
 from sfumato.rules.examples import require_rows
 from sfumato.rules.forbidden import require_conditions
 from sfumato.rules.reading import MOST_RULES, numeric_columns
-from sfumato.schema.clocks import clocks_of
-from sfumato.schema.set_columns import set_columns, with_items
-from sfumato.schema.weight import weight_kind
+from sfumato.schema.set_columns import itemised
 
 if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
@@ -92,14 +88,15 @@ def rule_plan(schema: Schema) -> RulePlan | None:
     """
     if not schema.rules:
         return None
-    other = next(iter({**schema.of_kind(Image), **schema.of_kind(ItemSet)}), None)
-    if other is not None:
+    if schema.images:
         raise SchemaError(
-            f"Expected rules for a table of labels, numbers and dates, got images or sets in column {other!r} beside "
-            "them. Take the rules out."
+            f"Expected rules for a table of labels, numbers and dates, got images in column {schema.images[0]!r} "
+            "beside them. Take the rules out."
         )
-    kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if not isinstance(kind, Open)}
-    return _planned(_Frozen(schema.rules), tuple(kinds.items()), tuple(_waiting(schema).items()))
+    kinds = {name: kind for name, kind in itemised(schema).items() if isinstance(kind, TabularKind | Open)}
+    plain = tuple((name, kind) for name, kind in kinds.items() if not isinstance(kind, Open))
+    items = frozenset(kinds) - frozenset(schema.columns)
+    return _planned(_Frozen(schema.rules), plain, items, tuple(_waiting(schema).items()))
 
 
 def _waiting(schema: Schema) -> dict[str, TabularKind]:
@@ -153,30 +150,14 @@ class _Frozen:
 
 @lru_cache(maxsize=64)
 def _planned(
-    rules: _Frozen, kinds: tuple[tuple[str, TabularKind], ...], waiting: tuple[tuple[str, TabularKind], ...]
+    rules: _Frozen,
+    kinds: tuple[tuple[str, TabularKind], ...],
+    items: frozenset[str],
+    waiting: tuple[tuple[str, TabularKind], ...],
 ) -> RulePlan:
-    plan = RulePlan(dict(kinds), read_rules(rules.value, dict(kinds), dict(waiting)))
+    """Plan of rules over `kinds`, of which they name none of the `items`: of a long set some are left out."""
+    named = {name: kind for name, kind in kinds if name not in items}
+    plan = RulePlan(dict(kinds), read_rules(rules.value, named, dict(waiting)))
     require_rows(plan)
     require_conditions(plan)
     return plan
-
-
-def modelled(schema: Schema) -> Schema:
-    """Return the schema of what is measured and modelled; itself of a plain table.
-
-    That is what rules leave free; of sets beside other columns a truth value for each item; times of day; and the
-    weight as one column more, from 0 to its bound: what a row's weight has to do with its other columns decides how
-    surely these are known.
-    """
-    plan = rule_plan(schema)
-    sets, clocks = set_columns(schema), clocks_of(schema, plan)
-    if plan is None and schema.weight is None and not sets and not clocks:
-        return schema
-    columns = dict(schema.columns)
-    if plan is not None:
-        columns = {name: plan.free.get(name, kind) for name, kind in columns.items() if name not in plan.follows}
-    columns = with_items(columns, sets) | {clock.column: clock.times for clock in clocks.values()}
-    if schema.weight is not None:
-        columns[schema.weight.column] = weight_kind(schema)
-    cleared = {"sources": {}, "table_source": {}, "weight": None}
-    return dataclasses.replace(schema, columns=columns, rules=(), accept=(), **cleared)

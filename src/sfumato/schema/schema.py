@@ -39,7 +39,7 @@ from sfumato.schema.faults import column_faults, draft_faults, refuse, rows_faul
 from sfumato.schema.linked import require_free
 from sfumato.schema.reader import Reader, csv_output, read_reader
 from sfumato.schema.references import with_references
-from sfumato.schema.ruled import modelled, plain_rules, rule_plan
+from sfumato.schema.ruled import plain_rules, rule_plan
 from sfumato.schema.set_columns import SetColumn, set_columns
 from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
 from sfumato.schema.tables import Tables, read_tables, unit_entry
@@ -165,11 +165,6 @@ class Schema:
     def rule_plan(self) -> RulePlan | None:
         """The rules, read against the columns; None without any."""
         return rule_plan(self)
-
-    @property
-    def modelled(self) -> Schema:
-        """The schema of what is measured and modelled: what rules leave free, items of sets, the weight."""
-        return modelled(self)
 
     @property
     def set_columns(self) -> dict[str, SetColumn]:

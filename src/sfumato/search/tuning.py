@@ -28,6 +28,7 @@ from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
+from sfumato.lenses.chain import PlainRows, plain_schema
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
@@ -42,9 +43,6 @@ from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.private import PrivateData
-from sfumato.release.clock_rows import ClockRows, CodedClocks
-from sfumato.release.item_sets import ItemRows, SetRows
-from sfumato.release.ruled import FreeRows, RuledSampler
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
@@ -241,7 +239,7 @@ class Search:
         budget = PrivacyBudget(epsilon, default_delta(rows) if delta is None else delta)  # type: ignore[arg-type]
         budget.warn_if_delta_is_large(rows)
         relative = [candidate.uncalibrated(schema, target, rows, budget.delta) for candidate in candidates]
-        judges = judges_of(schema.accept, schema.modelled, rows)
+        judges = judges_of(schema.accept, plain_schema(schema), rows)
         plans = _calibrated(relative, budget, law, score_share, judges, accept_share)
         for judge in judges:
             judge.check_noise(plans[0])
@@ -284,17 +282,7 @@ class Search:
         sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
         if isinstance(sampler, MixtureSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
-        described = self.facts.described
-        if clocks := described.clocks:
-            return CodedClocks(clocks, self._without_clocks(ClockRows(clocks, sampler)))
-        return self._without_clocks(sampler)
-
-    def _without_clocks(self, sampler: Sampler) -> Sampler:
-        """Return a sampler of rows without times of day, coded as the records are."""
-        if sets := self.facts.described.set_columns:
-            return ItemRows(SetRows(sets, sampler))
-        plan = self.facts.described.rule_plan
-        return sampler if plan is None else FreeRows(RuledSampler(plan, sampler))
+        return PlainRows(self.facts.described, sampler)
 
     def _sampled(self, fitted: Fitted, layout: MarginalLayout) -> np.ndarray:
         """Return counts of samples of one fit: of its own release, at no cost."""

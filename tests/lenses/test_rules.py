@@ -9,6 +9,7 @@ from fixtures.ruled import RULES, hospital, hospital_schema
 from sfumato import ConditionalGaussian, DPMix, load
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.evaluate import rule_breaks
+from sfumato.lenses.chain import plain_schema
 
 SCHEMA = hospital_schema()
 FRAME = hospital()
@@ -156,9 +157,9 @@ def test_what_follows_costs_nothing():
     """Fewer columns are measured: the plan is that of the table without the columns that follow."""
     from sfumato.schema.schema import Schema
 
-    names = set(SCHEMA.modelled.columns)
+    names = set(plain_schema(SCHEMA).columns)
     assert len(names) == len(SCHEMA.columns) - 3
-    small = Schema(columns=SCHEMA.modelled.columns, rows=SCHEMA.rows)
+    small = Schema(columns=plain_schema(SCHEMA).columns, rows=SCHEMA.rows)
     method = ConditionalGaussian(epsilon=1.0)
     assert method.plan(SCHEMA, target="back").stages == method.plan(small, target="back").stages
     assert len(RULES) == len(SCHEMA.rules)

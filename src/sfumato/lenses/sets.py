@@ -1,14 +1,44 @@
-"""Samples with sets beside other columns: a sampler of each item's truth value, and sets made of these."""
+"""Sets beside other columns as a lens: each item's truth value is a column, and sets are made of these.
+
+Proof: docs/proofs/sets_beside_columns.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sfumato.release.samplers import Sampler
-from sfumato.schema.set_columns import IN, SetColumn
+from sfumato.columns.kind import ColumnKind, GivenValue
+from sfumato.lenses.lens import Sampler, given_values
+from sfumato.schema.set_columns import IN, SetColumn, with_items
+
+
+@dataclass(frozen=True, slots=True)
+class SetsLens:
+    """Columns of sets beside others.
+
+    Attributes:
+        sets: the columns, with those of their items.
+    """
+
+    sets: Mapping[str, SetColumn]
+
+    def columns(self, columns: Mapping[str, ColumnKind]) -> dict[str, ColumnKind]:
+        """Columns with those of items in the place of sets."""
+        return with_items(columns, self.sets)
+
+    def code(self, rows: dict[str, Any]) -> dict[str, Any]:
+        """Records with truth values."""
+        for name, column in self.sets.items():
+            rows |= column.held(rows.pop(name))
+        return rows
+
+    def rows(self, inner: Sampler) -> Sampler:
+        """Rows whose sets hold the items that are drawn."""
+        return SetRows(self.sets, inner)
 
 
 class SetRows:
@@ -46,26 +76,7 @@ class SetRows:
         """Return the sampler given these codes, of items by the names of their columns."""
         return SetRows(self.sets, self._inner.given(codes), codes)
 
-
-class ItemRows:
-    """Rows with sets as truth values of items: as records are coded for a fit."""
-
-    def __init__(self, rows: SetRows) -> None:
-        self._rows = rows
-        self.width, self.class_column = rows.width, rows.class_column
-
-    @property
-    def possible(self) -> np.ndarray:
-        """Which classes rows can have."""
-        return self._rows.possible
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n coded rows."""
-        rows = self._rows.rows(n, rng, classes)
-        for name, column in self._rows.sets.items():
-            rows |= column.held(rows.pop(name))
-        return rows
-
-    def given(self, codes: Mapping[str, float]) -> Sampler:
-        """Return the sampler given these codes."""
-        return self._rows.given(codes)
+    def given_values(self, values: Mapping[str, GivenValue]) -> Sampler:
+        """Return the sampler given these values, of items by the names of their columns."""
+        inner = given_values(self._inner, values)
+        return SetRows(self.sets, inner, {name: value.code for name, value in values.items()})

@@ -1,18 +1,21 @@
-"""Samples that keep the rules of a schema: a sampler of what is free, and rows made of it."""
+"""Rules as a lens: what they leave free is the plain table, and rows that keep them are made of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.columns.kind import GivenValue, TabularKind
+from sfumato.columns.kind import ColumnKind, GivenValue, TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.errors import ConfigError
-from sfumato.release.samplers import Sampler
+from sfumato.lenses.given_rules import implied_values, value_of
+from sfumato.lenses.lens import Sampler, UnitSampler
+from sfumato.lenses.unit_rules import RuledUnits
 from sfumato.rules.cells import Column, Table, joined, put, size, taken, to_codes
 from sfumato.rules.examples import examples
 from sfumato.rules.plan import RulePlan
@@ -25,6 +28,37 @@ _MOST_RAKED = 200  # columns
 _TIMES = 3  # rows drawn for one that is taken
 _OF_MENDED = 0.3  # weight of a mended row beside one that kept all rules from the start
 _MORE, _FEWEST = 4, 1024  # times that more rows are drawn, and how many at least
+
+
+@dataclass(frozen=True, slots=True)
+class RulesLens:
+    """Rules of a schema.
+
+    Attributes:
+        plan: the rules.
+    """
+
+    plan: RulePlan
+
+    def columns(self, columns: Mapping[str, ColumnKind]) -> dict[str, ColumnKind]:
+        """Columns that rules leave free."""
+        plan = self.plan
+        return {name: plan.free.get(name, kind) for name, kind in columns.items() if name not in plan.follows}
+
+    def code(self, rows: dict[str, Any]) -> dict[str, Any]:
+        """Records as what rules leave free of them."""
+        return self.plan.to_free({name: self._coded(name, column) for name, column in rows.items()})
+
+    def _coded(self, name: str, column: Any) -> Any:  # noqa: ANN401 - of any kind
+        if not isinstance(column, Values):
+            return column
+        kind = self.plan.kinds[name]
+        assert isinstance(kind, NumericKind)
+        return to_codes(kind, column)
+
+    def rows(self, inner: Sampler) -> Sampler:
+        """Rows, or units whose rows, keep the rules."""
+        return RuledUnits(self.plan, inner) if isinstance(inner, UnitSampler) else RuledSampler(self.plan, inner)
 
 
 class RuledSampler:
@@ -191,57 +225,6 @@ def _hint(plan: RulePlan, known: Mapping[str, Column]) -> str:
         f"{', '.join(map(repr, plan.follows[name].sources))} instead."
         for name in names
     )
-
-
-class FreeRows:
-    """Rows that keep rules as codes of what these leave free: as records are coded for a fit."""
-
-    def __init__(self, ruled: RuledSampler) -> None:
-        self._ruled = ruled
-        self.width, self.class_column, self.possible = ruled.width, ruled.class_column, ruled.possible
-
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
-        """Return n coded rows."""
-        plan, table = self._ruled.plan, self._ruled.rows(n, rng, classes)
-        codes = {name: _codes(plan.kinds[name], column) for name, column in table.items()}
-        return plan.to_free(codes)
-
-    def given(self, codes: Mapping[str, float]) -> Sampler:
-        """Return the sampler given these codes."""
-        return self._ruled.given(codes)
-
-
-def _codes(kind: TabularKind, column: Column) -> np.ndarray:
-    if isinstance(column, Values):
-        assert isinstance(kind, NumericKind)
-        return to_codes(kind, column)
-    return column
-
-
-def implied_values(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:
-    """Return values with all that follows from them.
-
-    Raises:
-        ConfigError: they break a rule.
-    """
-    while True:
-        before = len(known)
-        for rule in plan.rules:
-            for name, value in rule.implied(known).items():
-                known.setdefault(name, value)
-            if all(name in known for name in rule.columns) and rule.broken(dict(known))[0]:
-                raise ConfigError(f"Expected given values that keep the rules, got some that break {rule.place}.")
-        if len(known) == before:
-            return known
-
-
-def value_of(kind: TabularKind, value: GivenValue) -> Column:
-    """Return a given value as rules compare it, shape (1,)."""
-    if isinstance(kind, NumericKind):
-        values, valid = kind.read(value.stored, ())
-        dtype = type(kind.bounds[0])
-        return Values(np.where(valid, values, kind.bounds[0]).astype(dtype), ~valid)
-    return np.array([int(value.code)])
 
 
 def _value(kind: TabularKind, code: float) -> Column:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from sfumato.columns.kind import GivenValue
 from sfumato.errors import ConfigError
-from sfumato.release.linked import LinkedTable, Units
-from sfumato.release.ruled import implied_values, value_of
+from sfumato.lenses.given_rules import implied_values, value_of
+from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.rules.cells import Column, Table, joined, put, size, taken
 from sfumato.rules.examples import examples
 from sfumato.rules.plan import RulePlan
@@ -21,7 +20,7 @@ _ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and
 _FRUITLESS = 3  # times, one after the other, without any unit that keeps the rules
 
 
-class RuledUnits:
+class RuledUnits(UnitSampler):
     """Units whose rows keep rules: rows are mended, but for constants and order; a unit that cannot be is drawn anew.
 
     Args:
@@ -30,32 +29,30 @@ class RuledUnits:
         given: constants that all units have, shape (1,) each.
     """
 
-    class_column: str | None = None
-
-    def __init__(self, plan: RulePlan, inner: LinkedTable, given: Mapping[str, Column] | None = None) -> None:
+    def __init__(self, plan: RulePlan, inner: UnitSampler, given: Mapping[str, Column] | None = None) -> None:
         self._plan, self._inner, self._given = plan, inner, dict(given or {})
         self._keeper = Keeper(plan, inner.fixed)
         self.width, self.possible = inner.width + 2 * len(plan.kinds), inner.possible
 
     def given(self, codes: Mapping[str, float]) -> RuledUnits:
-        """Return the sampler given the codes of constants: see `LinkedTable.given`."""
+        """Return the sampler given the codes of constants: see its own sampler."""
         return RuledUnits(self._plan, self._inner.given(codes))
 
     def given_values(self, values: Mapping[str, GivenValue]) -> RuledUnits:
         """Return the sampler given these constants, which rules are judged on as they are.
 
         Raises:
-            ConfigError: they break a rule, or as `LinkedTable.given`.
+            ConfigError: they break a rule, or as its own sampler refuses them.
         """
         inner = self._inner.given({name: value.code for name, value in values.items()})
         stored = {name: value_of(self._plan.kinds[name], value) for name, value in values.items()}
         implied_values(self._plan, dict(stored))  # refuses those that break a rule by themselves
         return RuledUnits(self._plan, inner, stored)
 
-    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
-        """Return the rows of n units, unit after unit: codes of labels, and numbers and dates as they are written."""
-        del classes
-        return self.units(n, rng).rows
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The columns that no row may have otherwise once a unit is drawn."""
+        return self._inner.fixed
 
     def units(self, n: int, rng: np.random.Generator) -> Units:
         """Return n units, numbered from 0, and rows that keep all rules.

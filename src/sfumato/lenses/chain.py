@@ -1,0 +1,100 @@
+"""The chain of lenses of a schema, in its one order, and what follows from it.
+
+    sets      a set beside other columns     → a truth value for each item
+    rules     what follows from others       → left out; the later of two columns in order → its distance
+    clocks    a moment                       → its time of day beside it
+    weights   the weight                     → one column more, from 0 to its bound
+
+Sets come first, so that rules are kept in rows of truth values; clocks after rules, which say what of a moment is free.
+Rows go back in the opposite order. Behind the chain, linked rows are two plain tables of units and of steps
+(`sfumato.schema.linked`, `sfumato.records.linked`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.kind import ColumnKind
+from sfumato.lenses.clocks import ClocksLens
+from sfumato.lenses.lens import Lens, Sampler
+from sfumato.lenses.rules import RulesLens
+from sfumato.lenses.sets import SetsLens
+from sfumato.lenses.weights import WeightLens
+from sfumato.schema.schema import Schema
+from sfumato.schema.weight import readable_weight_kind
+
+
+def lenses_of(schema: Schema) -> tuple[Lens, ...]:
+    """Lenses of a schema in the order in which records go through them; none of a plain table."""
+    found: list[Lens] = []
+    if sets := schema.set_columns:
+        found.append(SetsLens(sets))
+    if (plan := schema.rule_plan) is not None:
+        found.append(RulesLens(plan))
+    if clocks := schema.clocks:
+        found.append(ClocksLens(clocks))
+    if schema.weight is not None:
+        found.append(WeightLens.of(schema))
+    return tuple(found)
+
+
+def plain_schema(schema: Schema) -> Schema:
+    """Schema of the plain table that is measured and modelled; a plain table's own."""
+    lenses = lenses_of(schema)
+    if not lenses:
+        return schema
+    columns = dict(schema.columns)
+    for lens in lenses:
+        columns = lens.columns(columns)
+    cleared = {"sources": {}, "table_source": {}, "weight": None}
+    return dataclasses.replace(schema, columns=columns, rules=(), accept=(), **cleared)
+
+
+def read_kinds(schema: Schema) -> dict[str, ColumnKind]:
+    """Kinds by which a record's cells are coded before the first lens: those of released columns, and the weight's."""
+    kinds = {name: schema.columns[name] for name in schema.released}
+    return kinds if schema.weight is None else kinds | {schema.weight.column: readable_weight_kind(schema)}
+
+
+def plain_records(schema: Schema, rows: dict[str, Any]) -> dict[str, Any]:
+    """Plain records of coded ones."""
+    for lens in lenses_of(schema):
+        rows = lens.code(rows)
+    return rows
+
+
+def shaped(schema: Schema, inner: Sampler) -> Sampler:
+    """Sampler of a schema's rows, of one of plain rows."""
+    for lens in reversed(lenses_of(schema)):
+        inner = lens.rows(inner)
+    return inner
+
+
+class PlainRows:
+    """Samples as plain records: rows of a schema, coded as the records are for a fit.
+
+    Args:
+        schema: as it was declared.
+        inner: a sampler of plain rows.
+    """
+
+    def __init__(self, schema: Schema, inner: Sampler) -> None:
+        self._schema, self._rows = schema, shaped(schema, inner)
+        self.width, self.class_column = self._rows.width, self._rows.class_column
+
+    @property
+    def possible(self) -> np.ndarray:
+        """Which classes rows can have."""
+        return self._rows.possible
+
+    def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
+        """Return n coded rows."""
+        return plain_records(self._schema, dict(self._rows.rows(n, rng, classes)))
+
+    def given(self, codes: Mapping[str, float]) -> Sampler:
+        """Return the sampler given these codes."""
+        return self._rows.given(codes)

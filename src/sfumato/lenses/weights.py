@@ -1,0 +1,58 @@
+"""Weights as a lens: the weight is one column more, as a part of its public bound: a total map of single cells.
+
+A record counts as that part of one (`sfumato.methods.tables.weighted`), at most once. Samples are rows of the weighted
+population, so no row goes back by its weight. Proof: docs/proofs/weights.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.kind import ColumnKind
+from sfumato.columns.numbers import Continuous
+from sfumato.lenses.lens import Sampler
+from sfumato.schema.schema import Schema
+from sfumato.schema.weight import weight_kind
+
+
+@dataclass(frozen=True, slots=True)
+class WeightLens:
+    """The column of weights.
+
+    Attributes:
+        column: its name.
+        kind: numbers from 0 to the bound.
+    """
+
+    column: str
+    kind: Continuous
+
+    @classmethod
+    def of(cls, schema: Schema) -> WeightLens:
+        """The lens of a schema with a weight."""
+        assert schema.weight is not None
+        return cls(schema.weight.column, weight_kind(schema))
+
+    def columns(self, columns: Mapping[str, ColumnKind]) -> dict[str, ColumnKind]:
+        """Columns with the weight: how surely others are known depends on what it has to do with them."""
+        return {**columns, self.column: self.kind}
+
+    def code(self, rows: dict[str, Any]) -> dict[str, Any]:
+        """Records with w ÷ bound."""
+        return rows | {self.column: fractions(rows[self.column])}
+
+    def rows(self, inner: Sampler) -> Sampler:
+        """The sampler itself."""
+        return inner
+
+
+def fractions(codes: np.ndarray) -> np.ndarray:
+    """Return w ÷ bound of each record, in [0, 1], shape (n,): each from its own cell alone, whatever that holds.
+
+    A weight above the bound is 1. One below 0, missing, or no number is 0: the record counts for nothing.
+    """
+    return np.clip(np.where(np.isnan(codes), 0.0, codes), 0.0, 1.0)

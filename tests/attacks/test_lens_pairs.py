@@ -1,0 +1,51 @@
+"""Fits of neighbours with two shapes at once: whatever a record of both holds, nothing else reaches the release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fixtures.shape_pairs import document, people
+from harness.coupling import attack, leaves
+from sfumato import ConditionalGaussian, Schema
+
+pytestmark = pytest.mark.usefixtures("coarse_accounts")
+FEW = 70
+NAN = float("nan")
+ODD: dict[str, dict[str, Any]] = {
+    "rules+sets": {
+        "order broken, unknown items": {"start": 60, "end": -9, "sex": "?", "items": ["?"] * 9, "w": 1.0},
+        "no set, no number": {"start": NAN, "end": 60, "sex": "f", "items": None, "w": 1.0},
+        "every item": {"start": 5, "end": 5, "sex": "m", "items": ["x", "y", "x"], "w": 1.0},
+    },
+}
+CASES = [pytest.param(pair, row, id=f"{pair}: {row}") for pair, rows in ODD.items() for row in rows]
+
+
+def start(n: int = FEW) -> pd.DataFrame:
+    return people().head(n).astype({"start": float, "end": float})
+
+
+def fitted(pair: str, epsilon: float = 2.0, **settings: Any):
+    schema = Schema.from_dict(document(tuple(pair.split("+"))))
+    method = ConditionalGaussian(epsilon=epsilon, delta=1e-6, calibration_rows=60)
+
+    def fit(data):
+        return leaves(method.fit(data, schema=schema, n_public=FEW, seed=1, **settings))
+
+    return fit
+
+
+def with_row(frame: pd.DataFrame, row: dict[str, Any]) -> pd.DataFrame:
+    return pd.concat([frame, pd.DataFrame([{"who": 10**6, "state": "b", **row}])], ignore_index=True)[list(frame)]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("pair", "row"), CASES)
+def test_a_record_more_or_another(monkeypatch, pair, row):
+    fit, more = fitted(pair, target="sex"), with_row(start(), ODD[pair][row])
+    attack(monkeypatch, fit, start(), more)
+    plain = {"start": 3.0, "end": 9.0, "sex": "f", "items": ["x"], "w": 4.0}
+    assert attack(monkeypatch, fit, more, with_row(start(), plain), replaced=True) > 0
