@@ -20,6 +20,11 @@ ODD: dict[str, dict[str, Any]] = {
         "no set, no number": {"start": NAN, "end": 60, "sex": "f", "items": None, "w": 1.0},
         "every item": {"start": 5, "end": 5, "sex": "m", "items": ["x", "y", "x"], "w": 1.0},
     },
+    "sets+weight": {
+        "beyond the bound": {"start": 60, "end": -9, "sex": "?", "items": ["x", "y"], "w": 1e9},
+        "negative": {"start": 5, "end": 5, "sex": "m", "items": None, "w": -1e9},
+        "missing": {"start": 5, "end": 5, "sex": "m", "items": [], "w": NAN},
+    },
 }
 CASES = [pytest.param(pair, row, id=f"{pair}: {row}") for pair, rows in ODD.items() for row in rows]
 

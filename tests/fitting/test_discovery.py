@@ -214,7 +214,7 @@ def test_bad_calls_end_before_anything_is_charged():
     frame = pd.DataFrame({"x": [1, 2], "c": ["u", "v"]})
     source = open_source(frame)
     opened = OpenSchema.of(source, rows=2_000)
-    with pytest.raises(ConfigError, match="leaves nothing open"):
+    with pytest.raises(ConfigError, match="without open columns"):
         DPVAE(epsilon=1).fit(source, schema=opened)
     with pytest.raises(ConfigError, match="delta"):
         ConditionalGaussian(epsilon=1).fit(source, schema=opened, n_public=BuyCount())

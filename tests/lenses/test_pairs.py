@@ -29,7 +29,7 @@ REFUSED: dict[str, set[str]] = {
     "linked+weight": ALL,
     "tables+sets": ALL,
     "tables+weight": ALL,
-    "sets+weight": ALL,
+    "sets+weight": WEIGHTS | {"unique_rows"},
 }
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from sfumato import Schema, Unit, Weight
 from sfumato.columns import Boolean, Categorical, Continuous, Identifier, Integer
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import SchemaError
 from sfumato.lenses.chain import plain_schema
 from sfumato.schema.schema import read_open
 from sfumato.schema.sources import accepted, read_off, told
-from sfumato.schema.weight import require_unweighted, weight_bound, weight_kind
+from sfumato.schema.weight import weight_bound, weight_kind
 
 COLUMNS = {"w": Continuous(lower=1, upper=20), "member": Boolean()}
 FORMS = {
@@ -113,14 +113,8 @@ def test_images_and_sets_are_refused():
     from sfumato.columns import Image
 
     columns = {"w": Continuous(lower=0, upper=2), "x": Image(shape=(4, 4), dtype="uint8")}
-    with pytest.raises(SchemaError, match="beside images or sets"):
+    with pytest.raises(SchemaError, match="images, or sets alone"):
         Schema(columns=columns, weight="w")
-
-
-def test_who_does_not_read_weights_says_so():
-    require_unweighted(Schema(columns=COLUMNS), "tune")
-    with pytest.raises(ConfigError, match="without weight for tune, got weights in 'w'"):
-        require_unweighted(Schema(columns=COLUMNS, weight="w"), "tune")
 
 
 def test_a_weight_alone_is_no_table():

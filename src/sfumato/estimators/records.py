@@ -20,7 +20,7 @@ from sfumato.io.sources import open_source
 from sfumato.records.engine import Rows
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
-from sfumato.schema.weight import require_unweighted
+from sfumato.schema.shapes import ESTIMATORS, require_able
 
 X = "x"
 _CHUNK_BYTES = 1 << 26
@@ -123,15 +123,7 @@ def _released(schema: Schema) -> dict[str, ColumnKind]:
 
 def _refuse_schema(schema: Schema) -> None:
     """Refuse a schema that an estimator cannot keep, from public facts alone."""
-    if schema.open:
-        raise ConfigError("Expected a schema that leaves nothing open for an estimator. Declare all bounds.")
-    if schema.unit is not None:
-        raise ConfigError(
-            f"Expected a schema without a unit for an estimator, which protects rows, got {schema.unit.column!r}."
-        )
-    require_unweighted(schema, "estimators")
-    if schema.rules:
-        raise ConfigError("Expected a schema without rules for an estimator, whose samples keep none. Leave them out.")
+    require_able(schema, ESTIMATORS)
     other = [name for name, kind in _released(schema).items() if not isinstance(kind, Continuous | Integer)]
     if other or not schema.released:
         listed = ", ".join(map(repr, other)) or "none"

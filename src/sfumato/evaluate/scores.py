@@ -30,7 +30,7 @@ from sfumato.extras import require_extra
 from sfumato.io.sources import Source, open_source
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
-from sfumato.schema.weight import require_unweighted
+from sfumato.schema.shapes import EVALUATION, require_able
 
 
 def evaluate(
@@ -109,7 +109,7 @@ def evaluate(
     if schema.open:
         opened = (open_source(rows, csv=schema.reader.csv) for rows in (real, synthetic))
         schema = closed_schema(schema, *opened)
-    require_unweighted(schema, "evaluation")
+    require_able(schema, EVALUATION)
     if schema.linked:
         return evaluate_linked(real, synthetic, schema=schema, test=test, target=target)
     if image_names(schema) is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, final
 
-from sfumato.columns.kinds import ItemSet, TabularKind
+from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
 from sfumato.errors import ConfigError, SchemaError, require_open_unit
@@ -54,6 +54,7 @@ from sfumato.release_front import Release
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.shapes import TARGET, require_able, require_taken
 from sfumato.schema.sources import bought, read_off, told, without_rows
 from sfumato.schema.weight import weighting_of
 
@@ -74,10 +75,7 @@ class Synthesizer(ABC):
     resumable: ClassVar[bool] = False  # whether all that is released goes through the account, which can keep it
     needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
     makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
-    discovers: ClassVar[bool] = False  # whether the noise of its stages is the same for any schema of a table
-    links: ClassVar[bool] = False  # whether it models linked rows
-    weighs: ClassVar[bool] = False  # whether its statistics count rows by their weights
-    takes_sets: ClassVar[bool] = False  # whether it models sets beside other columns, as a truth value for each item
+    takes: ClassVar[frozenset[str]] = frozenset({"rules", "unit"})  # of `sfumato.schema.shapes.SHAPES`
 
     epsilon: float | NonPrivate
     delta: float | None = field(default=None)
@@ -243,30 +241,9 @@ class Synthesizer(ABC):
             delta: δ of the fit; some of it may be spent outside the events.
         """
         check_target(schema, target)
-        if schema.linked:
-            self._require_links(schema, target)
-        if schema.weight is not None and not self.weighs:
-            raise ConfigError(
-                f"Expected a schema without weight for the method {self.method}, got weights in "
-                f"{schema.weight.column!r}: it counts every row once. Take `weight` out, or use the method gaussian."
-            )
-        sets = schema.of_kind(ItemSet)
-        if sets and len(schema.released) > 1 and not self.takes_sets:
-            raise ConfigError(
-                f"Expected no sets beside other columns for the method {self.method}, got sets in column "
-                f"{next(iter(sets))!r}. Use the method gaussian, or declare the other columns as identifier to release "
-                "the sets alone."
-            )
-        if schema.rules and not self.makes_model:
-            raise ConfigError(
-                f"Expected a schema without rules for the method {self.method}, got some: its release is a data set, "
-                "whose rows cannot be made to keep them. Take them out, or use another method."
-            )
-        if schema.open and not self.discovers:
-            raise ConfigError(
-                f"Expected a schema that leaves nothing open for the method {self.method}, got "
-                f"{', '.join(map(repr, schema.open))} to discover. Declare them, or use the method gaussian."
-            )
+        require_taken(schema, self.takes, self.method)
+        if target is not None:
+            require_able(schema, TARGET)
         if schema.open and len(schema.open) + len(schema.of_kind(TabularKind)) < len(schema.released):
             raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
         if rows is None and self.needs_declared_rows:
@@ -284,18 +261,6 @@ class Synthesizer(ABC):
             )
             stages = [count, *stages]
         return Plan(stages)
-
-    def _require_links(self, schema: Schema, target: str | None) -> None:
-        if not self.links:
-            got = "a unit with order or constant. Take these out, which leaves unlinked rows"
-            if schema.two_tables is not None:
-                got = "two tables. Join them, which leaves unlinked rows"
-            raise ConfigError(
-                f"Expected a schema without linked rows for the method {self.method}, got {got}, or use the method "
-                "gaussian."
-            )
-        if target is not None:
-            raise ConfigError(f"Expected no target beside linked rows, got {target=}. Leave it out.")
 
     def _budget(self, rows: int | None) -> PrivacyBudget | None:
         if isinstance(self.epsilon, NonPrivate):

@@ -18,7 +18,7 @@ from sfumato.inference.questions import questions_of
 from sfumato.inference.regression import Regression, least_squares, logistic_fit, logit, ols
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.schema import Schema
-from sfumato.schema.weight import require_unweighted
+from sfumato.schema.shapes import CONCLUSIONS, require_able
 
 _SIGNIFICANT = 0.05
 
@@ -42,7 +42,7 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue,
         ConfigError: it is no formula of these columns.
         EstimateError: the release does not answer it.
     """
-    require_unweighted(schema, "conclusions beside real rows")
+    require_able(schema, CONCLUSIONS)
     frame = _frame(real, schema)
     read = read_formula(formula, list(frame.columns))
     left = read.names.get(read.left)

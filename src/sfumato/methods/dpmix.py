@@ -92,6 +92,7 @@ class DPMix(Synthesizer):
     method: ClassVar[str] = "dpmix"
     needs_declared_rows: ClassVar[bool] = True
     makes_model: ClassVar[bool] = False
+    takes: ClassVar[frozenset[str]] = frozenset({"unit"})  # of its rows none can be made to keep rules
 
     mixture_degree: int | AutoDegree = field(default_factory=AutoDegree)
     n_mixtures: int | None = None

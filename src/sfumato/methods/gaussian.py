@@ -32,6 +32,7 @@ from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.schema.shapes import SHAPES
 
 
 @final
@@ -55,10 +56,7 @@ class ConditionalGaussian(Synthesizer):
 
     method: ClassVar[str] = "gaussian"
     resumable: ClassVar[bool] = True
-    discovers: ClassVar[bool] = True
-    links: ClassVar[bool] = True
-    weighs: ClassVar[bool] = True
-    takes_sets: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = frozenset(SHAPES)
 
     marginal_share: float = 0.4
     level_groups: int = 64

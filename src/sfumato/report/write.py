@@ -39,7 +39,7 @@ from sfumato.report.uses import uses_of
 from sfumato.report.verdicts import among_others
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
-from sfumato.schema.weight import require_unweighted
+from sfumato.schema.shapes import REPORT, require_able
 
 _WORDS = {
     "tvd_1way": "total variation of one column, mean",
@@ -110,7 +110,7 @@ def write_report(
         signed = verify_release(require_path(release=release), require_path(public_key=public_key))
     found = release if isinstance(release, ReleaseValue) else read_release(release, ReleaseValue)
     if real is not None:
-        require_unweighted(found.schema, "the report beside real rows")
+        require_able(found.schema, REPORT)
     if found.certificate.epsilon is not None:
         found.certificate.verify()
     page = render(

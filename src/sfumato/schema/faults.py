@@ -10,6 +10,7 @@ from sfumato.columns.kinds import ColumnKind, ItemSet, is_kind
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
 from sfumato.schema.linked import linked_faults
+from sfumato.schema.shapes import pair_faults
 from sfumato.schema.unit import Unit, count
 from sfumato.schema.weight import weight_faults
 
@@ -50,6 +51,8 @@ def table_faults(schema: Schema) -> list[str]:
     faults += _long_faults(schema)
     if not faults and schema.unit is not None and schema.unit.linked:
         faults += linked_faults(schema, schema.unit)
+    if not faults:
+        faults += pair_faults(schema)
     if not faults and not schema.released:
         faults.append("Expected at least one column to release, got none. Declare one.")
     return faults

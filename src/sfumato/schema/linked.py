@@ -18,7 +18,8 @@ from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.numbers import Integer
 from sfumato.columns.open import Open
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.columns.sets import ItemSet
+from sfumato.errors import SchemaError
 from sfumato.rules import RulePlan
 from sfumato.schema.tables import Tables
 from sfumato.schema.unit import Unit
@@ -150,7 +151,9 @@ def _column_faults(schema: Schema, unit: Unit) -> list[str]:
         faults.append("Expected linked rows to have a column that is not constant, got none. Name fewer constants.")
     for name in schema.released:
         kind = schema.columns[name]
-        if isinstance(kind, Open) or not isinstance(kind, TabularKind):
+        if isinstance(kind, Open | ItemSet):
+            continue  # shapes that do not go together are said with the reason
+        if not isinstance(kind, TabularKind):
             faults.append(
                 f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
                 f"{kind.name}. Declare it, or take order and constant out of the unit."
@@ -182,22 +185,6 @@ def require_free(schema: Schema, plan: RulePlan) -> None:
                 f"Expected rules that leave the constants and the order of linked rows as they are, got one by which "
                 f"{name!r} follows from another column. Turn it round, or take it out."
             )
-
-
-def require_unlinked(schema: Schema, what: str) -> None:
-    """Refuse linked rows where these are not read yet.
-
-    Raises:
-        ConfigError: names what does not read them.
-    """
-    if schema.linked:
-        got, instead = "a unit with order or constant", "Take order and constant out to look at single rows."
-        if schema.two_tables is not None:
-            got, instead = "two tables", "Join them, and declare the rows as one table, to look at single rows."
-        raise ConfigError(
-            f"Expected a schema without linked rows for {what}, got {got}: {what} of linked rows is not there yet. "
-            f"{instead}"
-        )
 
 
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.columns.facts import plain_value, shown
 from sfumato.columns.kinds import Continuous, Identifier, Image, Integer, ItemSet
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import SchemaError
 from sfumato.privacy.certificate_form import Weighting
 
 if TYPE_CHECKING:
@@ -107,14 +107,9 @@ def weight_faults(schema: Schema, weight: Weight) -> list[str]:
         )
     if schema.unit is not None and schema.unit.column == name:
         faults.append(f"Expected the weight and the unit in two columns, got {name!r} for both.")
-    elif schema.unit is not None and schema.unit.linked:
-        faults.append(
-            "Expected no weight beside linked rows, got one: units have no weights yet. Take order and constant out "
-            "of the unit, which leaves unlinked rows, or take out the weight."
-        )
     rest = [kind for column, kind in schema.columns.items() if column != name and kind.is_released]
-    if any(isinstance(kind, Image | ItemSet) for kind in rest):
-        faults.append("Expected a weight beside columns of labels, numbers or dates, got one beside images or sets.")
+    if any(isinstance(kind, Image) for kind in rest) or (rest and all(isinstance(kind, ItemSet) for kind in rest)):
+        faults.append("Expected a weight beside columns of labels, numbers or dates, got images, or sets alone.")
     return faults
 
 
@@ -147,16 +142,3 @@ def weighting_of(schema: Schema) -> Weighting | None:
     total = schema.weight.total
     total = None if total is None else float(total)
     return Weighting(column=schema.weight.column, upper=weight_bound(schema), total=total)
-
-
-def require_unweighted(schema: Schema, what: str) -> None:
-    """Refuse weights where these are not read yet: what counts every row once would say nothing of the population.
-
-    Raises:
-        ConfigError: names what does not read them.
-    """
-    if schema.weight is not None:
-        raise ConfigError(
-            f"Expected a schema without weight for {what}, got weights in {schema.weight.column!r}: {what} by weights "
-            "is not there yet. Take `weight` out to look at single rows."
-        )

@@ -46,13 +46,12 @@ from sfumato.records.private import PrivateData
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
-from sfumato.schema.linked import require_unlinked
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.set_columns import itemised
+from sfumato.schema.shapes import TUNE, require_able
 from sfumato.schema.sources import read_off, told
-from sfumato.schema.weight import require_unweighted
 from sfumato.search.acceptance import (
     Judge,
     judges_of,
@@ -137,8 +136,7 @@ def tune(
     refuse_lists_of_data(schema, data)
     schema = open_schema(schema)
     warn_of_draft(schema, accept_draft=accept_draft)
-    require_unlinked(schema, "tune")
-    require_unweighted(schema, "tune")
+    require_able(schema, TUNE)
     schema = with_criteria(read_schema(schema), accept)
     search = Search.of(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape),

@@ -270,7 +270,7 @@ def test_other_methods_and_targets_are_refused_before_a_record_is_read(frame):
     for method in (DPMix(epsilon=1.0), IndependentItems(epsilon=1.0)):
         with pytest.raises(ConfigError, match=f"without linked rows for the method {method.method}"):
             method.fit(frame, schema=linked)
-    with pytest.raises(ConfigError, match="no target beside linked rows"):
+    with pytest.raises(ConfigError, match="without linked rows for a target"):
         ConditionalGaussian(epsilon=1.0).fit(frame, schema=linked, target="sex")
 
 

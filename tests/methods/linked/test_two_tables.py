@@ -264,7 +264,7 @@ def test_what_does_not_read_two_tables_says_so(frames):
     found = schema(FEW)
     with pytest.raises(ConfigError, match="for the method dpmix, got two tables"):
         DPMix(epsilon=1.0).fit(frames, schema=found)
-    with pytest.raises(ConfigError, match="no target beside linked rows"):
+    with pytest.raises(ConfigError, match="without linked rows for a target"):
         ConditionalGaussian(epsilon=1.0).fit(frames, schema=found, target="sex")
     with pytest.raises(ConfigError, match="for tune, got two tables"):
         tune(frames, [ConditionalGaussian(epsilon=1.0)], schema=found)

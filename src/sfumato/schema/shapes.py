@@ -1,0 +1,139 @@
+"""Shapes of tables, and the one table of what a pair of them, or a shape and a task, cannot do, with the reason.
+
+Every refusal of a pair comes from here, and the documentation's table of pairs (docs/shapes.md) is checked against it.
+What is not listed works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sfumato.columns.sets import ItemSet
+from sfumato.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sfumato.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A shape of tables.
+
+    Attributes:
+        words: its name in sentences.
+        got: what a schema has of it; empty where it has nothing.
+        instead: how to do without.
+    """
+
+    words: str
+    got: Callable[[Schema], str]
+    instead: str
+
+
+def _linked(schema: Schema) -> str:
+    if schema.two_tables is not None:
+        return "two tables"
+    return "a unit with order or constant" if schema.linked else ""
+
+
+def _weight(schema: Schema) -> str:
+    return "" if schema.weight is None else f"weights in {schema.weight.column!r}"
+
+
+def _sets(schema: Schema) -> str:
+    sets = schema.of_kind(ItemSet)
+    return f"sets in column {next(iter(sets))!r}" if sets and len(schema.released) > 1 else ""
+
+
+def _unit(schema: Schema) -> str:
+    return f"the unit {schema.unit.column!r}" if schema.unit is not None and not schema.linked else ""
+
+
+SHAPES: Mapping[str, Shape] = {
+    "rules": Shape("rules", lambda schema: "some" if schema.rules else "", "Take them out"),
+    "unit": Shape("a unit", _unit, "Take `unit` out, which protects single rows"),
+    "linked": Shape(
+        "linked rows", _linked, "Take order and constant out, or join two tables, which leaves unlinked rows"
+    ),
+    "sets": Shape("sets beside other columns", _sets, "Declare one or the other as identifier"),
+    "weight": Shape("weight", _weight, "Take `weight` out, which counts every row once"),
+    "open": Shape(
+        "open columns", lambda schema: ", ".join(map(repr, schema.open)), "Declare them, with their bounds or labels"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What cannot be done with a shape.
+
+    Attributes:
+        shape: one of `SHAPES`.
+        beside: another shape, or a task in words.
+        reason: why not.
+    """
+
+    shape: str
+    beside: str
+    reason: str
+
+
+TARGET, CRITERIA = "a target", "criteria of acceptance"
+TUNE, EVALUATION, REPORT = "tune", "evaluation", "the report beside real rows"
+CONCLUSIONS, ESTIMATORS = "conclusions beside real rows", "estimators"
+LIMITS = (
+    Limit("linked", "sets", "the items of a row's set are not followed from row to row"),
+    Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
+    Limit("linked", "weight", "the weight of a unit with several rows is not defined"),
+    Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
+    Limit("linked", TUNE, "the score has no counts of units and of steps"),
+    Limit("weight", TUNE, "the score counts every row once"),
+    Limit("weight", EVALUATION, "scores count every row once, and would say nothing of the population"),
+    Limit("weight", REPORT, "scores count every row once, and would say nothing of the population"),
+    Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),
+    Limit("rules", ESTIMATORS, "their samples keep none"),
+    Limit("unit", ESTIMATORS, "they protect single rows"),
+    Limit("linked", ESTIMATORS, "they protect single rows"),
+    Limit("weight", ESTIMATORS, "their sums count every row once"),
+    Limit("open", ESTIMATORS, "bounds are part of their map into the unit ball"),
+)
+
+
+def require_taken(schema: Schema, takes: Collection[str], method: str) -> None:
+    """Refuse a shape that a method does not take.
+
+    Raises:
+        ConfigError: names it.
+    """
+    for name, shape in SHAPES.items():
+        if name not in takes and (got := shape.got(schema)):
+            raise ConfigError(
+                f"Expected a schema without {shape.words} for the method {method}, got {got}. {shape.instead}, or use "
+                "the method gaussian."
+            )
+
+
+def require_able(schema: Schema, task: str) -> None:
+    """Refuse a shape with which a task cannot be done.
+
+    Raises:
+        ConfigError: names both, and the reason.
+    """
+    for limit in LIMITS:
+        if limit.beside == task and (got := SHAPES[limit.shape].got(schema)):
+            shape = SHAPES[limit.shape]
+            raise ConfigError(
+                f"Expected a schema without {shape.words} for {task}, got {got}: {limit.reason}. {shape.instead}."
+            )
+
+
+def pair_faults(schema: Schema) -> list[str]:
+    """Faults of a schema whose shapes do not go together."""
+    return [
+        f"Expected no {SHAPES[limit.beside].words} beside {SHAPES[limit.shape].words}, got "
+        f"{SHAPES[limit.beside].got(schema)}: {limit.reason}. {SHAPES[limit.shape].instead}."
+        for limit in LIMITS
+        if limit.beside in SHAPES and SHAPES[limit.shape].got(schema) and SHAPES[limit.beside].got(schema)
+    ]
