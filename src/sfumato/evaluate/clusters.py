@@ -34,15 +34,23 @@ def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
         ConfigError: the shapes differ, or there is nothing to compare.
     Reference: Kuhn 1955, through `scipy.optimize.linear_sum_assignment`.
     """
+    return _best_share(*_checked(labels, clusters), None)
+
+
+def _checked(labels: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels, clusters = np.asarray(labels), np.asarray(clusters)
     if labels.ndim != 1 or labels.shape != clusters.shape or not len(labels):
         raise ConfigError("Expected labels and clusters of the same shape (n,), with n at least 1.")
+    return labels, clusters
+
+
+def _best_share(labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray | None) -> float:
     _, rows = np.unique(labels, return_inverse=True)
     _, columns = np.unique(clusters, return_inverse=True)
-    table = np.zeros((rows.max() + 1, columns.max() + 1), dtype=np.int64)
-    np.add.at(table, (rows, columns), 1)
+    table = np.zeros((rows.max() + 1, columns.max() + 1))
+    np.add.at(table, (rows, columns), 1 if weights is None else weights)
     best = linear_sum_assignment(table, maximize=True)
-    return float(table[best].sum() / len(labels))
+    return float(table[best].sum() / table.sum())
 
 
 def cluster_and_score(
@@ -56,7 +64,7 @@ def cluster_and_score(
     """
     from sklearn.cluster import KMeans
 
-    train, test = drawn(task.labelled(train), rows, seed), task.labelled(test)
+    train, test = drawn(task.labelled(train).population(seed), rows, seed), task.labelled(test)
     features = Features.of(train, task.features)
     classes = task.n_labels
     if not features.width or train.n_rows < classes:
@@ -65,7 +73,7 @@ def cluster_and_score(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than classes: some clusters are then empty
         clusters = np.asarray(model.fit(features.matrix(train)).predict(features.matrix(test)))
-    return clustering_accuracy(test.columns[task.target], clusters)
+    return _best_share(test.columns[task.target], clusters, test.weights)
 
 
 def clustering(

@@ -45,6 +45,7 @@ def total_variation(real: object, synthetic: object, *, schema: SchemaLike, k: i
 
     with p the empirical distributions. Categories are as they are, numeric columns are cut into
     20 equal-width bins over the schema's bounds, the outermost of which take what lies beyond.
+    Rows of a schema with weights count by them, where the table has their column.
     Missing is a category of its own, and so is what the schema has no place for: an unknown label
     without `other`, a missing cell of a column that is not nullable. The mean is over all sets;
     for k = 3, or above 500 columns, over 2,000 sets drawn once for all tables of that many columns.
@@ -143,38 +144,35 @@ def _distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], siz
     cells = math.prod(sizes[name] for name in names)
     if cells <= 4 * (real.n_rows + synthetic.n_rows):
         p, q = (
-            _dense_counts(real, names, sizes, cells),
-            _dense_counts(synthetic, names, sizes, cells),
+            _dense_shares(real, names, sizes, cells),
+            _dense_shares(synthetic, names, sizes, cells),
         )
     else:
-        p, q = _sparse_counts(real, synthetic, names, sizes)
-    return 0.5 * float(np.abs(p / real.n_rows - q / synthetic.n_rows).sum())
+        p, q = _sparse_shares(real, synthetic, names, sizes)
+    return 0.5 * float(np.abs(p - q).sum())
 
 
-def _dense_counts(table: CodedTable, names: Sequence[str], sizes: Mapping[str, int], cells: int) -> np.ndarray:
-    """Rows in every cell, counted a block of rows at a time."""
-    counts = np.zeros(cells, dtype=np.int64)
+def _dense_shares(table: CodedTable, names: Sequence[str], sizes: Mapping[str, int], cells: int) -> np.ndarray:
+    """Parts of the rows in every cell, counted a block of rows at a time."""
+    counts = np.zeros(cells, dtype=np.int64 if table.weights is None else np.float64)
     for rows in _blocks(table.n_rows):
         cell = np.zeros(1, dtype=np.int64)
         for name in names:
             cell = cell * sizes[name] + table.columns[name][rows]
-        counts += np.bincount(cell, minlength=cells)
-    return counts
+        counts += table.counts(cell, cells, rows.start)
+    return counts / table.total
 
 
-def _sparse_counts(
+def _sparse_shares(
     real: CodedTable, synthetic: CodedTable, names: Sequence[str], sizes: Mapping[str, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in every cell that occurs; numbering them anew per column keeps them in int64."""
+    """Parts of the rows in every cell that occurs; numbering them anew per column keeps them in int64."""
     cell: np.ndarray[Any, np.dtype[np.int64]] = np.zeros(1, dtype=np.int64)
     for name in names:
         both = np.concatenate([real.columns[name], synthetic.columns[name]])
         _, cell = np.unique(cell * sizes[name] + both, return_inverse=True)
     occupied = int(cell.max()) + 1
-    return (
-        np.bincount(cell[: real.n_rows], minlength=occupied),
-        np.bincount(cell[real.n_rows :], minlength=occupied),
-    )
+    return real.shares(cell[: real.n_rows], occupied), synthetic.shares(cell[real.n_rows :], occupied)
 
 
 def _blocks(n: int) -> Iterator[slice]:
@@ -230,13 +228,25 @@ def table_correlations(real: CodedTable, synthetic: CodedTable, *, schema: Schem
 def _pearson(real: CodedTable, synthetic: CodedTable, names: list[str]) -> dict[str, Any] | None:
     matrices = []
     for table in (real, synthetic):
-        # a constant column's rounding can leave it a variance: pandas is given exact zeros
+        # a constant column's rounding can leave it a variance: exact zeros are correlated
         frame = pd.DataFrame({name: _centred(table.columns[name]) for name in names}, columns=names)
         with np.errstate(all="ignore"):
-            matrices.append(np.nan_to_num(frame.corr().to_numpy()))
+            found = frame.corr().to_numpy() if table.weights is None else _weighted_correlations(frame, table.weights)
+            matrices.append(np.nan_to_num(found))
     pairs = list(combinations(range(len(names)), 2))
     found = {(names[i], names[j]): abs(float(matrices[0][i, j] - matrices[1][i, j])) for i, j in pairs}
     return _summary(found)
+
+
+def _weighted_correlations(frame: pd.DataFrame, weights: np.ndarray) -> np.ndarray:
+    """Pearson's correlations of weighted rows, each pair of the rows where neither is missing, shape (d, d)."""
+    values = frame.to_numpy()
+    known = ~np.isnan(values)
+    x = np.where(known, values, 0.0)
+    sums = (known * weights[:, None]).T
+    n, means, squares, products = sums @ known, (x.T * weights) @ known, (x.T**2 * weights) @ known, (x.T * weights) @ x
+    variances = np.maximum(squares / n - (means / n) ** 2, 0.0)
+    return (products / n - means * means.T / n**2) / np.sqrt(variances * variances.T)
 
 
 def _centred(codes: np.ndarray) -> np.ndarray:
@@ -260,8 +270,14 @@ def _association(table: CodedTable, pair: tuple[str, str], shape: tuple[int, int
     rows, columns = int(first.max()) + 1, int(second.max()) + 1
     if min(rows, columns) < 2:
         return 0.0
-    counts = np.bincount(first * columns + second, minlength=rows * columns).reshape(rows, columns)
-    return float(association(counts, method="cramer"))
+    cells = first * columns + second
+    if table.weights is None:
+        counts = np.bincount(cells, minlength=rows * columns).reshape(rows, columns)
+        return float(association(counts, method="cramer"))
+    shares = table.shares(cells, rows * columns).reshape(rows, columns)
+    shares = shares[shares.any(axis=1)][:, shares.any(axis=0)]
+    apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    return float(np.sqrt(((shares - apart) ** 2 / apart).sum() / max(min(shares.shape) - 1, 1)))
 
 
 def _summary(found: dict[tuple[str, str], float]) -> dict[str, Any] | None:

@@ -131,6 +131,7 @@ def _points(table: CodedTable, names: list[str] | tuple[str, ...], seed: int | N
     """Complete rows as positions between the bounds, shape (n, number of names); at most 5,000 with a seed."""
     if not names:
         return np.zeros((0, 0))
+    table = table.population(seed or 0)
     points = np.column_stack([np.asarray(table.columns[name], dtype=np.float64) for name in names])
     points = points[~np.isnan(points).any(axis=1)]
     if seed is None or len(points) <= MOST_ROWS:

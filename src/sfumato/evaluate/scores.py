@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from sfumato.desk.rule_breaks import count_breaks
-from sfumato.errors import require_instance, require_integer, require_name, require_open_unit
+from sfumato.errors import SchemaError, require_instance, require_integer, require_name, require_open_unit
 from sfumato.evaluate.clusters import clustering
 from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlations
 from sfumato.evaluate.likelihood import table_likelihood
@@ -30,7 +30,6 @@ from sfumato.extras import require_extra
 from sfumato.io.sources import Source, open_source
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
-from sfumato.schema.shapes import EVALUATION, require_able
 
 
 def evaluate(
@@ -86,6 +85,10 @@ def evaluate(
         null and `missing`, the reason why; `fidelity` with `classes`, the total variation of the
         labels, and `mean_image`, the root mean square difference of the mean images in [0, 1].
 
+        Of a schema with weights, real and test rows count by theirs, in all but `neighbours`, `rules`, `outside` and
+        `rows`, which are of single rows; what learns from them learns from as many rows drawn by weights. Samples stand
+        for the population, and count once.
+
         Of linked rows: as `evaluate_linked` says.
 
     Raises:
@@ -109,7 +112,6 @@ def evaluate(
     if schema.open:
         opened = (open_source(rows, csv=schema.reader.csv) for rows in (real, synthetic))
         schema = closed_schema(schema, *opened)
-    require_able(schema, EVALUATION)
     if schema.linked:
         return evaluate_linked(real, synthetic, schema=schema, test=test, target=target)
     if image_names(schema) is not None:
@@ -119,6 +121,7 @@ def evaluate(
         "real": open_source(real, csv=schema.reader.csv),
         "synthetic": open_source(synthetic, csv=schema.reader.csv),
     }
+    _require_weights(sources["real"], schema)
     fidelity, rows = _fidelity(sources, schema)
     tables = {name: read_codes(source, schema) for name, source in sources.items()}
     held_out = None if test is None else read_codes(open_source(test, csv=schema.reader.csv), schema)
@@ -141,6 +144,15 @@ def evaluate(
         "fidelity": fidelity,
         "neighbours": nearest,
     }
+
+
+def _require_weights(real: Source, schema: Schema) -> None:
+    """Refuse real rows of a weighted schema without their weights: counted once each, they are not the population."""
+    if schema.weight is not None and schema.weight.column not in real.storage:
+        raise SchemaError(
+            f"Expected {real.label} to have the column of weights, got no column {schema.weight.column!r}. Add it, or "
+            "take `weight` out of the schema to compare single rows."
+        )
 
 
 def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, Any], dict[str, int]]:

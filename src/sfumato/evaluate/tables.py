@@ -6,19 +6,23 @@ Coded tables as the numbers that classifiers read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast, final
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from sfumato.columns.kind import TabularKind
+from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.desk.outside import INSIDE, outside_marks
 from sfumato.errors import ConfigError, DataError
+from sfumato.io.chunks import Column
 from sfumato.io.sources import Source
+from sfumato.lenses.weights import fractions
+from sfumato.maths.streams import public_stream
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import itemised
+from sfumato.schema.weight import readable_weight_kind
 
 _STATES = 1 << 32  # scikit-learn's random states are smaller
 Encode = Callable[[TabularKind, np.ndarray], np.ndarray]
@@ -34,21 +38,50 @@ class CodedTable:
         n_rows: n, at least 1.
         label: what it is called in messages.
         outside: of the columns with cells outside the schema, `outside_marks`, shape (n,).
+        weights: ÷ their bound, shape (n,); None where every row counts once.
     """
 
     columns: Mapping[str, np.ndarray]
     n_rows: int
     label: str = "the table"
     outside: Mapping[str, np.ndarray] = field(default_factory=dict)
+    weights: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return f"CodedTable(columns={list(self.columns)!r})"
 
     def keep(self, rows: np.ndarray) -> CodedTable:
-        """The table of the rows where `rows`, shape (n,), is true."""
+        """The table of the rows where `rows`, shape (n,), is true; or of rows by their places."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         outside = {name: marks[rows] for name, marks in self.outside.items()}
-        return CodedTable(columns=columns, n_rows=int(np.count_nonzero(rows)), label=self.label, outside=outside)
+        n_rows = int(np.count_nonzero(rows)) if rows.dtype == bool else rows.size
+        weights = None if self.weights is None else self.weights[rows]
+        return CodedTable(columns=columns, n_rows=n_rows, label=self.label, outside=outside, weights=weights)
+
+    def population(self, seed: int) -> CodedTable:
+        """As many rows, each as often as its weight says: a systematic draw in random order; itself without weights."""
+        if self.weights is None:
+            return self
+        rng = public_stream(seed)
+        order = rng.permutation(self.n_rows)
+        ends = np.cumsum(self.weights[order])
+        points = (np.arange(self.n_rows) + rng.random()) * (ends[-1] / self.n_rows)
+        places = order[np.minimum(np.searchsorted(ends, points, side="right"), self.n_rows - 1)]
+        return replace(self.keep(places), weights=None)
+
+    @property
+    def total(self) -> float:
+        """The number of rows, or the sum of their weights."""
+        return self.n_rows if self.weights is None else float(self.weights.sum())
+
+    def counts(self, cells: np.ndarray, size: int, start: int = 0) -> np.ndarray:
+        """Rows, or their weights, in each cell, shape (size,): of the rows from `start` on, whose cells these are."""
+        weights = None if self.weights is None else self.weights[start : start + cells.size]
+        return np.bincount(cells, weights, minlength=size)
+
+    def shares(self, cells: np.ndarray, size: int) -> np.ndarray:
+        """Parts of all rows, or of their weights, in each cell, shape (size,)."""
+        return self.counts(cells, size) / self.total
 
     @property
     def outside_shares(self) -> dict[str, float]:
@@ -84,17 +117,20 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
         schema: which columns, and their kinds. A cell outside its domain is coded into it, and marked.
         encode: applied to the codes of every chunk, e.g. to keep less of them.
 
+    Where the schema has a weight and the source its column, rows count by their weights.
+
     Raises:
         SchemaError: a column is not in the source.
         ConfigError: the schema has columns of images or sets.
         DataError: the source cannot be read, or has no rows.
     """
-    kinds = table_kinds(schema)
+    kinds, weights = table_kinds(schema), _Weights.of(source, schema)
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
     outside: dict[str, list[np.ndarray]] = {}
     n_rows = 0
     tabular, sets, missing = schema.of_kind(TabularKind), schema.set_columns, schema.missing_in(source)
-    for chunk in source.under(schema.columns).chunks(list(schema.released)):
+    for chunk in source.under(schema.columns).chunks([*schema.released, *weights.columns]):
+        weights.take(chunk.columns, missing)
         for name, column in sets.items():
             cells = column.held(column.kind.code(chunk.columns[name], missing=missing))
             for item, codes in cells.items():
@@ -112,7 +148,40 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
     # popped one by one: a column is never held twice beside the others
     columns = {name: np.concatenate(parts.pop(name)) for name in kinds}
     marked = {name: np.concatenate(some) for name, some in outside.items()}
-    return CodedTable(columns=columns, n_rows=n_rows, label=source.label, outside=marked)
+    whole = weights.all(source.label)
+    return CodedTable(columns=columns, n_rows=n_rows, label=source.label, outside=marked, weights=whole)
+
+
+class _Weights:
+    """Weights of the rows of a source that has their column; samples have none, and count once."""
+
+    def __init__(self, column: str | None, kind: ColumnKind | None) -> None:
+        self._column, self._kind = column, kind
+        self._parts: list[np.ndarray] = []
+
+    @classmethod
+    def of(cls, source: Source, schema: Schema) -> _Weights:
+        weight = schema.weight
+        if weight is None or weight.column not in source.storage:
+            return cls(None, None)
+        return cls(weight.column, readable_weight_kind(schema))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return () if self._column is None else (self._column,)
+
+    def take(self, cells: Mapping[str, Column], missing: tuple[str, ...]) -> None:
+        if self._column is not None and self._kind is not None:
+            self._parts.append(fractions(self._kind.code(cells[self._column], missing=missing)))
+
+    def all(self, label: str) -> np.ndarray | None:
+        """Return all weights; refuse a table none of whose rows counts."""
+        if self._column is None:
+            return None
+        weights = np.concatenate(self._parts)
+        if not weights.sum() > 0:
+            raise DataError(f"Expected weights above 0 in column {self._column!r} of {label}, got none.")
+        return weights
 
 
 @final

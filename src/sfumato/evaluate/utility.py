@@ -127,7 +127,7 @@ class Task:
         if self.target in table.outside:
             known &= table.outside[self.target] == INSIDE
         labelled = table.keep(known)
-        if not labelled.n_rows:
+        if not labelled.n_rows or (labelled.weights is not None and not labelled.weights.sum() > 0):
             raise DataError(
                 f"Expected rows with a label of the schema in column {self.target!r} of {table.label}, got none."
             )
@@ -148,7 +148,7 @@ def train_and_score(
     there were, and `error`, by how much each score changes when a quarter of the drawn rows are learned from: where
     what is lost falls as one over the root of the rows, the sample loses as much against all rows there could be.
     """
-    train, test = task.labelled(train), task.labelled(test)
+    train, test = task.labelled(train).population(seed), task.labelled(test)
     if rows is None or train.n_rows <= rows:
         return _trained(train, test, task, seed)
     scores, fewer = (_trained(drawn(train, n, seed), test, task, seed) for n in (rows, rows // 4))
@@ -177,25 +177,32 @@ def _trained(train: CodedTable, test: CodedTable, task: Task, seed: int) -> dict
         constant = np.tile(shares, (test.n_rows, 1))
         probabilities = dict.fromkeys(CLASSIFIERS, constant)
     scored = [1] if task.positive is not None else None
-    per_classifier = {name: score(classes, y_test, p, scored) for name, p in probabilities.items()}
+    per_classifier = {name: score(classes, y_test, p, scored, test.weights) for name, p in probabilities.items()}
     means = {key: float(np.mean([scores[key] for scores in per_classifier.values()])) for key in _SCORES}
     return {**means, "per_classifier": per_classifier}
 
 
-def score(classes: np.ndarray, y: np.ndarray, probabilities: np.ndarray, scored: list[int] | None) -> dict[str, float]:
+def score(
+    classes: np.ndarray,
+    y: np.ndarray,
+    probabilities: np.ndarray,
+    scored: list[int] | None,
+    weights: np.ndarray | None = None,
+) -> dict[str, float]:
     """Score class probabilities of shape (n, len(classes)) against the true classes, shape (n,).
 
-    `scored` are the positions of the classes to average over; None means those that occur in y.
+    `scored` are the positions of the classes to average over; None means those that occur in y. Rows count by their
+    `weights`, shape (n,), if there are any.
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     auroc, auprc = [], []
     for i in range(len(classes)) if scored is None else scored:
         truth = y == classes[i]
-        share = float(truth.mean())
+        share = float(np.average(truth, weights=weights))
         if 0 < share < 1:
-            auroc.append(float(roc_auc_score(truth, probabilities[:, i])))
-            auprc.append(float(average_precision_score(truth, probabilities[:, i])))
+            auroc.append(float(roc_auc_score(truth, probabilities[:, i], sample_weight=weights)))
+            auprc.append(float(average_precision_score(truth, probabilities[:, i], sample_weight=weights)))
         elif scored is not None or share:
             auroc.append(0.5)
             auprc.append(share)
@@ -203,7 +210,7 @@ def score(classes: np.ndarray, y: np.ndarray, probabilities: np.ndarray, scored:
     return {
         "auroc": float(np.mean(auroc)),
         "auprc": float(np.mean(auprc)),
-        "accuracy": float(right.mean()),
+        "accuracy": float(np.average(right, weights=weights)),
     }
 
 

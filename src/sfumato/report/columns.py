@@ -68,7 +68,7 @@ def column_figures(
     for name, kind in table_kinds(schema).items():
         tables = [synthetic] if real is None else [synthetic, real]
         merge, labels = _shown_bins(kind, [table.columns[name] for table in tables])
-        shares = [np.bincount(merge[t.columns[name]], minlength=len(labels)) / t.n_rows for t in tables]
+        shares = [t.shares(merge[t.columns[name]], len(labels)) for t in tables]
         known = None if ends is None else ends(name, kind, merge, len(labels))
         bins = tuple(
             Bin(
@@ -111,8 +111,7 @@ def pair_figures(synthetic: CodedTable, real: CodedTable, schema: Schema) -> tup
 def _joint(table: CodedTable, pair: Sequence[str], merged: Sequence[tuple[np.ndarray, tuple[str, ...]]]) -> np.ndarray:
     (first, rows), (second, columns) = merged
     cell = first[table.columns[pair[0]]] * len(columns) + second[table.columns[pair[1]]]
-    counts = np.bincount(cell, minlength=len(rows) * len(columns))
-    return (counts / table.n_rows).reshape(len(rows), len(columns))
+    return table.shares(cell, len(rows) * len(columns)).reshape(len(rows), len(columns))
 
 
 def _shown_bins(kind: TabularKind, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[str, ...]]:

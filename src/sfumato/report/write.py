@@ -39,7 +39,6 @@ from sfumato.report.uses import uses_of
 from sfumato.report.verdicts import among_others
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
-from sfumato.schema.shapes import REPORT, require_able
 
 _WORDS = {
     "tvd_1way": "total variation of one column, mean",
@@ -109,8 +108,6 @@ def write_report(
             raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
         signed = verify_release(require_path(release=release), require_path(public_key=public_key))
     found = release if isinstance(release, ReleaseValue) else read_release(release, ReleaseValue)
-    if real is not None:
-        require_able(found.schema, REPORT)
     if found.certificate.epsilon is not None:
         found.certificate.verify()
     page = render(
@@ -282,7 +279,7 @@ def _matrix(table: pa.Table, real: object, schema: Schema, target: str | None) -
         None if rows is None else read_codes(open_source(rows, csv=schema.reader.csv), schema) for rows in (table, real)
     )
     assert synthetic is not None
-    return matrix_of(synthetic, beside, schema, target)
+    return matrix_of(synthetic, None if beside is None else beside.population(0), schema, target)
 
 
 def _rules(tables: Mapping[str, object], schema: Schema) -> list[tuple[str, dict[str, float]]] | None:

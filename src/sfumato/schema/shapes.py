@@ -81,8 +81,7 @@ class Limit:
 
 
 TARGET, CRITERIA = "a target", "criteria of acceptance"
-TUNE, EVALUATION, REPORT = "tune", "evaluation", "the report beside real rows"
-CONCLUSIONS, ESTIMATORS = "conclusions beside real rows", "estimators"
+TUNE, CONCLUSIONS, ESTIMATORS = "tune", "conclusions beside real rows", "estimators"
 LIMITS = (
     Limit("linked", "sets", "the items of a row's set are not followed from row to row"),
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
@@ -90,8 +89,6 @@ LIMITS = (
     Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
     Limit("linked", TUNE, "the score has no counts of units and of steps"),
     Limit("weight", TUNE, "the score counts every row once"),
-    Limit("weight", EVALUATION, "scores count every row once, and would say nothing of the population"),
-    Limit("weight", REPORT, "scores count every row once, and would say nothing of the population"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),
     Limit("rules", ESTIMATORS, "their samples keep none"),
     Limit("unit", ESTIMATORS, "they protect single rows"),

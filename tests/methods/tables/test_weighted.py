@@ -269,12 +269,9 @@ def test_other_methods_refuse_before_anything_is_spent():
         DPMix(epsilon=1.0).fit(frame, schema=Schema(columns=columns, weight="w", rows=2))
 
 
-def test_who_counts_rows_alike_refuses(noisy):
+def test_who_counts_rows_alike_refuses():
     from sfumato import tune
-    from sfumato.evaluate import evaluate
 
     frame = sample()
-    with pytest.raises(ConfigError, match="without weight for evaluation"):
-        evaluate(frame, noisy.sample(50), schema=weighted_schema())
     with pytest.raises(ConfigError, match="without weight for tune"):
         tune(frame, [ConditionalGaussian(epsilon=1.0)], schema=weighted_schema(), mean_repetitions=1)
