@@ -1,5 +1,7 @@
 """The table of limits: every one is refused by name and with its reason, and what is not in it is not."""
 
+from pathlib import Path
+
 import pytest
 
 from sfumato import Schema, Weight
@@ -52,3 +54,13 @@ def test_a_method_takes_what_it_says(shape):
     require_taken(found, {shape}, "any")
     with pytest.raises(ConfigError, match=f"without {SHAPES[shape].words} for the method any"):
         require_taken(found, set(SHAPES) - {shape}, "any")
+
+
+def test_the_documentation_has_the_same_table():
+    page = (Path(__file__).parents[2] / "docs" / "shapes.md").read_text()
+    head = "| shape | beside | why not |\n|---|---|---|\n"
+    words = {name: shape.words for name, shape in SHAPES.items()}
+    rows = [
+        f"| {words[limit.shape]} | {words.get(limit.beside, limit.beside)} | {limit.reason} |\n" for limit in LIMITS
+    ]
+    assert head + "".join(rows) + "\n" in page
