@@ -26,12 +26,12 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 71_500,
+    "lines": 72_000,
     "lines of the core": 43_000,
-    "files": 460,
+    "files": 465,
     "circles of files": 1,
     "files in circles": 27,
-    "circles with imports for type checkers": 5,
+    "circles with imports for type checkers": 1,
     "ignored arrows": 2,
     f"functions of more than {MOST_PARAMETERS} parameters": 12,
     "functions with a participle as a local": 655,

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from sfumato.release_front import Release, load
     from sfumato.schema.open_schema import OpenSchema
     from sfumato.schema.schema import Schema
-    from sfumato.schema.tables import Tables
-    from sfumato.schema.unit import Unit
+    from sfumato.schema.unit import Tables, Unit
     from sfumato.schema.weight import Weight
     from sfumato.search.tuning import tune
 else:  # a type checker should not take every name for one of ours
@@ -84,7 +83,7 @@ else:  # a type checker should not take every name for one of ours
         "SourceForm": "sfumato.release",
         "Training": "sfumato.methods.images.recipe",
         "TruePositiveRate": "sfumato.privacy.risk",
-        "Tables": "sfumato.schema.tables",
+        "Tables": "sfumato.schema.unit",
         "Unit": "sfumato.schema.unit",
         "Weight": "sfumato.schema.weight",
         "__version__": "sfumato._version",

@@ -1173,7 +1173,7 @@ BUGS = [
     ),
     PlantedBug(
         "the account of a long table's ids is one of rows",
-        "schema/schema.py",
+        "schema/schema_facts.py",
         'return {"name": next(iter(self._ids), "row"), "max_rows": 1}',
         'return {"name": "row", "max_rows": 1}',
         "tests/methods/test_items.py -k protected",

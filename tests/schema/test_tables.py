@@ -9,8 +9,7 @@ from sfumato.errors import SchemaError
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
-from sfumato.schema.tables import Tables
-from sfumato.schema.unit import Unit
+from sfumato.schema.unit import Tables, Unit
 
 PERSONS, VISITS = DOCUMENT["tables"]["persons"], DOCUMENT["tables"]["visits"]
 

@@ -154,7 +154,7 @@ class LedgerState:
     def _repr_html_(self) -> str:
         from sfumato.data_ledger.ledger_card import ledger_card
 
-        return ledger_card(self)
+        return ledger_card(self.describe(), self.risks())
 
 
 def _hash(said: object) -> str:

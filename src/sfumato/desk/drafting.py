@@ -39,8 +39,8 @@ from sfumato.desk.image_labels import beside_images
 from sfumato.desk.long_hints import set_hint
 from sfumato.desk.proposals import Guesses, Whose, proposed, proposed_whose
 from sfumato.desk.rule_candidates import rule_candidates
-from sfumato.desk.sentinels import settle_marks
-from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, Moments, settle_texts, survey_columns
+from sfumato.desk.sentinels import settle_marks, settle_texts
+from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.headers import require_names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +12,9 @@ from sfumato.columns.cells import is_text
 from sfumato.columns.facts import microseconds_since_epoch
 from sfumato.columns.moments import read_microseconds
 from sfumato.columns.resolutions import MICROSECONDS
-
-if TYPE_CHECKING:
-    from sfumato.desk.survey import ColumnSurvey
+from sfumato.desk.number_forms import common_decimal
+from sfumato.desk.survey import ColumnSurvey
+from sfumato.io.chunks import Source
 
 _NINES = tuple(10.0**n - 1 for n in range(2, 10))
 _SURE = {-n for n in (9, *_NINES)} | {-n for n in (8, 66, 77, 88, 98, 97, 888, 998, 997, 8888, 9998, 9997)}
@@ -28,6 +27,28 @@ _IF_FAR = ("1800-01-01", "1900-01-01", "1970-01-01", "2099-12-31", "2100-01-01")
 _FAR = 10 * 365 * MICROSECONDS["day"]  # from all other dates
 _OFTEN = 5  # cells of a date that might be one
 _ALIKE = 3  # labels of two capitals, among which NA is Namibia
+
+
+def settle_texts(source: Source, surveys: Mapping[str, ColumnSurvey]) -> str | None:
+    """Decide what the columns of text are; return the decimal mark that those written in another way have in common.
+
+    Dates take a second pass over the source.
+    """
+    texts = [survey.text for survey in surveys.values() if survey.text is not None]
+    decimal = common_decimal(text.numbers for text in texts if not text.n_codes)
+    likely = decimal or ("," if source.found_form().delimiter == ";" else None)
+    for survey in surveys.values():
+        survey.settle(likely)
+        if survey.items is not None:
+            survey.items.settle(None)
+        note_sentinels(survey)
+    dates = [name for name, survey in surveys.items() if survey.date is not None]
+    if dates:
+        for chunk in source.chunks(dates):
+            for name, column in chunk.columns.items():
+                surveys[name].add_dates(column)
+    plain = [s for s in surveys.values() if s.text is not None and s.is_number and s.written is None]
+    return None if any(survey.decimals != 0 for survey in plain) else decimal
 
 
 def note_sentinels(survey: ColumnSurvey) -> None:

@@ -28,12 +28,10 @@ from sfumato.columns.resolutions import MICROSECONDS, Resolution
 from sfumato.columns.sets import is_set_storage, list_parts
 from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS
 from sfumato.columns.written import Written
-from sfumato.desk.number_forms import common_decimal
-from sfumato.desk.sentinels import note_sentinels
 from sfumato.desk.text_survey import MOST_DISTINCT, TextSurvey, ValueCounts
 from sfumato.io.chunks import Source
 
-__all__ = ["CLOCK", "MOST_DISTINCT", "ColumnSurvey", "Moments", "settle_texts", "survey_columns"]
+__all__ = ["CLOCK", "MOST_DISTINCT", "ColumnSurvey", "Moments", "survey_columns"]
 
 _MOST_DECIMALS = 6
 CLOCK = "%H:%M:%S.%f"
@@ -262,28 +260,6 @@ def survey_columns(source: Source) -> dict[str, ColumnSurvey]:
         for name, column in chunk.columns.items():
             surveys[name].add(column)
     return surveys
-
-
-def settle_texts(source: Source, surveys: Mapping[str, ColumnSurvey]) -> str | None:
-    """Decide what the columns of text are; return the decimal mark that those written in another way have in common.
-
-    Dates take a second pass over the source.
-    """
-    texts = [survey.text for survey in surveys.values() if survey.text is not None]
-    decimal = common_decimal(text.numbers for text in texts if not text.n_codes)
-    likely = decimal or ("," if source.found_form().delimiter == ";" else None)
-    for survey in surveys.values():
-        survey.settle(likely)
-        if survey.items is not None:
-            survey.items.settle(None)
-        note_sentinels(survey)
-    dates = [name for name, survey in surveys.items() if survey.date is not None]
-    if dates:
-        for chunk in source.chunks(dates):
-            for name, column in chunk.columns.items():
-                surveys[name].add_dates(column)
-    plain = [s for s in surveys.values() if s.text is not None and s.is_number and s.written is None]
-    return None if any(survey.decimals != 0 for survey in plain) else decimal
 
 
 def _decimals_needed(values: np.ndarray, is_float32: bool) -> int | None:

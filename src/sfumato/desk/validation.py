@@ -22,7 +22,7 @@ from sfumato.records.table_pairs import KeyProblem, TablePair
 from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
-from sfumato.schema.weight import weight_kind
+from sfumato.schema.weighting import weight_kind
 
 Problem: TypeAlias = (
     Literal["absent", "storage", "undeclared", "varies", "too_many", "negative", "nobody"]

@@ -56,7 +56,7 @@ from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.shapes import TARGET, require_able, require_taken
 from sfumato.schema.sources import bought, read_off, told, without_rows
-from sfumato.schema.weight import weighting_of
+from sfumato.schema.weighting import weighting_of
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01

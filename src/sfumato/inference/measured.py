@@ -38,7 +38,7 @@ from sfumato.privacy.plan import Neighbours
 from sfumato.release.model import ReleaseValue
 from sfumato.release.table_samplers import softmax_grid
 from sfumato.schema.grid import ColumnGrid
-from sfumato.schema.weight import weight_bound
+from sfumato.schema.weighting import weight_bound
 
 MODEL_ROWS = 1 << 14
 """Rows of the model that estimates are made on; a fixed stream draws them, so that an estimate is a function of the

@@ -25,7 +25,7 @@ from sfumato.lenses.rules import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
 from sfumato.schema.schema import Schema
-from sfumato.schema.weight import readable_weight_kind
+from sfumato.schema.weighting import readable_weight_kind
 
 
 def lenses_of(schema: Schema) -> tuple[Lens, ...]:

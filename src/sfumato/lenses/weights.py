@@ -16,7 +16,7 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.columns.numbers import Continuous
 from sfumato.lenses.lens import Sampler
 from sfumato.schema.schema import Schema
-from sfumato.schema.weight import weight_kind
+from sfumato.schema.weighting import weight_kind
 
 
 @dataclass(frozen=True, slots=True)

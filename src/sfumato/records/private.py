@@ -16,7 +16,7 @@ from sfumato.records.engine import Engine, Records, Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.source_records import SourceRecords
 from sfumato.schema.schema import Schema
-from sfumato.schema.weight import weight_kind
+from sfumato.schema.weighting import weight_kind
 
 
 class CodedRecords(Records, Protocol):

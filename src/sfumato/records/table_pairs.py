@@ -31,7 +31,7 @@ from sfumato.io.sources import open_source
 from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.records.units import content_hashes, mixed
 from sfumato.schema.schema import Schema
-from sfumato.schema.tables import Tables
+from sfumato.schema.unit import Tables
 
 KeyProblem: TypeAlias = Literal["no_key", "repeated", "orphans", "no_rows"]
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from sfumato.maths.streams import public_stream
 from sfumato.release.conditions import Conditions
-from sfumato.release.decoder import Decoder
 from sfumato.release.linked_blocks import SAMPLE_BLOCK
+from sfumato.release.row_decoder import Decoder
 from sfumato.release.workers import drawn_in_order
 
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time

@@ -13,7 +13,7 @@ from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import number_ids
 from sfumato.release.conditions import Conditions
-from sfumato.release.decoder import Decoder
+from sfumato.release.row_decoder import Decoder
 from sfumato.release.table_pairs import with_parts
 from sfumato.release.workers import drawn_in_order
 

@@ -32,16 +32,16 @@ from sfumato.records.long_tables import written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
 from sfumato.release.blocks import Blocks, block_rows
 from sfumato.release.conditions import Conditions
-from sfumato.release.decoder import Decoder
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.linked_blocks import LinkedBlocks
 from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
+from sfumato.release.row_decoder import Decoder
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
-from sfumato.schema.weight import weighting_of
+from sfumato.schema.weighting import weighting_of
 
 _MOST_ROW_BYTES = 1 << 24  # of cells, which labels may make long
 _MOST_ROWS = 2**62

@@ -13,16 +13,12 @@ A criterion is public. What the records say of it costs budget: docs/proofs/acce
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 from sfumato.columns.facts import plain_value, shown
-from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
-
-if TYPE_CHECKING:
-    from sfumato.schema.schema import Schema
 
 CriterionKind: TypeAlias = Literal["marginal_error", "pair_error", "auroc", "rules_broken"]
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -137,39 +133,6 @@ def criteria_of(entries: object, faults: list[str]) -> tuple[Criterion, ...]:
         except SchemaError as error:
             faults.append(f"Criterion {number} of accept: {error}")
     return tuple(found)
-
-
-def criteria_faults(criteria: Iterable[Criterion], schema: Schema) -> list[str]:
-    """Return what criteria ask for that a schema, sound by itself, does not have."""
-    criteria, faults = tuple(criteria), []
-    if not all(isinstance(criterion, Criterion) for criterion in criteria):
-        return ["Expected accept to hold criteria, got something else. `read_criteria` makes them of plain values."]
-    if len(set(criteria)) < len(criteria):
-        faults.append("Expected each criterion of accept once, got one twice.")
-    released = {*schema.of_kind(TabularKind), *schema.open} if criteria else set()
-    for criterion in criteria:
-        what = f"accept, {criterion.words}"
-        unknown = next((name for name in criterion.columns if name not in released), None)
-        if unknown is not None:
-            faults.append(f"Expected columns of {what}, to be released columns of a table, got {unknown!r}.")
-        if criterion.target is not None and criterion.target not in schema.open:
-            faults += _target_faults(criterion, schema, what)
-        if criterion.kind == "rules_broken" and not getattr(schema, "rules", ()):
-            faults.append(f"Expected rules in the schema for {what}, got none. State rules, or take it out.")
-    return faults
-
-
-def _target_faults(criterion: Criterion, schema: Schema, what: str) -> list[str]:
-    kind = schema.of_kind(LevelKind).get(str(criterion.target))
-    if kind is None:
-        return [f"Expected the target of {what}, to be a categorical, ordinal or boolean column that is released."]
-    if criterion.positive is None and kind.n_categories != 2:
-        return [f"Expected positive in {what}, whose target has other than two classes: the class to tell apart."]
-    if criterion.positive is not None and criterion.positive not in kind.labels:
-        return [f"Expected positive of {what}, to be a label of the target."]
-    if len(schema.released) < 2:
-        return [f"Expected another column than the target of {what}, to predict it from, got none."]
-    return []
 
 
 def _criterion(entry: object) -> Criterion:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sfumato.cards import Html, banner, card, code, facts, fold, listing, paragraph, table
 from sfumato.cards.text import shown
 from sfumato.columns.open import Open
 from sfumato.rules import rule_text
+from sfumato.schema.schema_facts import SchemaFacts
 from sfumato.schema.sources import read_off, told
-
-if TYPE_CHECKING:
-    from sfumato.schema.schema import Schema
 
 _MOST_COLUMNS = 200
 _MOST_LABELS = 6
@@ -22,9 +20,8 @@ _BOUGHT = "bounds or labels are bought by the fit"
 _UNKNOWN = "kind, bounds or labels are bought by the fit"
 
 
-def schema_card(schema: Schema) -> str:
-    """Return the card of a schema."""
-    entries: Mapping[str, Any] = schema.to_dict()["columns"]
+def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> str:
+    """Return the card of a schema, whose file has these entries of columns and this text."""
     names = list(schema.columns)
     rows = [(shown(name), *_told(schema, name, entries[name])) for name in names[:_MOST_COLUMNS]]
     more = len(names) - len(rows)
@@ -37,7 +34,7 @@ def schema_card(schema: Schema) -> str:
         *([paragraph(f"And {more} more columns.")] if more > 0 else []),
         *([] if bought == 0 else [paragraph(f"A fit buys what is open of {bought} columns with part of the budget.")]),
         *_rules(schema),
-        *_file(schema),
+        *_file(text),
         paragraph(
             "Edit: ", code('schema.save("schema.yaml")'), ", change the file, and pass its path to a fit; or say what "
             "is public in Python: ", code(f"sfumato.describe(data, {_EXAMPLE})"),
@@ -46,14 +43,14 @@ def schema_card(schema: Schema) -> str:
     )  # fmt: skip
 
 
-def _warnings(schema: Schema) -> list[Html]:
+def _warnings(schema: SchemaFacts) -> list[Html]:
     if schema.draft or read_off(schema):
         said = "Facts of it were read off the records: replace them by what is publicly known. A fit refuses it so."
         return [banner(said, alarm=True)]
     return []
 
 
-def _of_table(schema: Schema) -> list[tuple[str, str]]:
+def _of_table(schema: SchemaFacts) -> list[tuple[str, str]]:
     n = schema.n_records
     what = "Units" if schema.linked else "Rows"
     unit = schema.unit
@@ -66,7 +63,7 @@ def _of_table(schema: Schema) -> list[tuple[str, str]]:
     return [*found, ("Sources", "; ".join(map(shown, said)))] if said else found
 
 
-def _told(schema: Schema, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+def _told(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
     kind = schema.columns[name]
     if isinstance(kind, Open):
         return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _BOUGHT)
@@ -89,15 +86,14 @@ def _facts(entry: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _rules(schema: Schema) -> list[Html]:
+def _rules(schema: SchemaFacts) -> list[Html]:
     if not schema.rules:
         return []
     lines = [(place, shown(rule_text(rule), 300)) for place, rule in enumerate(schema.rules, 1)]
     return [table(["", "rule, kept in every sampled row"], lines)]
 
 
-def _file(schema: Schema) -> list[Html]:
-    text = schema.to_yaml()
+def _file(text: str) -> list[Html]:
     if len(text) > _LONGEST_FILE:
         return [paragraph("Too long to show as a file here: ", code("print(schema)"), " does.")]
     return [fold("The same as a schema file, to copy and edit", listing(text))]

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
 from sfumato.columns.dates import DateTime
 from sfumato.columns.numbers import Integer
 from sfumato.columns.resolutions import MICROSECONDS
-
-if TYPE_CHECKING:
-    from sfumato.rules import RulePlan
-    from sfumato.schema.schema import Schema
+from sfumato.rules import RulePlan
+from sfumato.schema.schema_facts import SchemaFacts
 
 _FEWEST_DAYS = 3  # of a span in which clocks tell more than the moments themselves
 
@@ -74,7 +72,7 @@ class Clock:
         return np.rint(np.nan_to_num(codes) * (last - first)).astype(np.int64) + first
 
 
-def clocks_of(schema: Schema, plan: RulePlan | None) -> dict[str, Clock]:
+def clocks_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Clock]:
     """Return the clocks of released columns of moments by name: those finer than a day, over several days.
 
     Linked rows have none, nor what rules compute or model by its distance from another column.

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import label_text, shown
-from sfumato.columns.kinds import ColumnKind, ItemSet, is_kind
+from sfumato.columns.kind import TabularKind
+from sfumato.columns.kinds import ColumnKind, Continuous, Identifier, Image, Integer, ItemSet, is_kind
+from sfumato.columns.levels import LevelKind
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
-from sfumato.schema.linked import linked_faults
+from sfumato.rules import RulePlan
+from sfumato.schema.accept import Criterion
+from sfumato.schema.schema_facts import SchemaFacts
 from sfumato.schema.shapes import pair_faults
-from sfumato.schema.unit import Unit, count
-from sfumato.schema.weight import weight_faults
+from sfumato.schema.unit import Tables, Unit, count
+from sfumato.schema.weight import LEAST, MOST, Weight
 
-if TYPE_CHECKING:
-    from sfumato.schema.schema import Schema
+MOST_LINKED = 1_000
+"""Most rows of a unit that are linked: sums of their whole numbers stay below 2^63."""
 
 
 def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
@@ -31,7 +36,7 @@ def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
     return faults
 
 
-def table_faults(schema: Schema) -> list[str]:
+def table_faults(schema: SchemaFacts) -> list[str]:
     """Return what is wrong with the table as a whole."""
     faults = rows_faults(schema.rows)
     if not isinstance(schema.columns, Mapping):
@@ -58,7 +63,7 @@ def table_faults(schema: Schema) -> list[str]:
     return faults
 
 
-def _long_faults(schema: Schema) -> list[str]:
+def _long_faults(schema: SchemaFacts) -> list[str]:
     """Return what is wrong with sets that lie in a table of one row per item."""
     faults = []
     for name, kind in schema.of_kind(ItemSet).items():
@@ -128,3 +133,130 @@ def refuse(faults: list[str]) -> None:
     if faults:
         lines = "\n".join(f"  - {fault}" for fault in faults)
         raise SchemaError(f"Expected a schema without faults, got {len(faults)}:\n{lines}")
+
+
+def criteria_faults(criteria: Iterable[Criterion], schema: SchemaFacts) -> list[str]:
+    """Return what criteria ask for that a schema, sound by itself, does not have."""
+    criteria, faults = tuple(criteria), []
+    if not all(isinstance(criterion, Criterion) for criterion in criteria):
+        return ["Expected accept to hold criteria, got something else. `read_criteria` makes them of plain values."]
+    if len(set(criteria)) < len(criteria):
+        faults.append("Expected each criterion of accept once, got one twice.")
+    released = {*schema.of_kind(TabularKind), *schema.open} if criteria else set()
+    for criterion in criteria:
+        what = f"accept, {criterion.words}"
+        unknown = next((name for name in criterion.columns if name not in released), None)
+        if unknown is not None:
+            faults.append(f"Expected columns of {what}, to be released columns of a table, got {unknown!r}.")
+        if criterion.target is not None and criterion.target not in schema.open:
+            faults += _target_faults(criterion, schema, what)
+        if criterion.kind == "rules_broken" and not getattr(schema, "rules", ()):
+            faults.append(f"Expected rules in the schema for {what}, got none. State rules, or take it out.")
+    return faults
+
+
+def _target_faults(criterion: Criterion, schema: SchemaFacts, what: str) -> list[str]:
+    kind = schema.of_kind(LevelKind).get(str(criterion.target))
+    if kind is None:
+        return [f"Expected the target of {what}, to be a categorical, ordinal or boolean column that is released."]
+    if criterion.positive is None and kind.n_categories != 2:
+        return [f"Expected positive in {what}, whose target has other than two classes: the class to tell apart."]
+    if criterion.positive is not None and criterion.positive not in kind.labels:
+        return [f"Expected positive of {what}, to be a label of the target."]
+    if len(schema.released) < 2:
+        return [f"Expected another column than the target of {what}, to predict it from, got none."]
+    return []
+
+
+def weight_faults(schema: SchemaFacts, weight: Weight) -> list[str]:
+    """Return what is wrong with the weight of a schema."""
+    name = weight.column
+    if name not in schema.columns:
+        return [f"Expected the weight's column among the columns, got {name!r}. Add it."]
+    kind = schema.columns[name]
+    if not isinstance(kind, Integer | Continuous | Identifier):
+        return [f"Expected the weight's column {name!r} to be a declared column of numbers, got {kind.name}."]
+    faults = []
+    if isinstance(kind, Identifier) and weight.upper is None:
+        faults.append(f"Expected a public bound for the weight {name!r}, got none. Say {{column: {name}, upper: 20}}.")
+    elif weight.upper is None and not kind.upper > 0:  # type: ignore[union-attr]
+        faults.append(f"Expected an upper bound above 0 for the weight {name!r}, got {kind.upper}.")  # type: ignore[union-attr]
+    elif weight.upper is None and not LEAST <= kind.upper <= MOST:  # type: ignore[union-attr]
+        faults.append(
+            f"Expected an upper bound between {LEAST:g} and {MOST:g} for the weight {name!r}, got {kind.upper}."  # type: ignore[union-attr]
+        )
+    if schema.unit is not None and schema.unit.column == name:
+        faults.append(f"Expected the weight and the unit in two columns, got {name!r} for both.")
+    rest = [kind for column, kind in schema.columns.items() if column != name and kind.is_released]
+    if any(isinstance(kind, Image) for kind in rest) or (rest and all(isinstance(kind, ItemSet) for kind in rest)):
+        faults.append("Expected a weight beside columns of labels, numbers or dates, got images, or sets alone.")
+    return faults
+
+
+def linked_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
+    """Return what is wrong with linked rows."""
+    faults = []
+    known = ", ".join(map(repr, schema.released))
+    named = [("order", unit.order)] if unit.order is not None else []
+    for key, name in [*named, *(("constant", name) for name in unit.constant)]:
+        if name not in schema.released:
+            faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
+    if unit.tables is not None and not isinstance(unit.tables, Tables):
+        faults.append(f"Expected tables of unit to be Tables, got {type(unit.tables).__name__}.")
+    elif unit.tables is not None and unit.tables.key in schema.released:
+        faults.append(f"Expected key of {unit.tables.rows!r} to be no released column, got {unit.tables.key!r}.")
+    if faults:
+        return faults
+    return [*_order_faults(schema, unit), *_column_faults(schema, unit)]
+
+
+def _order_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
+    if unit.order is None:
+        return []
+    if unit.order in unit.constant:
+        return [f"Expected order of unit to vary, got {unit.order!r} among the constants, too. Take it out of these."]
+    if not isinstance(schema.columns[unit.order], NumericKind):
+        return [f"Expected order of unit to name a column of numbers or dates, got {unit.order!r}."]
+    return []
+
+
+def _column_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
+    faults = []
+    if not set(schema.released) - set(unit.constant):
+        faults.append("Expected linked rows to have a column that is not constant, got none. Name fewer constants.")
+    for name in schema.released:
+        kind = schema.columns[name]
+        if isinstance(kind, Open | ItemSet):
+            continue  # shapes that do not go together are said with the reason
+        if not isinstance(kind, TabularKind):
+            faults.append(
+                f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
+                f"{kind.name}. Declare it, or take order and constant out of the unit."
+            )
+        elif unit.tables is not None and "nullable" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+            faults.append(
+                f"Column {name!r}: expected a kind of which values may be missing in two tables, got {kind.name}."
+            )
+    if unit.max_rows > MOST_LINKED:
+        faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")
+    if schema.rows is not None:
+        where = "`units` in the unit" if unit.tables is None else f"`rows` in the table {unit.tables.units!r}"
+        faults.append(f"Expected {where} as the public count of linked rows, got `rows` of the schema. Move it.")
+    return faults
+
+
+def require_free(schema: SchemaFacts, plan: RulePlan) -> None:
+    """Refuse rules that compute what links rows, or put it behind another column.
+
+    Raises:
+        SchemaError: names the column.
+    """
+    unit = schema.unit
+    if unit is None or not unit.linked:
+        return
+    for name in (*unit.constant, unit.order):
+        if name in plan.follows or name in plan.gaps:
+            raise SchemaError(
+                f"Expected rules that leave the constants and the order of linked rows as they are, got one by which "
+                f"{name!r} follows from another column. Turn it round, or take it out."
+            )

@@ -12,23 +12,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.numbers import Integer
-from sfumato.columns.open import Open
-from sfumato.columns.sets import ItemSet
-from sfumato.errors import SchemaError
-from sfumato.rules import RulePlan
-from sfumato.schema.tables import Tables
-from sfumato.schema.unit import Unit
-
-if TYPE_CHECKING:
-    from sfumato.schema.schema import Schema
-
-MOST_LINKED = 1_000
-"""Most rows of a unit that are linked: sums of their whole numbers stay below 2^63."""
+from sfumato.schema.schema import Schema
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,75 +103,6 @@ class _Key:
 def linked_tables(schema: Schema) -> LinkedTables:
     """Return the two tables of a schema of linked rows."""
     return _cached(_Key(schema))
-
-
-def linked_faults(schema: Schema, unit: Unit) -> list[str]:
-    """Return what is wrong with linked rows."""
-    faults = []
-    known = ", ".join(map(repr, schema.released))
-    named = [("order", unit.order)] if unit.order is not None else []
-    for key, name in [*named, *(("constant", name) for name in unit.constant)]:
-        if name not in schema.released:
-            faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
-    if unit.tables is not None and not isinstance(unit.tables, Tables):
-        faults.append(f"Expected tables of unit to be Tables, got {type(unit.tables).__name__}.")
-    elif unit.tables is not None and unit.tables.key in schema.released:
-        faults.append(f"Expected key of {unit.tables.rows!r} to be no released column, got {unit.tables.key!r}.")
-    if faults:
-        return faults
-    return [*_order_faults(schema, unit), *_column_faults(schema, unit)]
-
-
-def _order_faults(schema: Schema, unit: Unit) -> list[str]:
-    if unit.order is None:
-        return []
-    if unit.order in unit.constant:
-        return [f"Expected order of unit to vary, got {unit.order!r} among the constants, too. Take it out of these."]
-    if not isinstance(schema.columns[unit.order], NumericKind):
-        return [f"Expected order of unit to name a column of numbers or dates, got {unit.order!r}."]
-    return []
-
-
-def _column_faults(schema: Schema, unit: Unit) -> list[str]:
-    faults = []
-    if not set(schema.released) - set(unit.constant):
-        faults.append("Expected linked rows to have a column that is not constant, got none. Name fewer constants.")
-    for name in schema.released:
-        kind = schema.columns[name]
-        if isinstance(kind, Open | ItemSet):
-            continue  # shapes that do not go together are said with the reason
-        if not isinstance(kind, TabularKind):
-            faults.append(
-                f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
-                f"{kind.name}. Declare it, or take order and constant out of the unit."
-            )
-        elif unit.tables is not None and "nullable" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
-            faults.append(
-                f"Column {name!r}: expected a kind of which values may be missing in two tables, got {kind.name}."
-            )
-    if unit.max_rows > MOST_LINKED:
-        faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")
-    if schema.rows is not None:
-        where = "`units` in the unit" if unit.tables is None else f"`rows` in the table {unit.tables.units!r}"
-        faults.append(f"Expected {where} as the public count of linked rows, got `rows` of the schema. Move it.")
-    return faults
-
-
-def require_free(schema: Schema, plan: RulePlan) -> None:
-    """Refuse rules that compute what links rows, or put it behind another column.
-
-    Raises:
-        SchemaError: names the column.
-    """
-    unit = schema.unit
-    if unit is None or not unit.linked:
-        return
-    for name in (*unit.constant, unit.order):
-        if name in plan.follows or name in plan.gaps:
-            raise SchemaError(
-                f"Expected rules that leave the constants and the order of linked rows as they are, got one by which "
-                f"{name!r} follows from another column. Turn it round, or take it out."
-            )
 
 
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:

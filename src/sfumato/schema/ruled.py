@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import plain_value, shown
@@ -20,10 +20,8 @@ from sfumato.rules import RulePlan, read_rules, rule_text
 from sfumato.rules.examples import require_rows
 from sfumato.rules.forbidden import require_conditions
 from sfumato.rules.reading import MOST_RULES, numeric_columns
+from sfumato.schema.schema_facts import AnySchema, SchemaFacts
 from sfumato.schema.set_columns import itemised
-
-if TYPE_CHECKING:
-    from sfumato.schema.schema import Schema
 
 _DEEPEST = 8
 _MOST_PARTS = 250_000  # values, keys and lists in all rules: a document may name one list many times
@@ -80,7 +78,7 @@ def _text(key: object) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def rule_plan(schema: Schema) -> RulePlan | None:
+def rule_plan(schema: SchemaFacts) -> RulePlan | None:
     """Return the rules of a schema, read against its columns; None without any.
 
     Raises:
@@ -99,13 +97,13 @@ def rule_plan(schema: Schema) -> RulePlan | None:
     return _planned(_Frozen(schema.rules), plain, items, tuple(_waiting(schema).items()))
 
 
-def _waiting(schema: Schema) -> dict[str, TabularKind]:
+def _waiting(schema: SchemaFacts) -> dict[str, TabularKind]:
     """Return the columns of numbers and dates whose bounds are estimated, with the narrowest they can have."""
     narrowest = {name: kind.narrowest for name, kind in schema.of_kind(Open).items()}
     return {name: kind for name, kind in narrowest.items() if isinstance(kind, NumericKind)}
 
 
-def closed(schema: Schema, columns: Mapping[str, ColumnKind]) -> Schema:
+def closed(schema: AnySchema, columns: Mapping[str, ColumnKind]) -> AnySchema:
     """Return a schema with what was estimated of its open columns; rules that these cannot keep are left out.
 
     Free: reads released values alone. A rule is left out where a column of it is, and where no row between the

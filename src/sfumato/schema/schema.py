@@ -15,44 +15,49 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import label_text, plain_value, shown
-from sfumato.columns.kinds import KINDS, ColumnKind, Identifier, Image, ItemSet
-from sfumato.columns.open import Open, OpenKind
+from sfumato.columns.kinds import KINDS, ColumnKind, Identifier
+from sfumato.columns.open import Open
 from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.errors import ConfigError, SchemaError
-from sfumato.io.chunks import Source
-from sfumato.io.csv_form import CsvOutput
 from sfumato.rules import RulePlan
 from sfumato.rules.reading import numeric_columns
-from sfumato.schema.accept import Criterion, criteria_faults, criteria_of
+from sfumato.schema.accept import Criterion, criteria_of
 from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 from sfumato.schema.entries import read_kind
-from sfumato.schema.faults import column_faults, draft_faults, refuse, rows_faults, table_faults, tokens, unknown_keys
-from sfumato.schema.linked import require_free
-from sfumato.schema.reader import Reader, csv_output, read_reader
+from sfumato.schema.faults import (
+    column_faults,
+    criteria_faults,
+    draft_faults,
+    refuse,
+    require_free,
+    rows_faults,
+    table_faults,
+    tokens,
+    unknown_keys,
+)
+from sfumato.schema.reader import Reader, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.ruled import plain_rules, rule_plan
+from sfumato.schema.schema_facts import SchemaFacts
 from sfumato.schema.set_columns import SetColumn, set_columns
 from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
-from sfumato.schema.tables import Tables, read_tables, unit_entry
+from sfumato.schema.tables import read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
 from sfumato.schema.weight import Weight, weight_of
-
-K = TypeVar("K", bound=ColumnKind)
 
 _KEYS = ("draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "columns", "rules", "accept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
+class Schema(SchemaFacts):
     """The public description of a table: its columns in order, and its nominal size.
 
     Attributes:
@@ -79,18 +84,6 @@ class Schema:
         >>> schema.to_dict()["columns"]["age"]
         {'kind': 'integer', 'lower': 0, 'upper': 120}
     """
-
-    columns: Mapping[str, ColumnKind]
-    rows: int | None = None
-    unit: Unit | None = None
-    missing: tuple[str, ...] = field(default=MISSING_TOKENS)
-    draft: bool = False
-    sources: Mapping[str, FactSource] = field(default_factory=dict)
-    table_source: Mapping[str, str] = field(default_factory=dict)
-    reader: Reader = field(default_factory=Reader)
-    rules: tuple[Mapping[str, Any], ...] = ()
-    accept: tuple[Criterion, ...] = ()
-    weight: Weight | None = None
 
     def __post_init__(self) -> None:
         faults = column_faults(self.columns)
@@ -120,47 +113,6 @@ class Schema:
         rest = (*rest, self.weight)
         return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
 
-    def missing_in(self, source: Source) -> tuple[str, ...]:
-        """Return the texts that stand for no value in a source: the declared, or the usual where only text can say it.
-
-        Elsewhere there is a null, and a text is what it says: of the usual ones only the empty one is no value.
-        """
-        return self.missing if source.missing_as_text or self.missing != MISSING_TOKENS else ("",)
-
-    @property
-    def missing_written(self) -> str:
-        """The text that a CSV file has for no value: the first declared that is not a usual one, else the first."""
-        if self.missing == MISSING_TOKENS:
-            return ""
-        return next((token for token in self.missing if token not in MISSING_TOKENS), (*self.missing, "")[0])
-
-    @property
-    def released(self) -> tuple[str, ...]:
-        """The columns a release holds: all but identifiers, the column of the unit and that of the weight."""
-        hidden = {part.column for part in (self.unit, self.weight) if part is not None}
-        return tuple(name for name, kind in self.columns.items() if name not in hidden and kind.is_released)
-
-    def of_kind(self, kind: type[K]) -> dict[str, K]:
-        """The released columns of a kind, or of a family of kinds, in order."""
-        released = {name: self.columns[name] for name in self.released}
-        return {name: column for name, column in released.items() if isinstance(column, kind)}
-
-    @property
-    def images(self) -> tuple[str, ...]:
-        """The released columns that hold images."""
-        return tuple(self.of_kind(Image))
-
-    @property
-    def open(self) -> dict[str, OpenKind]:
-        """The released columns whose facts a fit buys, and what is declared of their kinds."""
-        return {name: kind.kind for name, kind in self.of_kind(Open).items()}
-
-    @property
-    def numeric(self) -> frozenset[str]:
-        """The released columns of numbers and dates, declared or to discover."""
-        opened = {name for name, kind in self.of_kind(Open).items() if isinstance(kind.narrowest, NumericKind)}
-        return frozenset(opened | set(self.of_kind(NumericKind)))
-
     @property
     def rule_plan(self) -> RulePlan | None:
         """The rules, read against the columns; None without any."""
@@ -176,53 +128,11 @@ class Schema:
         """The columns of moments of which the time of day is modelled beside them."""
         return clocks_of(self, self.rule_plan)
 
-    @property
-    def csv_output(self) -> CsvOutput:
-        """How samples are written as CSV."""
-        return csv_output(self.columns, self.reader, self.missing_written)
-
     def narrowest(self) -> Schema:
         """Return the schema with the least that can be found for its open columns."""
         found = {name: kind.narrowest for name, kind in self.of_kind(Open).items()}
         rules = tuple(rule for rule in self.rules if not found.keys() & set(numeric_columns(rule)))
         return dataclasses.replace(self, columns={**self.columns, **found}, rules=rules)
-
-    @property
-    def written(self) -> tuple[str, ...]:
-        """The columns of samples: the released ones; before them whose a linked row, or an item of a long table, is."""
-        return (*self.ids, *self.released)
-
-    @property
-    def linked(self) -> bool:
-        """Whether rows of one unit are linked: the unit is the record, and samples have units with their rows."""
-        return self.unit is not None and self.unit.linked
-
-    @property
-    def two_tables(self) -> Tables | None:
-        """The names of two tables that linked rows come from and samples go to; None of one table."""
-        return None if self.unit is None else self.unit.tables
-
-    @property
-    def n_records(self) -> int | None:
-        """The public number of records: of rows, or of units where rows are linked; None if it is stated elsewhere."""
-        return self.unit.units if self.unit is not None and self.unit.linked else self.rows
-
-    @property
-    def ids(self) -> list[str]:
-        """The columns of samples that number whose a row is: of linked rows and of long tables."""
-        return [self.unit.column] if self.unit is not None and self.unit.linked else self._ids
-
-    @property
-    def _ids(self) -> list[str]:
-        """The columns of long tables that say whose set a row belongs to."""
-        return [kind.id for kind in self.of_kind(ItemSet).values() if kind.id is not None]
-
-    @property
-    def protects(self) -> dict[str, Any]:
-        """Whom the guarantee protects, as certificates and ledgers name it: a row, a unit, or an id of a long table."""
-        if self.unit is not None:
-            return {"name": self.unit.column, "max_rows": self.unit.max_rows}
-        return {"name": next(iter(self._ids), "row"), "max_rows": 1}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, base: str | Path | None = None) -> Schema:
@@ -286,7 +196,7 @@ class Schema:
     def _repr_html_(self) -> str:
         from sfumato.schema.card import schema_card
 
-        return schema_card(self)
+        return schema_card(self, self.to_dict()["columns"], self.to_yaml())
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the schema to a file: JSON if its name ends in `.json`, else YAML.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,7 @@ from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.errors import ConfigError, SchemaError
-
-if TYPE_CHECKING:
-    from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import SchemaFacts
 
 MOST_ITEMS = 64
 """Items of all sets beside other columns, together: each is a column that noise and time are spent on."""
@@ -127,7 +125,7 @@ class SetColumn:
         return "0" if self.kind.labels is None else self.kind.labels[0]
 
 
-def set_columns(schema: Schema) -> dict[str, SetColumn]:
+def set_columns(schema: SchemaFacts) -> dict[str, SetColumn]:
     """Return the columns of sets that are released beside other columns, by name; none of sets alone.
 
     Raises:
@@ -163,12 +161,12 @@ def _names(name: str, kind: ItemSet) -> tuple[str, ...]:
     return tuple(f"{name}: {label}" for label in labels)
 
 
-def sets_alone(schema: Schema) -> bool:
+def sets_alone(schema: SchemaFacts) -> bool:
     """Whether a schema releases sets and nothing beside them."""
     return bool(schema.of_kind(ItemSet)) and len(schema.released) == 1
 
 
-def itemised(schema: Schema) -> dict[str, ColumnKind]:
+def itemised(schema: SchemaFacts) -> dict[str, ColumnKind]:
     """Return the released columns in order, of sets beside others those of truth values: what can be asked of each."""
     return with_items({name: schema.columns[name] for name in schema.released}, set_columns(schema))
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sfumato.columns.sets import ItemSet
 from sfumato.errors import ConfigError
-
-if TYPE_CHECKING:
-    from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import SchemaFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +25,26 @@ class Shape:
     """
 
     words: str
-    got: Callable[[Schema], str]
+    got: Callable[[SchemaFacts], str]
     instead: str
 
 
-def _linked(schema: Schema) -> str:
+def _linked(schema: SchemaFacts) -> str:
     if schema.two_tables is not None:
         return "two tables"
     return "a unit with order or constant" if schema.linked else ""
 
 
-def _weight(schema: Schema) -> str:
+def _weight(schema: SchemaFacts) -> str:
     return "" if schema.weight is None else f"weights in {schema.weight.column!r}"
 
 
-def _sets(schema: Schema) -> str:
+def _sets(schema: SchemaFacts) -> str:
     sets = schema.of_kind(ItemSet)
     return f"sets in column {next(iter(sets))!r}" if sets and len(schema.released) > 1 else ""
 
 
-def _unit(schema: Schema) -> str:
+def _unit(schema: SchemaFacts) -> str:
     return f"the unit {schema.unit.column!r}" if schema.unit is not None and not schema.linked else ""
 
 
@@ -98,7 +95,7 @@ LIMITS = (
 )
 
 
-def require_taken(schema: Schema, takes: Collection[str], method: str) -> None:
+def require_taken(schema: SchemaFacts, takes: Collection[str], method: str) -> None:
     """Refuse a shape that a method does not take.
 
     Raises:
@@ -112,7 +109,7 @@ def require_taken(schema: Schema, takes: Collection[str], method: str) -> None:
             )
 
 
-def require_able(schema: Schema, task: str) -> None:
+def require_able(schema: SchemaFacts, task: str) -> None:
     """Refuse a shape with which a task cannot be done.
 
     Raises:
@@ -126,7 +123,7 @@ def require_able(schema: Schema, task: str) -> None:
             )
 
 
-def pair_faults(schema: Schema) -> list[str]:
+def pair_faults(schema: SchemaFacts) -> list[str]:
     """Faults of a schema whose shapes do not go together."""
     return [
         f"Expected no {SHAPES[limit.beside].words} beside {SHAPES[limit.shape].words}, got "

@@ -13,22 +13,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from sfumato.columns.facts import shown
+from sfumato.columns.kinds import ColumnKind
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
-
-if TYPE_CHECKING:
-    from sfumato.columns.kinds import ColumnKind
-    from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import AnySchema, FactSource, SchemaFacts
 
 SOURCES = ("law", "codebook", "standard", "discovered", "data")
 """Where a fact may come from; `discovered` was bought with budget, `data` was read off the records."""
 
 TABLE_FACTS = ("rows", "unit", "weight")
-FactSource: TypeAlias = str | Mapping[str, str]
-"""A word for all facts of a column, or one per fact."""
 
 DISCOVERED, DATA = "discovered", "data"
 _HOLDER = "the holder's word"
@@ -53,7 +49,7 @@ def source_faults(source: object, facts: Iterable[str], what: str) -> list[str]:
     return faults
 
 
-def sources_faults(schema: Schema) -> list[str]:
+def sources_faults(schema: SchemaFacts) -> list[str]:
     """Return what is wrong with the sources of a schema whose columns are sound."""
     if not isinstance(schema.sources, Mapping) or not isinstance(schema.table_source, Mapping):
         return ["Expected sources to map columns, and table_source to map rows and unit and weight, to their origin."]
@@ -88,20 +84,20 @@ def pop_source(
     return {key: value for key, value in entry.items() if key != "source"}
 
 
-def bought(schema: Schema, names: Iterable[str]) -> Schema:
+def bought(schema: AnySchema, names: Iterable[str]) -> AnySchema:
     """Return a schema of which the facts of some columns were bought by the fit."""
     found = dict.fromkeys(names, DISCOVERED)
     return dataclasses.replace(schema, sources={**schema.sources, **found}) if found else schema
 
 
-def without_rows(schema: Schema) -> Schema:
+def without_rows(schema: AnySchema) -> AnySchema:
     """Return a schema that declares no number of rows, and none of units."""
     unit = None if schema.unit is None else dataclasses.replace(schema.unit, units=None)
     source = {fact: word for fact, word in schema.table_source.items() if fact != "rows"}
     return dataclasses.replace(schema, rows=None, unit=unit, table_source=source)
 
 
-def read_off(schema: Schema) -> tuple[str, ...]:
+def read_off(schema: SchemaFacts) -> tuple[str, ...]:
     """Name the facts that were read off the records, which no guarantee covers; in a draft, all that are declared.
 
     Example:
@@ -114,7 +110,7 @@ def read_off(schema: Schema) -> tuple[str, ...]:
     return ("every fact that the draft declares",) if schema.draft else tuple(grouped(schema).get(DATA, ()))
 
 
-def told(schema: Schema) -> tuple[str, ...]:
+def told(schema: SchemaFacts) -> tuple[str, ...]:
     """Say where the facts come from, a line per source; nothing where no source is stated and nothing is drafted."""
     if not (schema.sources or schema.table_source or schema.draft):
         return ()
@@ -126,7 +122,7 @@ def told(schema: Schema) -> tuple[str, ...]:
     return tuple(f"{source}: {', '.join(facts)}" for source, facts in lines.items())
 
 
-def grouped(schema: Schema) -> dict[str, list[str]]:
+def grouped(schema: SchemaFacts) -> dict[str, list[str]]:
     """Return the facts of each source, that of no stated source under ""; columns in order, then those of the table.
 
     The column of weights is not released, but its bound decides what is.
@@ -164,7 +160,7 @@ def _stated(kind: ColumnKind) -> tuple[str, ...]:
     return tuple(key for key in kind.to_dict() if key not in ("kind", "package"))
 
 
-def accepted(schema: Schema, *, accept_draft: bool) -> None:
+def accepted(schema: SchemaFacts, *, accept_draft: bool) -> None:
     """Refuse a schema with facts that were read off the records, unless the caller takes them as they are.
 
     Raises:

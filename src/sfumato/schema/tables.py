@@ -10,50 +10,14 @@ They are linked rows whose constants lie in a table of their own, so that a unit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError
-from sfumato.schema.unit import Unit
+from sfumato.schema.unit import Tables, Unit
 
 _OF_UNITS, _OF_ROWS = ("key", "rows", "columns"), ("of", "key", "max_rows", "order")
 _SHAPE = "such as tables: {persons: {key: patient, rows: 20000, columns: [sex]}, visits: {of: persons, max_rows: 6}}"
-_UNUSABLE = set('/\\:*?"<>|=')
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """The two tables that linked rows come from, and samples go to.
-
-    Attributes:
-        units: name of the table of units; its columns are the constants.
-        rows: name of the table of their rows, which has all other columns.
-        key: the column of `rows` that says whose a row is, where it has another name than the column of the unit.
-
-    Example:
-        >>> Tables(units="persons", rows="visits").names
-        ('persons', 'visits')
-    """
-
-    units: str
-    rows: str
-    key: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in self.names:
-            # samples are files of these names
-            if not isinstance(name, str) or not name.strip(". ") or _UNUSABLE & set(name) or not name.isprintable():
-                raise SchemaError(f"Expected the name of a table to be one of a file, got {shown(name)}. Rename it.")
-        if self.units.casefold() == self.rows.casefold():
-            raise SchemaError(f"Expected two tables of different names, got {self.units!r} twice. Rename one.")
-        if self.key is not None and (not isinstance(self.key, str) or not self.key):
-            raise SchemaError(f"Expected key of {self.rows!r} to name a column, got {shown(self.key)}.")
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The names of both, that of units first."""
-        return self.units, self.rows
 
 
 def read_tables(entry: object, faults: list[str]) -> Unit | None:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from sfumato.columns.facts import plain_value, shown
-from sfumato.columns.kinds import Continuous, Identifier, Image, Integer, ItemSet
 from sfumato.errors import SchemaError
-from sfumato.privacy.certificate_form import Weighting
 
-if TYPE_CHECKING:
-    from sfumato.schema.schema import Schema
-
-
-_LEAST, _MOST = 1e-30, 1e30
+LEAST, MOST = 1e-30, 1e30
 """Of bounds and totals: errors are squared and noise has a fine grid, which 64-bit floats hold within these."""
 
 
@@ -62,9 +56,9 @@ def _positive(value: object, name: str) -> float:
     number = plain_value(value)
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or not number > 0:
         raise SchemaError(f"Expected {name} of weight to be a number above 0, got {shown(value)}.")
-    if not _LEAST <= number <= _MOST:
+    if not LEAST <= number <= MOST:
         raise SchemaError(
-            f"Expected {name} of weight between {_LEAST:g} and {_MOST:g}, got {shown(value)}. State weights in another "
+            f"Expected {name} of weight between {LEAST:g} and {MOST:g}, got {shown(value)}. State weights in another "
             "unit, such as thousands of people."
         )
     return number
@@ -86,59 +80,3 @@ def weight_of(entry: object, faults: list[str]) -> Weight | None:
     except SchemaError as error:
         faults.append(str(error))
     return None
-
-
-def weight_faults(schema: Schema, weight: Weight) -> list[str]:
-    """Return what is wrong with the weight of a schema."""
-    name = weight.column
-    if name not in schema.columns:
-        return [f"Expected the weight's column among the columns, got {name!r}. Add it."]
-    kind = schema.columns[name]
-    if not isinstance(kind, Integer | Continuous | Identifier):
-        return [f"Expected the weight's column {name!r} to be a declared column of numbers, got {kind.name}."]
-    faults = []
-    if isinstance(kind, Identifier) and weight.upper is None:
-        faults.append(f"Expected a public bound for the weight {name!r}, got none. Say {{column: {name}, upper: 20}}.")
-    elif weight.upper is None and not kind.upper > 0:  # type: ignore[union-attr]
-        faults.append(f"Expected an upper bound above 0 for the weight {name!r}, got {kind.upper}.")  # type: ignore[union-attr]
-    elif weight.upper is None and not _LEAST <= kind.upper <= _MOST:  # type: ignore[union-attr]
-        faults.append(
-            f"Expected an upper bound between {_LEAST:g} and {_MOST:g} for the weight {name!r}, got {kind.upper}."  # type: ignore[union-attr]
-        )
-    if schema.unit is not None and schema.unit.column == name:
-        faults.append(f"Expected the weight and the unit in two columns, got {name!r} for both.")
-    rest = [kind for column, kind in schema.columns.items() if column != name and kind.is_released]
-    if any(isinstance(kind, Image) for kind in rest) or (rest and all(isinstance(kind, ItemSet) for kind in rest)):
-        faults.append("Expected a weight beside columns of labels, numbers or dates, got images, or sets alone.")
-    return faults
-
-
-def weight_bound(schema: Schema) -> float:
-    """Return the largest weight that counts."""
-    weight = schema.weight
-    assert weight is not None
-    return float(weight.upper if weight.upper is not None else schema.columns[weight.column].upper)  # type: ignore[attr-defined]
-
-
-def weight_kind(schema: Schema) -> Continuous:
-    """Return how the weight's cells are read and modelled: numbers from 0 to the bound, written as the column says."""
-    assert schema.weight is not None
-    name = schema.weight.column
-    written = getattr(schema.columns[name], "written", None)
-    kind = schema.reader.resolved(Continuous(lower=0, upper=weight_bound(schema), written=written), name)
-    assert isinstance(kind, Continuous)
-    return kind
-
-
-def readable_weight_kind(schema: Schema) -> Continuous:
-    """Return `weight_kind` where what is no number is missing, and no number in the middle of the bounds."""
-    return replace(weight_kind(schema), nullable=True)
-
-
-def weighting_of(schema: Schema) -> Weighting | None:
-    """Return what a certificate says of the weights; None without."""
-    if schema.weight is None:
-        return None
-    total = schema.weight.total
-    total = None if total is None else float(total)
-    return Weighting(column=schema.weight.column, upper=weight_bound(schema), total=total)

@@ -35,7 +35,7 @@ from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.grid import Grid
-from sfumato.schema.weight import weight_bound
+from sfumato.schema.weighting import weight_bound
 
 MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
 

@@ -19,7 +19,7 @@ from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.recipe import Measuring, Settings
 from sfumato.records.engine import Rows
-from sfumato.schema.weight import weight_bound
+from sfumato.schema.weighting import weight_bound
 
 WEIGHT_BITS = 20
 """Of a weight: a sum of 2^16 weights stays below 2^53, and of `MOST_ROWS` below 2^63."""
