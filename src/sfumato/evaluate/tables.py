@@ -22,7 +22,7 @@ from sfumato.lenses.weights import fractions
 from sfumato.maths.streams import public_stream
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import itemised
-from sfumato.schema.weight import readable_weight_kind
+from sfumato.schema.weighting import readable_weight_kind
 
 _STATES = 1 << 32  # scikit-learn's random states are smaller
 Encode = Callable[[TabularKind, np.ndarray], np.ndarray]
