@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sfumato.inference.combining import Combined, combine
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.regression import Regression, Regressions
+    from sfumato.measurements import Measurement
     from sfumato.methods.dpgm.recipe import DPGM
     from sfumato.methods.dpmix import AutoDegree, DPMix
     from sfumato.methods.dpvae import DPVAE
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from sfumato.privacy.plan import Neighbours
     from sfumato.privacy.risk import Advantage, TruePositiveRate
     from sfumato.publish.pack import export, pack
-    from sfumato.release import Measurement, SourceForm
+    from sfumato.release import SourceForm
     from sfumato.release.signature import new_key, sign_release, verify_release
     from sfumato.release_front import Release, load
     from sfumato.schema.open_schema import OpenSchema

@@ -25,6 +25,7 @@ from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
 from sfumato.fitting.driver import Accounted, Driver, described
 from sfumato.maths.streams import fresh_seed, public_stream
+from sfumato.measurements import Measurement
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -32,7 +33,7 @@ from sfumato.privacy.certificate import Certificate, Description
 from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.release import Measurement, SourceForm
+from sfumato.release import SourceForm
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
 

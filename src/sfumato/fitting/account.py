@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 
 from sfumato.data_ledger.journal import Arrays, Journal, Progress
-from sfumato.errors import LedgerError
+from sfumato.errors import ConfigError, LedgerError
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum, origin_of
 from sfumato.mechanisms.statistics import OuterProducts
@@ -72,6 +72,12 @@ class Account:
             raise LedgerError(
                 f"Expected a stage of all records to measure, got {stage!r}, planned for samples of them."
             )
+        query = getattr(statistic, "query", None)
+        if query is not None and query.shape != statistic.zero().shape:
+            raise ConfigError(
+                f"Expected a query of the shape of the sum {statistic.name!r}, {statistic.zero().shape}, got one of "
+                f"shape {query.shape}."
+            )
         self._measured[stage] += 1
         event = None if planned.count == 1 else self._measured[stage]
         release = noisy_second_moment if isinstance(statistic, OuterProducts) else noisy_sum
@@ -82,7 +88,7 @@ class Account:
             origin = origin_of(exact, stage, noisy.noise_std, symmetric=noisy.symmetric)
             return arrays_of(replace(noisy, origin=origin))
 
-        return noisy_of(self._kept(stage, event, 1, draw), stage)
+        return replace(noisy_of(self._kept(stage, event, 1, draw), stage), query=query)
 
     def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
         """Return what all events of a stage released: as kept, or made now, by a function that charges them."""

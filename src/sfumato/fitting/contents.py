@@ -17,9 +17,10 @@ from sfumato.columns.sets import is_set_storage, plain_list_type
 from sfumato.errors import PrivacyWarning, ReleaseError, SchemaError, require_instance
 from sfumato.io.arrow import write_type
 from sfumato.io.chunks import Container, Source
+from sfumato.measurements import Measurement
 from sfumato.mechanisms.queries import Noisy
 from sfumato.records.long_tables import check_ids
-from sfumato.release import Measurement, SourceForm
+from sfumato.release import SourceForm
 from sfumato.schema.schema import Schema
 
 AS_SOURCE = (
@@ -138,4 +139,4 @@ def _pandas_dtypes(storage: Mapping[str, pa.DataType], schema: Schema) -> dict[s
 
 def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:
     """Return named noisy statistics as a release holds them."""
-    return tuple(Measurement(name, n.value, n.noise_std, n.symmetric, n.origin) for name, n in measured)
+    return tuple(Measurement(name, n.value, n.noise_std, n.symmetric, n.origin, n.query) for name, n in measured)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError
+from sfumato.measurements.queries import Query
 from sfumato.mechanisms.noise import NoiseSource, Step
 from sfumato.mechanisms.rounded import LARGEST_SCALE
 from sfumato.privacy.event import GaussianEvent
@@ -38,12 +39,14 @@ class Noisy:
         noise_std: standard deviation of the noise of each entry (of diagonal entries, if symmetric), data units.
         symmetric: the last two axes are a symmetric matrix; off-diagonal noise has standard deviation noise_std/√2.
         origin: the stage, bound and grid of it, where it is what one event released, or a part of that.
+        query: what it is a noisy value of, where that is a function of columns' cells.
     """
 
     value: np.ndarray
     noise_std: float
     symmetric: bool = False
     origin: Origin | None = None
+    query: Query | None = None
 
 
 def origin_of(exact: Sealed[Any], stage: str, noise_std: float, *, symmetric: bool = False) -> Origin | None:

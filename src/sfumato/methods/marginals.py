@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.maths.gaussian import project_to_simplex, shrinkage_weight
+from sfumato.measurements.cells import BaseCells, Cells
+from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
 from sfumato.records.engine import Rows
@@ -41,12 +43,14 @@ class TableLayout:
         """Number of classes: the target's cells, or 1."""
         return 1 if self.target is None else self.grid.columns[self.target].n_cells
 
+    @cached_property
+    def class_cells(self) -> Cells:
+        """The target's cells, or the one of all rows."""
+        return Cells.all_rows() if self.target is None else Cells.of(self.grid.columns[self.target])
+
     def classes(self, rows: Rows) -> np.ndarray:
         """Return the class of each coded row, shape (n,)."""
-        if self.target is None:
-            return np.zeros(len(next(iter(rows.values()))), dtype=np.int64)
-        column = self.grid.columns[self.target]
-        return column.cells(rows[column.name])
+        return self.class_cells.base_cells(rows)
 
 
 @dataclass(frozen=True)
@@ -66,19 +70,18 @@ class ClassCellCounts(Counts):
         """The number of columns."""
         return len(self.layout.features)
 
+    @cached_property
+    def query(self) -> MarginalQuery:
+        """The tables, side by side within each class."""
+        return MarginalQuery(tuple((Cells.of(c),) for c in self.layout.features), (self.layout.class_cells,))
+
     def zero(self) -> np.ndarray:
         """Return empty tables."""
-        return np.zeros((self.layout.n_classes, sum(c.n_cells for c in self.layout.features)))
+        return np.zeros(self.query.shape)
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records."""
-        classes = self.layout.classes(rows)
-        start = 0
-        for column in self.layout.features:
-            flat = classes * column.n_cells + column.cells(rows[column.name])
-            counts = np.bincount(flat, minlength=self.layout.n_classes * column.n_cells)
-            total[:, start : start + column.n_cells] += counts.reshape(-1, column.n_cells)
-            start += column.n_cells
+        self.query.add(total, BaseCells(rows))
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.errors import ReleaseError
+from sfumato.measurements.measurement import Measurement
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound
 from sfumato.privacy.reading import plain
 from sfumato.privacy.words import Checked
-from sfumato.release.manifest import Measurement, stages_not_kept
+from sfumato.release.manifest import stages_not_kept
 
 _BOUND = ("schema", "sampler", "certificate", "measurements", "form", "not_kept")
 

@@ -22,7 +22,7 @@ from sfumato.errors import OutputError, ReleaseError
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.strict_json import parse_object
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 FILES = (MANIFEST, ARRAYS)
 ARCHIVE_SUFFIX = ".sfm"

@@ -13,38 +13,24 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
+from sfumato.errors import ReleaseError
 from sfumato.io.arrays import KEYS
 from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
+from sfumato.measurements.documents import read_query, write_query
+from sfumato.measurements.measurement import Measurement
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.origin import Grid, Origin
 from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
+from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema, release_schema
 
 _LONGEST_DTYPE = 200
 _PLACE = Place("manifest")
 _PARAMETERS, _MEASUREMENTS, _GRIDS = "parameters.", "measurements.", "grids."
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One released noisy statistic.
-
-    Attributes:
-        name: what was measured.
-        value: noisy value.
-        noise_std: standard deviation of the Gaussian noise of each entry, in the value's units.
-        symmetric: the last two axes are a symmetric matrix; off its diagonal the noise is noise_std/√2.
-        origin: the stage of the certificate that paid for it, with its public bound and grid; None of what is no direct
-            output of one event of all records.
-    """
-
-    name: str
-    value: np.ndarray
-    noise_std: float
-    symmetric: bool = False
-    origin: Origin | None = None
+UNITS_PART, STEPS_PART = "units: ", "steps: "
+"""How the measurements of linked rows begin, by the table that they are of."""
 
 
 def _storage(value: object, place: Place) -> pa.DataType:
@@ -99,6 +85,7 @@ class _Measured:
     norm_bound: float | None = entry(number(0, sys.float_info.max, inside=True), default=None)
     grid: float | str | None = entry(_grid, default=None)
     off_diagonal_grid: float | str | None = entry(_grid, default=None)
+    query: Mapping[str, Any] | None = entry(mapping(), default=None)
 
 
 @document
@@ -126,7 +113,12 @@ def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarr
         certificate=content.certificate,
         measurements=tuple(
             _Measured(
-                name=m.name, array=name, noise_std=m.noise_std, symmetric=m.symmetric, **_said(m.origin, i, arrays)
+                name=m.name,
+                array=name,
+                noise_std=m.noise_std,
+                symmetric=m.symmetric,
+                query=None if m.query is None else write_query(m.query, arrays),
+                **_said(m.origin, i, arrays),
             )
             for i, (name, m) in enumerate(zip(names, content.measurements, strict=True))
         ),
@@ -172,17 +164,37 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
     held = {part for m in said.measurements for part in (m.array, m.grid, m.off_diagonal_grid) if isinstance(part, str)}
     if not held <= arrays.keys():
         place.refuse("names an array that is not there")
+    measurements = tuple(_measurement(m, arrays, place) for m in said.measurements)
+    require_queries_fit(measurements, said.schema)
     return ReleaseContent(
         schema=said.schema,
         certificate=said.certificate,
         sampler=said.sampler,
         parameters={name.removeprefix(_PARAMETERS): a for name, a in arrays.items() if name.startswith(_PARAMETERS)},
-        measurements=tuple(
-            Measurement(m.name, arrays[m.array], float(m.noise_std), m.symmetric, _origin(m, arrays, place))
-            for m in said.measurements
-        ),
+        measurements=measurements,
         form=_of_schema(said.form, said.schema, _PLACE.at("form")),
     )
+
+
+def _measurement(said: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Measurement:
+    query = None if said.query is None else read_query(said.query, place.at("query"), arrays)
+    origin = _origin(said, arrays, place)
+    return Measurement(said.name, arrays[said.array], float(said.noise_std), said.symmetric, origin, query)
+
+
+def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> None:
+    """Refuse a query of other columns or cells than the schema has, or of another shape than its value.
+
+    Raises:
+        ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
+    """
+    tables = linked_tables(schema.modelled) if schema.linked else None
+    for i, measurement in enumerate(measurements):
+        table = schema.modelled
+        if tables is not None:
+            table = tables.steps if tables.steps and measurement.name.startswith(STEPS_PART) else tables.units
+        if fault := measurement.fault(table.columns):
+            raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
 
 
 def _origin(said: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:

@@ -24,6 +24,7 @@ from sfumato.io.table_folders import write_tables
 from sfumato.lenses.chain import plain_schema, shaped
 from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.streams import public_stream, seed_of
+from sfumato.measurements.measurement import Measurement
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
@@ -34,7 +35,7 @@ from sfumato.release.blocks import Blocks, block_rows
 from sfumato.release.conditions import Conditions
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.linked_blocks import LinkedBlocks
-from sfumato.release.manifest import Measurement, ReleaseContent, SourceForm, read, written
+from sfumato.release.manifest import ReleaseContent, SourceForm, read, written
 from sfumato.release.row_decoder import Decoder
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units

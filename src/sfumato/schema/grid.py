@@ -134,17 +134,7 @@ class ColumnGrid:
 
     def cells(self, codes: np.ndarray) -> np.ndarray:
         """Return the cell of each code, shape (n,), int64 in [0, n_cells)."""
-        if self.edges is None or self.steps is None:
-            return codes.astype(np.int64)
-        missing = np.isnan(codes)
-        steps = self.steps.at(np.where(missing, 0.0, codes))
-        if self.edges[-1] <= _MOST_LOOKED_UP:
-            cells = _cell_of_step(self.edges.tobytes())[steps]
-        else:
-            cells = np.searchsorted(self.edges, steps, side="right") - 1
-        if self.kind.nullable:
-            cells[missing] = self.n_cells - 1
-        return cells
+        return cell_of(codes, self.edges, self.steps, self.n_cells)
 
     def codes(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return a code for each cell: its level, or a step drawn uniformly from the cell."""
@@ -159,6 +149,28 @@ class ColumnGrid:
         if self.kind.nullable:
             codes[cells == self.n_cells - 1] = np.nan
         return codes
+
+
+def cell_of(codes: np.ndarray, edges: np.ndarray | None, steps: Steps | None, n_cells: int) -> np.ndarray:
+    """Return the cell of each code, shape (n,), int64 in [0, n_cells).
+
+    Args:
+        codes: levels, or numbers from 0 to 1 with NaN where missing.
+        edges: of numbers, the first step of each cell and one past the last.
+        steps: of numbers.
+        n_cells: of numbers one more than lie between the edges, where a last one holds missing.
+    """
+    if edges is None or steps is None:
+        return codes.astype(np.int64)
+    missing = np.isnan(codes)
+    places = steps.at(np.where(missing, 0.0, codes))
+    if edges[-1] <= _MOST_LOOKED_UP:
+        cells = _cell_of_step(edges.tobytes())[places]
+    else:
+        cells = np.searchsorted(edges, places, side="right") - 1
+    if n_cells == edges.size:
+        cells[missing] = n_cells - 1
+    return cells
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ beyond a bound are dropped, here all steps of a unit share it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,11 @@ class StepCounts(TwoResolutionCounts):
     name: str = "counts of steps in runs and cells"
 
     @property
+    def how_counted(self) -> dict[str, Any]:
+        """By `Sharing`."""
+        return {"whole_rows": self.sharing.full}
+
+    @property
     def squares(self) -> float:
         """K²·c(a² + b²)."""
         return self.sharing.full**2 * super().squares
@@ -102,6 +108,11 @@ class StepMoments(TableMoments):
     sharing: Sharing = Sharing(1)
     name: str = "second moments of steps"
     compact = None  # type: ignore[assignment] - steps of a unit are clipped together
+
+    @property
+    def how_counted(self) -> dict[str, Any]:
+        """By `Sharing`."""
+        return {"whole_rows": self.sharing.full}
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add the steps of some units, a few units at a time."""

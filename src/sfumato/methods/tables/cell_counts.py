@@ -5,12 +5,15 @@ Proof: docs/proofs/class_cell_counts.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from sfumato.measurements.cells import BaseCells, Cells
+from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.statistics import Counts
 from sfumato.methods.marginals import TableLayout
 from sfumato.records.engine import Rows
@@ -51,14 +54,26 @@ class TwoResolutionCounts(Counts):
         return tuple(public_runs(column) for column in self.layout.features)
 
     @cached_property
-    def _widths(self) -> tuple[list[int], list[int]]:
-        return [int(runs[-1]) + 1 for runs in self.runs], [runs.size for runs in self.runs]
+    def run_query(self) -> MarginalQuery:
+        """The tables of (class, run), side by side."""
+        axes = tuple((Cells.of(c, runs),) for c, runs in zip(self.layout.features, self.runs, strict=True))
+        return MarginalQuery(axes, (self.layout.class_cells,), **self.how_counted)
+
+    @cached_property
+    def cell_query(self) -> MarginalQuery:
+        """The cells of all columns, one after the other."""
+        return MarginalQuery(tuple((Cells.of(column),) for column in self.layout.features), **self.how_counted)
+
+    @property
+    def how_counted(self) -> dict[str, Any]:
+        """How a record counts, where that is not once."""
+        return {}
 
     @property
     def step(self) -> np.ndarray:
         """What 1 is worth: a in a run, b in a cell."""
-        runs, cells = self._widths
-        return np.concatenate([np.full(self.layout.n_classes * sum(runs), RUN_STEP), np.full(sum(cells), CELL_STEP)])
+        runs, cells = (math.prod(query.shape) for query in (self.run_query, self.cell_query))
+        return np.concatenate([np.full(runs, RUN_STEP), np.full(cells, CELL_STEP)])
 
     def zero(self) -> np.ndarray:
         """Return empty tables."""
@@ -70,27 +85,20 @@ class TwoResolutionCounts(Counts):
 
     def add_weighted(self, total: np.ndarray, rows: Rows, weights: np.ndarray | None) -> None:
         """Count some records, each so many times, shape (n,); None is once."""
-        classes = self.layout.classes(rows)
-        widths, sizes = self._widths
-        width, place = sum(widths), self.layout.n_classes * sum(widths)
-        by_class = total[:place].reshape(-1, width)
-        start = 0
-        for column, runs, size in zip(self.layout.features, self.runs, sizes, strict=True):
-            cells = column.cells(rows[column.name])
-            n_runs = int(runs[-1]) + 1
-            flat = classes * n_runs + runs[cells]
-            counts = np.bincount(flat, weights, minlength=self.layout.n_classes * n_runs)
-            by_class[:, start : start + n_runs] += counts.reshape(-1, n_runs)
-            total[place : place + size] += np.bincount(cells, weights, minlength=size)
-            start, place = start + n_runs, place + size
+        base = BaseCells(rows)
+        runs, cells = self._parts(total)
+        self.run_query.add(runs, base, weights)
+        self.cell_query.add(cells, base, weights)
+
+    def _parts(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The counts of runs, by class, and of cells in a value, not copied."""
+        place = math.prod(self.run_query.shape)
+        return value[:place].reshape(self.run_query.shape), value[place:]
 
     def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return each column's counts (classes, runs) and (cells,) in records, without the weights."""
-        widths, sizes = self._widths
-        records = value / self.step
-        place = self.layout.n_classes * sum(widths)
-        by_class = np.split(records[:place].reshape(-1, sum(widths)), np.cumsum(widths)[:-1], axis=1)
-        return by_class, np.split(records[place:], np.cumsum(sizes)[:-1])
+        runs, cells = self._parts(value / self.step)
+        return self.run_query.split(runs), self.cell_query.split(cells)
 
 
 def public_runs(column: ColumnGrid) -> np.ndarray:

@@ -12,11 +12,14 @@ are taken instead, and the sum has the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from sfumato.measurements.cells import Cells
+from sfumato.measurements.queries import Entries, MomentBits, MomentQuery
 from sfumato.mechanisms.contributions import step_of
 from sfumato.mechanisms.statistics import OuterProducts
 from sfumato.methods.marginals import TableLayout
@@ -25,35 +28,10 @@ from sfumato.records.engine import ROWS_AT_ONCE, Rows
 _WORK_BYTES = 1 << 20  # of vectors at once: they stay in the cache
 _BLOCK_ROWS = 1 << 14
 _FRACTIONS = 1 << 20
-_MOST_BITS, _ALL_BITS = 36, 60  # of u·yyᵀ: its sums over 2^16 records stay below 2^53, those over all below 2^63
 _LARGEST = 1 << 20  # of an entry: the squared length of a record stays below 2^53
 _MOST_PAIRS = 1 << 23  # entries of the tables of pairs: 64 MiB
 # nanoseconds: a pair of columns; an entry of its table, in 2^16 rows; an entry of a vector; one of a product
 _PAIR, _PAIR_ENTRY, _ENTRY, _PRODUCT = 4.0, 3.0, 2.0, 0.06
-
-
-@dataclass(frozen=True, slots=True)
-class MomentBits:
-    """How finely entries and clipping are whole numbers.
-
-    Attributes:
-        entries: b; an entry is a whole number of C/2^b.
-        weights: m; clipping multiplies by a whole number of 2^-m.
-    """
-
-    entries: int = 15
-    weights: int = 6
-
-    @classmethod
-    def of(cls, n_public: int) -> MomentBits:
-        """Return as many as leave room for eight times the public number of rows: 2b + m ≤ 36, and 8n·2^(2b+m) ≤ 2^63.
-
-        Args:
-            n_public: the public number of rows, at most `MOST_ROWS`.
-        """
-        together = min(_MOST_BITS, _ALL_BITS - (n_public - 1).bit_length())
-        weights = together // 6
-        return cls((together - weights) // 2, weights)
 
 
 @dataclass(frozen=True)
@@ -81,7 +59,7 @@ class TableMoments(OuterProducts):
     clip_norm: float
     by_class: float = 0.0
     name: str = "second moments, pooled and by class"
-    bits: MomentBits = MomentBits()
+    bits: MomentBits = field(default_factory=MomentBits)
 
     @cached_property
     def dimension(self) -> int:
@@ -111,6 +89,24 @@ class TableMoments(OuterProducts):
             np.rint(np.clip(np.nan_to_num(v / step), -_LARGEST, _LARGEST)).astype(np.int64) for v in self.vectors
         )
 
+    @cached_property
+    def pooled_query(self) -> MomentQuery:
+        """The pooled sum."""
+        columns = [Cells.of(column) for column in self.layout.features]
+        columns = [*columns, self.layout.class_cells][: len(self.whole)]
+        features = tuple(Entries.of(cells, whole) for cells, whole in zip(columns, self.whole, strict=True))
+        return MomentQuery(features, self.clip_norm, self.bits, **self.how_counted)
+
+    @property
+    def class_query(self) -> MomentQuery:
+        """The sums by class."""
+        return replace(self.pooled_query, by=(self.layout.class_cells,))
+
+    @property
+    def how_counted(self) -> dict[str, Any]:
+        """How a record counts, where that is not once."""
+        return {}
+
     def zero(self) -> np.ndarray:
         """Return empty moments."""
         return np.zeros((self.weights.size, self.dimension, self.dimension))
@@ -139,20 +135,13 @@ class TableMoments(OuterProducts):
 
     def clipping(self, cells: Sequence[np.ndarray]) -> np.ndarray:
         """Return u of records with these cells, whole numbers in float64, shape (n,)."""
-        squares = np.zeros(cells[0].size, dtype=np.int64)
-        for of_cell, column in zip(self._squares, cells, strict=True):
-            squares += of_cell[column]
-        most = 1 << (2 * self.bits.entries + self.bits.weights)
-        return np.minimum(most // np.maximum(squares, 1), 1 << self.bits.weights).astype(np.float64)
+        of_columns = zip(self.pooled_query.features, cells, strict=True)
+        return self.pooled_query.clipping([entries.cells.grouped(column) for entries, column in of_columns])
 
     def counted(self, rows: Rows, cells: Sequence[np.ndarray]) -> np.ndarray:
         """Return what each record's product is multiplied by: u, whole numbers in float64, shape (n,)."""
         del rows
         return self.clipping(cells)
-
-    @cached_property
-    def _squares(self) -> list[np.ndarray]:
-        return [(whole**2).sum(axis=1) for whole in self.whole]
 
     def of(self, cells: Sequence[np.ndarray]) -> np.ndarray:
         """Return the vectors of records with these cells as they are summed, unclipped, shape (n, d)."""
@@ -188,10 +177,10 @@ class PairCounts:
 
     @classmethod
     def of(cls, moments: TableMoments) -> PairCounts:
-        """Find the groups."""
-        found = [np.unique(whole, axis=0, return_inverse=True) for whole in moments.whole]
-        groups = tuple(np.asarray(inverse).reshape(-1).astype(np.int64) for _, inverse in found)
-        return cls(moments, groups, tuple(entries for entries, _ in found))
+        """Take the groups of the query."""
+        features = moments.pooled_query.features
+        groups = tuple(entries.cells.grouped(np.arange(entries.cells.base)) for entries in features)
+        return cls(moments, groups, tuple(entries.whole for entries in features))
 
     @property
     def _parts(self) -> int:

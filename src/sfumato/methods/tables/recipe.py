@@ -21,6 +21,7 @@ from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.maths.streams import public_stream
+from sfumato.measurements.queries import Query
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
@@ -406,7 +407,7 @@ def run_table(
             "ends": settings.ends,
             "target": target,
         },
-        parameters=chain.to_arrays() | _vector_arrays(moments, columns, released.offsets, class_weight),
+        parameters=chain.to_arrays(),
         measurements=(
             *_count_measurements(counts, counting, measuring.worth),
             *_moment_measurements(noisy, moments, measuring.worth),
@@ -428,23 +429,7 @@ def _copies(layout: TableLayout, columns: Sequence[ColumnShares], copied: Mappin
     return found
 
 
-VECTOR_WEIGHTS, VECTOR_OFFSETS, VECTOR_CLIP = "vector.weights", "vector.offsets", "vector.clip"
-
-
-def _vector_arrays(
-    moments: TableMoments, columns: Sequence[ColumnShares], offsets: np.ndarray, class_weight: float
-) -> dict[str, np.ndarray]:
-    """Return what tells how the second release's vectors follow from cells: estimates rest on it.
-
-    The entries of a cell are (values of its run + offsets)·√weights, with the chain's own values.
-    """
-    weights = np.concatenate([column.features.weights for column in columns])
-    bits = moments.bits
-    clip = np.array([moments.clip_norm, moments.by_class, class_weight, bits.entries, bits.weights], dtype=np.float64)
-    return {VECTOR_WEIGHTS: weights, VECTOR_OFFSETS: offsets, VECTOR_CLIP: clip}
-
-
-def _unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice) -> Noisy:
+def _unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice, query: Query) -> Noisy:
     """Return a part of a release that was divided by its weight; `part` of the first axis has its grid."""
     origin = noisy.origin
     if origin is not None:
@@ -454,7 +439,7 @@ def _unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slic
             if isinstance(grid := getattr(origin, name), np.ndarray)
         }
         origin = replace(origin, **own).divided(float(weight))
-    return Noisy(value, noisy.noise_std / weight, noisy.symmetric, origin)
+    return Noisy(value, noisy.noise_std / weight, noisy.symmetric, origin, query)
 
 
 def _count_measurements(
@@ -462,18 +447,19 @@ def _count_measurements(
 ) -> tuple[tuple[str, Noisy], ...]:
     """Return the first release in records, or in the weights' unit: tables (classes, runs) side by side, and cells."""
     by_class, cells = statistic.split(counts.value)
-    runs = _unweighted(counts, worth * np.concatenate(by_class, axis=1), RUN_STEP / worth, slice(0, 1))
+    runs, fine = worth * np.concatenate(by_class, axis=1), worth * np.concatenate(cells)
     return (
-        (RUN_COUNTS, runs),
-        (CELL_COUNTS, _unweighted(counts, worth * np.concatenate(cells), CELL_STEP / worth, slice(-1, None))),
+        (RUN_COUNTS, _unweighted(counts, runs, RUN_STEP / worth, slice(0, 1), statistic.run_query)),
+        (CELL_COUNTS, _unweighted(counts, fine, CELL_STEP / worth, slice(-1, None), statistic.cell_query)),
     )
 
 
 def _moment_measurements(noisy: Noisy, statistic: TableMoments, worth: float = 1.0) -> tuple[tuple[str, Noisy], ...]:
     """Return the second release without its weights; in the unit of records' weights."""
     first = statistic.weights[0] / worth
-    pooled = _unweighted(noisy, noisy.value[0] / first, first, 0)
+    pooled = _unweighted(noisy, noisy.value[0] / first, first, 0, statistic.pooled_query)
     if statistic.weights.size == 1:
         return ((POOLED, pooled),)
     weight = statistic.weights[1] / worth
-    return ((POOLED, pooled), (MOMENTS, _unweighted(noisy, noisy.value[1:] / weight, weight, slice(1, None))))
+    by_class = _unweighted(noisy, noisy.value[1:] / weight, weight, slice(1, None), statistic.class_query)
+    return ((POOLED, pooled), (MOMENTS, by_class))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,11 @@ class WeightedCounts(TwoResolutionCounts):
         """What 1 is worth: a or b, times 2^-20."""
         return super().step * 2.0**-WEIGHT_BITS
 
+    @property
+    def how_counted(self) -> dict[str, Any]:
+        """By its weight."""
+        return {"weight": self.column}
+
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records by their weights."""
         self.add_weighted(total, rows, whole_weights(rows, self.column).astype(np.float64))
@@ -85,6 +90,11 @@ class WeightedMoments(TableMoments):
 
     column: str = ""
     name: str = "weighted second moments, pooled and by class"
+
+    @property
+    def how_counted(self) -> dict[str, Any]:
+        """By its weight."""
+        return {"weight": self.column}
 
     def counted(self, rows: Rows, cells: Sequence[np.ndarray]) -> np.ndarray:
         """Return v, whole numbers in float64, shape (n,)."""

@@ -1,0 +1,7 @@
+"""What was measured: queries as data, and noisy answers to them."""
+
+from sfumato.measurements.cells import Cells
+from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.queries import Entries, MarginalQuery, MomentBits, MomentQuery, Query
+
+__all__ = ["Cells", "Entries", "MarginalQuery", "Measurement", "MomentBits", "MomentQuery", "Query"]

@@ -1,0 +1,189 @@
+"""Queries: sums over records of functions of a record's columns, as data.
+
+A query says which columns it reads, into which cells these are cut, and what a record adds to the sum. A release keeps
+it beside the noisy value; the code that evaluated it on the records evaluates it on a model's rows.
+
+Each record adds once, or by its weight, or, where a record is a unit with k rows of which K count whole, K/k for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from sfumato.measurements.cells import BaseCells, Cells, joint_cells
+
+_MOST_BITS, _ALL_BITS = 36, 60  # of u·yyᵀ: its sums over 2^16 records stay below 2^53, those over all below 2^63
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalQuery:
+    """How many records lie in each cell of some tables.
+
+    Value: shape (sizes of `by` …, sum of the tables' sizes), tables side by side, each flat with its last axis fastest.
+    A record adds one 1 to each table.
+
+    Attributes:
+        tables: the axes of each table, beside those of `by`.
+        by: axes that all tables share, which come first.
+        weight: the column by which records count; "" where each counts once.
+        whole_rows: K of units whose rows share one bound; 0 of others.
+    """
+
+    kind: ClassVar[str] = "marginals"
+
+    tables: tuple[tuple[Cells, ...], ...]
+    by: tuple[Cells, ...] = ()
+    weight: str = ""
+    whole_rows: int = 0
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Number of cells of each table within one cell of `by`."""
+        return tuple(_product(axes) for axes in self.tables)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return (*(axis.size for axis in self.by), sum(self.widths))
+
+    @property
+    def cells(self) -> list[Cells]:
+        """Every axis."""
+        return [*self.by, *(axis for table in self.tables for axis in table)]
+
+    def add(self, total: np.ndarray, base: BaseCells, counts: np.ndarray | None = None) -> None:
+        """Add rows to a sum of this shape, each once or so many times, shape (n,)."""
+        within = _product(self.by)
+        flat, start = total.reshape(within, -1), 0
+        first = joint_cells(self.by, [base.of(axis) for axis in self.by]) if self.by else None
+        for axes, width in zip(self.tables, self.widths, strict=True):
+            place = joint_cells(axes, [base.of(axis) for axis in axes])
+            place = place if first is None else first * width + place
+            flat[:, start : start + width] += np.bincount(place, counts, minlength=within * width).reshape(-1, width)
+            start += width
+
+    def split(self, value: np.ndarray) -> list[np.ndarray]:
+        """The tables of a value, shape (sizes of `by` …, sizes of the table's axes …) each."""
+        parts = np.split(value, np.cumsum(self.widths)[:-1], axis=-1)
+        shapes = [(*value.shape[:-1], *(axis.size for axis in axes)) for axes in self.tables]
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _product(axes: Sequence[Cells]) -> int:
+    return int(np.prod([axis.size for axis in axes], dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class MomentBits:
+    """How finely entries and clipping are whole numbers.
+
+    Attributes:
+        entries: b; an entry is a whole number of C/2^b.
+        weights: m; clipping multiplies by a whole number of 2^-m.
+    """
+
+    entries: int = 15
+    weights: int = 6
+
+    @classmethod
+    def of(cls, n_public: int) -> MomentBits:
+        """As many as leave room for eight times the public number of rows: 2b + m ≤ 36, and 8n·2^(2b+m) ≤ 2^63.
+
+        Args:
+            n_public: the public number of rows, at most `MOST_ROWS`.
+        """
+        together = min(_MOST_BITS, _ALL_BITS - (n_public - 1).bit_length())
+        weights = together // 6
+        return cls((together - weights) // 2, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Entries of a record's vector that follow from its cell in one column.
+
+    Attributes:
+        cells: of the column.
+        whole: y of each cell, in C/2^b, int64, shape (cells, q).
+    """
+
+    cells: Cells
+    whole: np.ndarray
+
+    @classmethod
+    def of(cls, cells: Cells, whole: np.ndarray) -> Entries:
+        """Entries by base cell, shape (base, q); cells with the same ones are one group."""
+        distinct, groups = np.unique(whole, axis=0, return_inverse=True)
+        return cls(replace(cells, groups=np.asarray(groups).reshape(-1).astype(np.int64)), distinct)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentQuery:
+    """The sum of outer products of records' vectors, each clipped to a norm.
+
+    A record adds f·xxᵀ with x = y·C/2^b and f = u/2^m, u = min(2^m, ⌊2^m·4^b / ‖y‖²⌋), so that f·‖x‖² ≤ C². Value:
+    shape (d, d), or (cells of `by`, d, d): symmetric.
+
+    Attributes:
+        features: by column, the entries of x.
+        clip_norm: C.
+        bits: b and m.
+        by: the cells of one column, each of which has a matrix of its own; or none.
+        weight: as in `MarginalQuery`.
+        whole_rows: likewise; the rows of a unit are clipped together.
+    """
+
+    kind: ClassVar[str] = "moments"
+
+    features: tuple[Entries, ...]
+    clip_norm: float
+    bits: MomentBits = MomentBits()
+    by: tuple[Cells, ...] = ()
+    weight: str = ""
+    whole_rows: int = 0
+
+    @property
+    def dimension(self) -> int:
+        """Entries d of a record's vector."""
+        return sum(entries.whole.shape[1] for entries in self.features)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return (*(axis.size for axis in self.by), self.dimension, self.dimension)
+
+    @property
+    def cells(self) -> list[Cells]:
+        """Every column's cells."""
+        return [*self.by, *(entries.cells for entries in self.features)]
+
+    @property
+    def unit(self) -> float:
+        """C/2^b."""
+        return self.clip_norm * 2.0**-self.bits.entries
+
+    @cached_property
+    def _squares(self) -> list[np.ndarray]:
+        return [(entries.whole**2).sum(axis=1) for entries in self.features]
+
+    def clipping(self, cells: Sequence[np.ndarray]) -> np.ndarray:
+        """U of rows with these cells of each of `features`, whole numbers in float64, shape (n,)."""
+        squares = np.zeros(cells[0].size, dtype=np.int64)
+        for of_cell, column in zip(self._squares, cells, strict=True):
+            squares += of_cell[column]
+        most = 1 << (2 * self.bits.entries + self.bits.weights)
+        return np.minimum(most // np.maximum(squares, 1), 1 << self.bits.weights).astype(np.float64)
+
+
+Query: TypeAlias = MarginalQuery | MomentQuery
+
+
+def query_fault(query: Query, kinds: Mapping[str, object]) -> str | None:
+    """What of a query does not fit columns of these kinds; None where all does."""
+    if query.weight and query.weight not in kinds:
+        return f"counts records by {query.weight!r}, which is no column of the schema"
+    return next((fault for cells in query.cells if (fault := cells.fault(kinds))), None)
