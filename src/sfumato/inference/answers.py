@@ -21,10 +21,11 @@ from sfumato.inference.batches import Batch, ratios, shares
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.formulas import Design
-from sfumato.inference.functions import FEWEST_ROWS
+from sfumato.inference.measured import MODEL_ROWS
 from sfumato.inference.moments import Value, length
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import Regression, Regressions, fit_design
+from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
 from sfumato.schema.set_columns import itemised
 
@@ -121,7 +122,7 @@ class _Lister:
 
     def __init__(self, questions: Questions, target: str, level: float) -> None:
         self.questions, self.target, self.level = questions, target, level
-        self.ones = np.ones(questions.measured.classes.size)
+        self.ones = np.ones(MODEL_ROWS)
 
     def one(self, kind: str, ask: Callable[[], object], first: str = "", second: str = "") -> Answer:
         """Return the line of a question with one number."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked
 from sfumato.inference.estimate import deviations
-from sfumato.inference.functions import FEWEST_ROWS
 from sfumato.inference.questions import Questions
+from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
 
 
@@ -112,18 +112,14 @@ def bar_ends(
     places = np.arange(n)
     reach = (first[:, None] <= places) & (places <= last[:, None])
     inside = reach & (first == last)[:, None]
-    if name == measured.class_column:
-        cells, counts = measured.classes, None
-    else:
-        j = measured.names.index(name)
-        cells, counts = measured.cells(j), measured.cell_counts[j]
+    cells, counts = measured.cells(name), measured.counts(name)
     whole = np.ones((cells.size, 1))
     low = _held_ends(asked, inside[cells].astype(np.float64), whole, level)[0]
     high = _held_ends(asked, reach[cells].astype(np.float64), whole, level)[1]
     few = np.isnan(high)
     if counts is not None and few.any():
-        totals = np.maximum(counts @ reach, 0.0)
-        errors = np.sqrt(reach.sum(axis=0) * measured.cell_variance)
+        totals = np.maximum(counts.cells @ reach, 0.0)
+        errors = np.sqrt(reach.sum(axis=0) * counts.cell_variance)
         n_rows = asked.calibration.size
         high = np.where(few, np.clip((totals + deviations(level) * errors) / n_rows, 0.0, 1.0), high)
     low = np.where(np.isnan(low), 0.0, low)

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from sfumato.inference.measured import RowWeights, Totals
+from sfumato.inference.totals import RowWeights, Totals
 
 Target = Literal["population", "table"]
 

@@ -84,11 +84,11 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
     if rows is None and _has_shares(release):
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
     names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
-    counts, noise = _noisy_cell_counts(release)
+    standing = _standing_out(release)
     lines = [_line(release, name, rows) for name in names]
     return tuple(
-        _with_hidden(line, schema.columns[line.name], rows, counts[line.name] > _STANDS_OUT * noise)
-        if line.name in counts and rows is not None
+        _with_hidden(line, schema.columns[line.name], rows, standing[line.name])
+        if line.name in standing and rows is not None
         else line
         for line in lines
     )
@@ -198,13 +198,14 @@ def _with_beyond(line: ColumnLine, release: ReleaseValue) -> ColumnLine:
     return replace(line, lost=expected, loss=about + up_to, cure=_BOUNDS)
 
 
-def _noisy_cell_counts(release: ReleaseValue) -> tuple[Mapping[str, np.ndarray], float]:
-    """Return the noisy counts of each column's cells, and their standard deviation; none where a release holds none."""
+def _standing_out(release: ReleaseValue) -> dict[str, np.ndarray]:
+    """Return which noisy counts of each column's cells stand out of their noise; none where a release holds none."""
     try:
         measured = questions_of(release).measured
     except EstimateError:
-        return {}, 0.0
-    return dict(zip(measured.names, measured.cell_counts, strict=True)), measured.cell_variance**0.5
+        return {}
+    known = {name: counts for name in measured.names if (counts := measured.counts(name)) is not None}
+    return {name: counts.cells > _STANDS_OUT * counts.cell_variance**0.5 for name, counts in known.items()}
 
 
 def _share_beyond(release: ReleaseValue, name: str) -> tuple[float, float] | None:

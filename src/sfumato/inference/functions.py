@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sfumato.errors import EstimateError
-from sfumato.inference.measured import Measured, Totals
-from sfumato.maths.arrays import indicators
+from sfumato.inference.measured import MODEL_ROWS, Measured
+from sfumato.inference.products import Products
+from sfumato.inference.tables import asked_tables
+from sfumato.inference.totals import Totals
 
-FEWEST_ROWS = 3
-"""Of the model, that a function is not 0 in: of others it says nothing."""
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
 _FEWEST_DIRECTIONS = 3
 _MOST_LEVELS = 25  # labels of which all features are kept: of two such columns, as many products as can be solved for
@@ -37,16 +37,16 @@ def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -
         measured: what a release holds.
         asked: the columns, and of each what is asked of it first: such as its values, or a level's indicator.
     """
-    places = [measured.names.index(name) for name in asked if name != measured.class_column]
     by_class = measured.class_column in asked
-    parts = [_size(measured, places, by_class)]
-    parts += [_runs(measured, j, by_class) for j in places]
-    if len(asked) == 1:
-        parts += [_cells(measured, j) for j in places]
-    if places:
-        most = _kept(measured, places, by_class)
-        parts += _products(measured, places, [asked[measured.names[j]] for j in places], most, by_class)
-    return Totals.joined(parts).seen(FEWEST_ROWS)
+    parts = [table.totals(measured.base, MODEL_ROWS) for table in asked_tables(measured.tables, asked)]
+    products = measured.products
+    if products is not None:
+        places = [products.columns[name] for name in asked if name in products.columns]
+        places = [place for place in places if place != products.classes]
+        if places:
+            most = _kept(measured, products, places, by_class)
+            parts += _products(measured, products, places, asked, most, by_class)
+    return Totals.joined(parts).with_rows()
 
 
 def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
@@ -60,35 +60,50 @@ def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Tot
         asked: of the columns, what is asked of each first.
 
     Raises:
-        EstimateError: there are more columns than that.
+        EstimateError: there are more columns than that, or how columns go together was not measured.
     """
-    places = list(range(len(measured.names)))
-    by_class = measured.class_column is not None and measured.layout.n_classes <= _FEW_CLASSES
-    parts = [_runs(measured, j, by_class) for j in places]
-    most, by_class = _of_all(measured, places, by_class)
-    functions = [list(asked[measured.names[j]])[:kept] for j, kept in zip(places, most, strict=True)]
-    parts += _products(measured, places, functions, most, by_class)
-    return Totals.joined(parts).seen(FEWEST_ROWS)
+    products = _of_products(measured)
+    places = [place for place in products.columns.values() if place != products.classes]
+    own = {measured.class_column} if measured.class_column is not None and measured.n_classes <= _FEW_CLASSES else set()
+    parts = []
+    for name in measured.names:
+        tables = asked_tables(measured.tables, {name, *own})
+        parts += [table.totals(measured.base, MODEL_ROWS) for table in tables if name in table.columns]
+    most, by_class = _of_all(measured, products, places, bool(own))
+    first = {name: list(functions)[: most[0]] for name, functions in asked.items()} if most else {}
+    parts += _products(measured, products, places, first, most, by_class)
+    return Totals.joined(parts).with_rows()
 
 
 def refuse_many_columns(measured: Measured) -> None:
     """Refuse to ask of all columns together where these are too many.
 
     Raises:
-        EstimateError: they are.
+        EstimateError: they are; or how columns go together was not measured.
     """
-    _of_all(measured, list(range(len(measured.names))), by_class=False)
+    products = _of_products(measured)
+    places = [place for place in products.columns.values() if place != products.classes]
+    _of_all(measured, products, places, by_class=False)
 
 
-def _of_all(measured: Measured, places: list[int], by_class: bool) -> tuple[list[int], bool]:
+def _of_products(measured: Measured) -> Products:
+    products = measured.products
+    if products is None or not set(measured.names) <= products.columns.keys():
+        raise EstimateError(
+            "Expected a release that measured how all of its columns go together for replicates, got one that did not: "
+            "they would hold no noise of it, and analyses of them would be too sure. Ask the release, or fit with the "
+            "method gaussian."
+        )
+    return products
+
+
+def _of_all(measured: Measured, products: Products, places: list[int], by_class: bool) -> tuple[list[int], bool]:
     """Return how many directions of each column are kept where all are asked of, and whether by class."""
-    k = measured.layout.n_classes
-    widths = [measured.moments.vectors[j].shape[1] for j in places]
+    widths = [products.width(place) for place in places]
     for own in (True, False) if by_class else (False,):
-        matrices = 1 + k if own and measured.by_class is not None else 1
         for most in range(_DIRECTIONS[2], 0, -1):
-            d = sum(min(width, most) for width in widths) + (k if own else 1)
-            if matrices * d * (d + 1) // 2 <= _MOST_PRODUCTS:
+            d = sum(min(width, most) for width in widths) + (measured.n_classes if own else 1)
+            if products.matrices(by_class=own) * d * (d + 1) // 2 <= _MOST_PRODUCTS:
                 return [most] * len(places), own
     raise EstimateError(
         f"Expected a release of at most {_MOST_TOGETHER} columns for replicates, got {len(places)}: they would hold no "
@@ -97,107 +112,83 @@ def _of_all(measured: Measured, places: list[int], by_class: bool) -> tuple[list
     )
 
 
-def _kept(measured: Measured, places: list[int], by_class: bool) -> list[int]:
+def _kept(measured: Measured, products: Products, places: list[int], by_class: bool) -> list[int]:
     """Return how many directions of each column are kept: all of few labels, unless that is too much to solve for."""
     few = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
-    widths = [measured.moments.vectors[j].shape[1] for j in places]
+    widths, counted = [products.width(place) for place in places], [_counted(products, place) for place in places]
     all_of_few = [
-        width if _counted(measured, j) and width < _MOST_LEVELS else few
-        for j, width in zip(places, widths, strict=True)
+        width if alone and width < _MOST_LEVELS else few for alone, width in zip(counted, widths, strict=True)
     ]
     sizes = [min(width, most) for width, most in zip(widths, all_of_few, strict=True)]
-    k = measured.layout.n_classes if by_class else 0
-    matrices = 1 + k if k and measured.by_class is not None else 1
-    d = sum(sizes) + k
-    inside = sum(size * (size + 1) // 2 for j, size in zip(places, sizes, strict=True) if _counted(measured, j))
-    return all_of_few if matrices * (d * (d + 1) // 2 - inside) <= _MOST_SOLVED else [few] * len(places)
-
-
-def _size(measured: Measured, places: list[int], by_class: bool) -> Totals:
-    """Return the number of records, or of each class, as all other columns' counts say it."""
-    k = measured.layout.n_classes
-    rows = measured.classes.size
-    precision, total = 0.0, np.zeros(k)
-    for j, table in enumerate(measured.run_counts):
-        if j not in places:
-            precision += 1 / table.shape[1]
-            total += table.sum(axis=1) / table.shape[1]
-    if not precision:
-        empty = np.zeros(0)
-        return Totals(np.zeros((rows, 0)), empty, empty)
-    variance = measured.run_variance / precision
-    if by_class:
-        return Totals(indicators(measured.classes, k), total / precision, np.full(k, variance))
-    return Totals(np.ones((rows, 1)), total.sum(keepdims=True) / precision, np.full(1, k * variance))
-
-
-def _runs(measured: Measured, j: int, by_class: bool) -> Totals:
-    """Return the counts of a column's runs, by class if the class is asked of."""
-    table, runs = measured.run_counts[j], measured.runs[j][measured.cells(j)]
-    k, r = table.shape
-    if by_class:
-        found = indicators(measured.classes * r + runs, k * r)
-        return Totals(found, table.reshape(-1), np.full(k * r, measured.run_variance))
-    return Totals(indicators(runs, r), table.sum(axis=0), np.full(r, k * measured.run_variance))
-
-
-def _cells(measured: Measured, j: int) -> Totals:
-    """Return the counts of a column's cells."""
-    counts = measured.cell_counts[j]
-    found = indicators(measured.cells(j), counts.size)
-    return Totals(found, counts, np.full(counts.size, measured.cell_variance))
+    d = sum(sizes) + (measured.n_classes if by_class else 0)
+    inside = sum(size * (size + 1) // 2 for alone, size in zip(counted, sizes, strict=True) if alone)
+    solved = products.matrices(by_class=by_class) * (d * (d + 1) // 2 - inside)
+    return all_of_few if solved <= _MOST_SOLVED else [few] * len(places)
 
 
 def _products(
-    measured: Measured, places: list[int], asked: Sequence[CellFunctions], most: Sequence[int], by_class: bool
+    measured: Measured,
+    products: Products,
+    places: list[int],
+    asked: Mapping[str, CellFunctions],
+    most: Sequence[int],
+    by_class: bool,
 ) -> list[Totals]:
     """Return the second moments of the columns' features, turned, clipped as they were measured."""
-    d = measured.moments.dimension
-    ends = np.cumsum([0, *(v.shape[1] for v in measured.moments.vectors)])
+    d, ends = products.query.dimension, products.ends
     turned, values = [], []
-    for j, functions, kept in zip(places, asked, most, strict=True):
-        own = directions(measured.moments.vectors[j], functions, measured.chain.columns[j].shares, kept)
+    for place, kept in zip(places, most, strict=True):
+        entries = products.query.features[place]
+        cells, vectors = measured.base.of(entries.cells), products.vectors(place)
+        held = np.bincount(cells, minlength=entries.cells.size)
+        functions = [
+            np.bincount(cells, np.nan_to_num(f)[measured.cells(entries.cells.column)], held.size) / np.maximum(held, 1)
+            for f in asked.get(entries.cells.column, ())
+        ]
+        own = directions(vectors, functions, held / MODEL_ROWS, kept)
         block = np.zeros((d, own.shape[1]))
-        block[ends[j] : ends[j + 1]] = own
+        block[ends[place] : ends[place + 1]] = own
         turned.append(block)
-        values.append((measured.moments.vectors[j] @ own)[measured.cells(j)])
-    turned, values = _with_classes(measured, turned, values, int(ends[len(measured.names)]), by_class)
+        values.append((vectors @ own)[cells])
+    turned, values = _with_classes(measured, products, turned, values, by_class)
     turn, vectors = np.concatenate(turned, axis=1), np.concatenate(values, axis=1)
-    rows, columns = _pairs([own.shape[1] for own in values], [_counted(measured, j) for j in places])
-    products = vectors[:, rows] * vectors[:, columns] * measured.clipping[:, None]
+    rows, columns = _pairs([own.shape[1] for own in values], [_counted(products, place) for place in places])
+    functions = vectors[:, rows] * vectors[:, columns] * measured.clipping[:, None]
     part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
-    if measured.by_class is None:
-        return [Totals(products, _entries(measured.pooled, turn, rows, columns), part * measured.pooled_variance)]
+    if products.by is None or products.by_class is None:
+        return [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
     if not by_class:
-        k = len(measured.by_class)
-        summed_variance = k * measured.class_variance
-        share = measured.pooled_variance / max(measured.pooled_variance + summed_variance, 1e-300)
-        value = (1 - share) * measured.pooled + share * measured.by_class.sum(axis=0)
-        variance = (1 - share) ** 2 * measured.pooled_variance + share**2 * summed_variance
-        return [Totals(products, _entries(value, turn, rows, columns), part * variance)]
-    found = [Totals(products, _entries(measured.pooled, turn, rows, columns), part * measured.pooled_variance)]
-    for c, matrix in enumerate(measured.by_class):
-        own = products * (measured.classes == c)[:, None]
-        found.append(Totals(own, _entries(matrix, turn, rows, columns), part * measured.class_variance))
+        summed_variance = len(products.by_class) * products.class_variance
+        share = products.variance / max(products.variance + summed_variance, 1e-300)
+        value = (1 - share) * products.pooled + share * products.by_class.sum(axis=0)
+        variance = (1 - share) ** 2 * products.variance + share**2 * summed_variance
+        return [Totals(functions, _entries(value, turn, rows, columns), part * variance)]
+    found = [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
+    classes = measured.base.of(products.by)
+    for c, matrix in enumerate(products.by_class):
+        own = functions * (classes == c)[:, None]
+        found.append(Totals(own, _entries(matrix, turn, rows, columns), part * products.class_variance))
     return found
 
 
 def _with_classes(
-    measured: Measured, turned: list[np.ndarray], values: list[np.ndarray], start: int, by_class: bool
+    measured: Measured, products: Products, turned: list[np.ndarray], values: list[np.ndarray], by_class: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Add the class's indicators, where moments have them; or their sum, which is the same for all rows."""
-    k = measured.layout.n_classes
-    if len(measured.moments.vectors) == len(measured.names):
+    place = products.classes
+    if place is None:
         return turned, values
+    k = products.width(place)
     own = np.eye(k) if by_class else np.full((k, 1), 1 / np.sqrt(k))
-    block = np.zeros((measured.moments.dimension, own.shape[1]))
-    block[start : start + k] = own
-    return [*turned, block], [*values, (measured.moments.vectors[-1] @ own)[measured.classes]]
+    block = np.zeros((products.query.dimension, own.shape[1]))
+    block[products.ends[place] : products.ends[place + 1]] = own
+    cells = measured.base.of(products.query.features[place].cells)
+    return [*turned, block], [*values, (products.vectors(place) @ own)[cells]]
 
 
-def _counted(measured: Measured, j: int) -> bool:
-    """Whether counts say what products of a column with itself would."""
-    return not measured.layout.features[j].numeric
+def _counted(products: Products, place: int) -> bool:
+    """Whether counts say what products of a column with itself would: of labels."""
+    return products.query.features[place].cells.edges is None
 
 
 def _pairs(sizes: list[int], counted: list[bool]) -> tuple[np.ndarray, np.ndarray]:

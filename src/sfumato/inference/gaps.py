@@ -24,26 +24,24 @@ _RIDGE = 1e-3  # of the mean variation of a feature
 
 def filled(
     cells: np.ndarray,
-    classes: np.ndarray,
-    features: Sequence[np.ndarray],
+    features: Sequence[tuple[int, np.ndarray]],
     missing: Sequence[int | None],
     rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and their classes with the other cells of rows that have a value, where a row has none.
+) -> np.ndarray:
+    """Return rows with the other cells of rows that have a value, where a row has none.
 
     Args:
         cells: of each row in each column, shape (N, columns).
-        classes: of each row, shape (N,).
-        features: of each cell of each column, shape (c, q) each; then, if there, of each class.
+        features: of the rows, shape (N, q) each, with the column that they follow from.
         missing: the missing cell of each column, None where there is none.
         rng: source of (public) randomness.
     """
     nullable = [j for j, cell in enumerate(missing) if cell is not None and (cells[:, j] == cell).any()]
     if not nullable:
-        return cells, classes
+        return cells
     gaps = np.stack([cells[:, j] == missing[j] for j in nullable], axis=1)
-    chances = _chances(cells, classes, features, nullable, gaps)
-    cells, classes = cells.copy(), classes.copy()
+    chances = _chances(features, nullable, gaps)
+    cells = cells.copy()
     for place, j in enumerate(nullable):
         others = np.delete(gaps, place, axis=1)
         patterns = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1)
@@ -52,19 +50,16 @@ def filled(
             takers, donors = (np.flatnonzero(alike & there) for there in (gaps[:, place], ~gaps[:, place]))
             takers, givers = _matched(chances[:, place], takers, donors, rng)
             own = cells[takers, j]
-            cells[takers], classes[takers] = cells[givers], classes[givers]
+            cells[takers] = cells[givers]
             cells[takers, j] = own
-    return cells, classes
+    return cells
 
 
-def _chances(
-    cells: np.ndarray, classes: np.ndarray, features: Sequence[np.ndarray], nullable: list[int], gaps: np.ndarray
-) -> np.ndarray:
+def _chances(features: Sequence[tuple[int, np.ndarray]], nullable: list[int], gaps: np.ndarray) -> np.ndarray:
     """Return each row's chance to have no value in a column as the other columns say it, shape (N, nullable)."""
-    columns = [*cells.T, classes][: len(features)]
-    rows = np.concatenate([own[cell] for own, cell in zip(features, columns, strict=True)], axis=1)
+    rows = np.concatenate([own for _, own in features], axis=1)
     rows = rows - rows.mean(axis=0)
-    owner = np.repeat(np.arange(len(features)), [own.shape[1] for own in features])
+    owner = np.repeat([j for j, _ in features], [own.shape[1] for _, own in features])
     moments, wanted = rows.T @ rows, rows.T @ gaps
     moments += _RIDGE * np.trace(moments) / max(len(moments), 1) * np.eye(len(moments))
     found = np.repeat(gaps.mean(axis=0)[None, :], len(rows), axis=0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import NoReturn
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from sfumato.inference.asked import Asked
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answered
 from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
-from sfumato.inference.functions import FEWEST_ROWS, measured_functions
+from sfumato.inference.functions import measured_functions
 from sfumato.inference.intervals import bounded, of_correlation, of_variance
-from sfumato.inference.measured import Measured
+from sfumato.inference.measured import MODEL_ROWS, Measured
 from sfumato.inference.rows import Rows, is_missing
 from sfumato.inference.together import require_terms_together
+from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.release.model import ReleaseValue
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
@@ -119,7 +121,7 @@ class Questions(Rows):
         if name not in self._bounds:
             if name in self.following:
                 for source in sorted(frozenset().union(*self.rules.terms(name))):
-                    if source in self.measured.names and estimated_bounds(self.measured.release, source) is not None:
+                    if source in self.measured.columns and estimated_bounds(self.measured.release, source) is not None:
                         raise EstimateError(
                             f"Expected declared bounds of what {name!r} follows from, got estimated ones of "
                             f"{source!r}: how far off sums of such columns are is not known. Declare lower and upper."
@@ -187,20 +189,20 @@ class Questions(Rows):
         """Return the share of missing cells by their noisy count alone, where the model draws none.
 
         Raises:
-            EstimateError: the column is the target of the fit, whose cells were not counted by themselves.
+            EstimateError: its cells were not counted by themselves.
         """
-        if name not in self.measured.names:
-            self._require_rows(np.zeros(0), (name,))
+        counts = self.measured.counts(name)
+        if counts is None:
+            self._refuse_rows((name,))
         size = asked.calibration.size
-        count = float(self.measured.cell_counts[self.measured.names.index(name)][-1])
-        error = float(np.sqrt(self.measured.cell_variance)) / size
+        count, error = float(counts.cells[-1]), float(np.sqrt(counts.cell_variance)) / size
         rests = f"{asked.said}Measured: a noisy count of {name}. Its variance is 100 % privacy noise."
         return bounded(Estimate(count / size, error, asked.target, rests, {"noise": error}), 0.0, 1.0)
 
     def _any_column(self) -> str:
         """Return a column that was measured, to ask of all rows."""
         free = set(self.measured.frame.columns) - self.following
-        return next(name for name in (*self.measured.names, *self.measured.frame.columns) if name in free)
+        return next(name for name in (*self.measured.names, *self.measured.columns) if name in free)
 
     def _over(self, asked: Asked, names: tuple[str, ...], there: np.ndarray | None) -> str:
         """Return the sentence on the rows that are not missing, and which share of all they are where that is asked."""
@@ -226,10 +228,13 @@ class Questions(Rows):
             EstimateError: they are such.
         """
         if np.count_nonzero(found) < FEWEST_ROWS:
-            raise EstimateError(
-                f"Expected cells of {_and(names)} that stand out of noise, got some of which the release has hardly a "
-                "row. Ask of larger groups, or fit with a larger epsilon."
-            )
+            self._refuse_rows(names)
+
+    def _refuse_rows(self, names: tuple[str, ...]) -> NoReturn:
+        raise EstimateError(
+            f"Expected cells of {_and(names)} that stand out of noise, got some of which the release has hardly a "
+            "row. Ask of larger groups, or fit with a larger epsilon."
+        )
 
     def crosstab(self, first: str, second: str, normalize: bool, target: str) -> Estimates:
         """Return how many rows have each pair of labels, or their shares."""
@@ -237,7 +242,7 @@ class Questions(Rows):
         asked = self.asked((first, second), target)
         if first == second:
             raise ConfigError(f"Expected two columns, got {first!r} twice.")
-        whole = np.ones(self.measured.classes.size) if normalize else None
+        whole = np.ones(MODEL_ROWS) if normalize else None
         groups = {
             (one, other): partial(self._cell, asked, these * those, whole, f"the pairs of {first!r} and {second!r}")
             for one, these in self.levels(first).items()
@@ -342,7 +347,7 @@ class Questions(Rows):
 
     def _grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
         if by is None:
-            return one(np.ones(self.measured.classes.size), "")
+            return one(np.ones(MODEL_ROWS), "")
         groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}
         found, left_out = answered(groups)
         return Estimates(found, (by,), left_out)

@@ -76,17 +76,14 @@ class _WeightedRows:
 
     def __init__(self, measured: Measured, weights: np.ndarray) -> None:
         self._measured, self._weights = measured, weights
-        self.width, self.class_column = len(measured.layout.grid.columns), measured.class_column
-        self.possible = np.ones(measured.layout.n_classes, dtype=bool)
+        self.width, self.class_column = len(measured.columns), measured.class_column
+        self.possible = np.ones(measured.n_classes, dtype=bool)
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n coded rows."""
         assert classes is None  # replicates are asked for no class
         measured, chosen = self._measured, _drawn(self._weights, n, rng)
-        cells = [measured.cells(j)[chosen] for j in range(len(measured.names))]
-        if measured.layout.target is not None:
-            cells.insert(measured.layout.target, measured.classes[chosen])
-        return measured.layout.grid.rows(np.stack(cells, axis=1), rng)
+        return {name: column.codes(measured.cells(name)[chosen], rng) for name, column in measured.columns.items()}
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Replicates are drawn whole: nothing of a row is given."""

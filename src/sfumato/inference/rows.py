@@ -14,7 +14,8 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, DateTime
 from sfumato.errors import ConfigError, EstimateError, require_instance
 from sfumato.inference.following import Following
-from sfumato.inference.measured import Measured
+from sfumato.inference.measured import MODEL_ROWS, Measured
+from sfumato.lenses.chain import plain_schema
 from sfumato.rules.cells import absent
 from sfumato.schema.set_columns import IN
 from sfumato.schema.sources import DISCOVERED
@@ -58,6 +59,11 @@ class Rows:
             raise EstimateError(
                 f"Expected a column that was measured itself, got {name!r}, which follows from others by a rule. "
                 "Ask of these, of its mean or shares, or compute it from replicates, which hold all columns."
+            )
+        if name not in known and name in plain_schema(self.measured.release.schema).released:
+            raise EstimateError(
+                f"Expected a column that the release measured, got {name!r}: none of its measurements is of its cells. "
+                "Ask of another column, or fit with the method gaussian, which counts every one."
             )
         if name not in known:
             raise ConfigError(f"Expected one of the columns {', '.join(map(repr, known))}, got {name!r}.")
@@ -103,7 +109,7 @@ class Rows:
         Raises:
             ConfigError: a value is no label of its column.
         """
-        found = np.ones(self.measured.classes.size)
+        found = np.ones(MODEL_ROWS)
         for name, value in condition.items():
             if is_missing(value):
                 found *= self.missing(name)

@@ -53,17 +53,21 @@ class ColumnCounts:
         return (self.runs * precise + sums * coarse) / (precise + coarse), 1 / (precise + coarse)
 
 
-def supported(cells: np.ndarray, columns: Sequence[ColumnCounts], size: float, rng: np.random.Generator) -> np.ndarray:
+def supported(
+    cells: np.ndarray, columns: Sequence[ColumnCounts | None], size: float, rng: np.random.Generator
+) -> np.ndarray:
     """Return the model's rows, some of them moved to where there are records and hardly a row.
 
     Args:
         cells: of each row in each column, shape (N, columns).
-        columns: their noisy counts.
+        columns: the noisy counts of the first columns; None of one that has none.
         size: number of records.
         rng: source of (public) randomness.
     """
     cells, n_rows = cells.copy(), len(cells)
     for j, column in enumerate(columns):
+        if column is None:
+            continue
         held = np.bincount(cells[:, j], minlength=column.cells.size)
         for cell, count in _single(column, held):
             n = min(max(round(count / max(size, _NO_NOISE) * n_rows), _FEWEST), int(_LARGEST * n_rows))

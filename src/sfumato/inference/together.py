@@ -20,8 +20,13 @@ _MOST = 2
 
 def measured_together(measured: Measured, columns: Collection[str]) -> bool:
     """Return whether what these columns hold together was measured."""
-    own = {measured.class_column} if measured.by_class is not None else set()
-    return len(set(columns) - own) <= _MOST
+    if len(set(columns)) <= 1 or any(set(columns) <= table.columns for table in measured.tables):
+        return True
+    products = measured.products
+    if products is None:
+        return False
+    own = set() if products.by is None else {products.by.column}
+    return len(set(columns) - own) <= _MOST and set(columns) <= products.columns.keys() | own
 
 
 def require_terms_together(measured: Measured, sums: Sequence[Terms], what: str) -> None:
@@ -43,10 +48,12 @@ def require_together(measured: Measured, columns: Collection[str], what: str) ->
     if measured_together(measured, columns):
         return
     names = ", ".join(map(repr, sorted(set(columns))))
-    how = "or fit with one of them as the target, which is measured with every two others"
-    if measured.by_class is not None:
+    how, known = "or fit with one of them as the target, which is measured with every two others", "how two columns are"
+    if measured.products is None:
+        how, known = "or fit with the method gaussian, which measures every two", "what its counts are of"
+    elif measured.products.by is not None:
         how = f"or fit with one of them as the target, as {measured.class_column!r} is in this release"
     raise EstimateError(
         f"Expected a question that the release's measurements answer, got {what}: it asks how {names} go together, and "
-        f"they were not measured together, only how two columns go together. Ask of fewer columns, {how}."
+        f"they were not measured together, only {known}. Ask of fewer columns, {how}."
     )

@@ -56,7 +56,7 @@ def noisy_tables(release: Release) -> NoisyTables:
         found.left_out.append(f"There are no noisy tables. {error}")
         return found
     weight = release.schema.weight
-    columns = [c for c in questions.measured.layout.grid.columns if weight is None or c.name != weight.column]
+    columns = [c for c in questions.measured.columns.values() if weight is None or c.name != weight.column]
     rows = [row for column in columns for row in _of_column(questions, column, found)]
     found.counts = _table(_COUNTS, rows) if rows else None
     pairs = [row for pair in _label_pairs(questions, found) for row in _of_pair(release, pair, found)]
@@ -81,8 +81,7 @@ def _of_column(questions: Questions, column: ColumnGrid, found: NoisyTables) -> 
         found.left_out.append(f"Counts of {column.name!r}: it follows from other columns by a rule.")
         return
     asked = questions.asked((column.name,), "table")
-    place = questions.measured.names.index(column.name) if column.name in questions.measured.names else None
-    cells = questions.measured.classes if place is None else questions.measured.cells(place)
+    cells = questions.measured.cells(column.name)
     for cell in range(column.n_cells):
         inside = (cells == cell).astype(np.float64)
         said = _cell(column, cell)
@@ -92,18 +91,18 @@ def _of_column(questions: Questions, column: ColumnGrid, found: NoisyTables) -> 
         except EstimateError:
             estimate = None
         if estimate is None or not inside.any():
-            figures: tuple[float | None, ...] = _measured(questions, place, cell)
+            figures: tuple[float | None, ...] = _measured(questions, column.name, cell)
             yield (column.name, *said, *figures)
         else:
             yield (column.name, *said, *_figures(estimate))
 
 
-def _measured(questions: Questions, place: int | None, cell: int) -> tuple[float | None, ...]:
-    """Return the noisy count itself, where the model has no such row; of a class there is none."""
-    if place is None:
+def _measured(questions: Questions, name: str, cell: int) -> tuple[float | None, ...]:
+    """Return the noisy count itself, where the model has no such row and the cell was counted by itself."""
+    counts = questions.measured.counts(name)
+    if counts is None:
         return (None,) * len(_FIGURES)
-    value = float(questions.measured.cell_counts[place][cell])
-    error = float(np.sqrt(questions.measured.cell_variance))
+    value, error = float(counts.cells[cell]), float(np.sqrt(counts.cell_variance))
     return value, error, value - 1.96 * error, value + 1.96 * error
 
 
@@ -124,7 +123,7 @@ def _label_pairs(questions: Questions, found: NoisyTables) -> list[tuple[str, st
     """Return pairs of columns of labels, those with the target first: few enough, and each of few enough cells."""
     plan = questions.measured.release.schema.rule_plan
     ruled = set() if plan is None else {*plan.follows, *plan.gaps}
-    columns = [c for c in questions.measured.layout.grid.columns if not c.numeric and c.name not in ruled]
+    columns = [c for c in questions.measured.columns.values() if not c.numeric and c.name not in ruled]
     target = questions.measured.class_column
     sizes = {column.name: column.n_cells for column in columns}
     pairs = sorted(combinations(sizes, 2), key=lambda pair: target not in pair)

@@ -18,6 +18,7 @@ from sfumato.io.arrays import KEYS
 from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
+from sfumato.lenses.chain import plain_schema
 from sfumato.measurements.documents import read_query, write_query
 from sfumato.measurements.measurement import Measurement
 from sfumato.privacy.certificate import Certificate
@@ -188,9 +189,10 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
     Raises:
         ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
     """
-    tables = linked_tables(schema.modelled) if schema.linked else None
+    plain_table = plain_schema(schema)
+    tables = linked_tables(plain_table) if schema.linked else None
     for i, measurement in enumerate(measurements):
-        table = schema.modelled
+        table = plain_table
         if tables is not None:
             table = tables.steps if tables.steps and measurement.name.startswith(STEPS_PART) else tables.units
         if fault := measurement.fault(table.columns):

@@ -1,0 +1,101 @@
+"""Noisy tables of counts that a release measured, brought to the columns that a question asks of.
+
+A table summed over some of its axes is a noisy table of the others; tables of the same cells from several queries are
+one, weighted by the inverse of their noise variances.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.inference.totals import FEWEST_ROWS, Totals
+from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
+from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.queries import MarginalQuery
+
+_NO_NOISE = 1e-200  # variance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Noisy numbers of records in the cells of some columns.
+
+    Attributes:
+        axes: cells of the columns, by their names.
+        value: shape (sizes of the axes …).
+        variance: of each entry's independent noise.
+    """
+
+    axes: tuple[Cells, ...]
+    value: np.ndarray
+    variance: float
+
+    @classmethod
+    def all_of(cls, measurement: Measurement) -> list[Table]:
+        """The tables of a measurement; none of what counts no cells, or whose rows share a unit's bound."""
+        query = measurement.query
+        if not isinstance(query, MarginalQuery) or query.whole_rows:
+            return []
+        tables = zip(query.tables, query.split(measurement.value), strict=True)
+        whole = [cls((*query.by, *axes), value, measurement.noise_std**2) for axes, value in tables]
+        return [table.over(table.columns) for table in whole]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns whose cells are told apart."""
+        return frozenset(axis.column for axis in self.axes) - {ALL_ROWS}
+
+    def over(self, columns: Collection[str]) -> Table:
+        """The table of those of its columns that are named, summed over the others."""
+        kept = sorted((i for i, axis in enumerate(self.axes) if axis.column in columns), key=self._name)
+        summed = [i for i in range(len(self.axes)) if i not in kept]
+        terms = float(np.prod([self.axes[i].size for i in summed]))
+        value = self.value.transpose([*kept, *summed]).reshape(*(self.axes[i].size for i in kept), -1).sum(axis=-1)
+        return Table(tuple(self.axes[i] for i in kept), value, self.variance * terms)
+
+    def _name(self, place: int) -> str:
+        return self.axes[place].column
+
+    def same_cells(self, other: Table) -> bool:
+        """Whether both count the same cells."""
+        return len(self.axes) == len(other.axes) and all(map(Cells.same, self.axes, other.axes))
+
+    def totals(self, base: BaseCells, n_rows: int) -> Totals:
+        """The cells' indicators on a model's rows, but of cells with hardly a row, and their counts."""
+        place = np.zeros(n_rows, dtype=np.int64)
+        if self.axes:
+            place = joint_cells(self.axes, [base.of(axis) for axis in self.axes])
+        kept = np.flatnonzero(np.bincount(place, minlength=self.value.size) >= FEWEST_ROWS)
+        functions = (place[:, None] == kept).astype(np.float64)
+        return Totals(functions, self.value.reshape(-1)[kept], np.full(kept.size, self.variance))
+
+
+def combined(tables: Iterable[Table]) -> list[Table]:
+    """The tables with those of the same cells put together."""
+    groups: list[list[Table]] = []
+    for table in tables:
+        same = next((group for group in groups if group[0].same_cells(table)), None)
+        groups.append([table]) if same is None else same.append(table)
+    return [_average(group) for group in groups]
+
+
+def _average(tables: Sequence[Table]) -> Table:
+    if len(tables) == 1:
+        return tables[0]
+    precisions = [1 / max(table.variance, _NO_NOISE) for table in tables]
+    value = sum(table.value * (part / sum(precisions)) for table, part in zip(tables, precisions, strict=True))
+    return Table(tables[0].axes, np.asarray(value), 1 / sum(precisions))
+
+
+def asked_tables(tables: Iterable[Table], columns: Collection[str]) -> list[Table]:
+    """The tables of these columns: of one column at every resolution, of several at the coarsest."""
+    found = combined(table.over(columns) for table in tables)
+    if len(columns) == 1:
+        return found
+    least = {key: min(t.value.size for t in found if t.columns == key) for key in {t.columns for t in found}}
+    return [table for table in found if table.value.size == least[table.columns]]

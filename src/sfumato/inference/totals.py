@@ -1,0 +1,55 @@
+"""Noisy totals of functions of a record, beside the functions of a model's rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+FEWEST_ROWS = 3
+"""Of the model, that a function is not 0 in: of others it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Noisy totals of functions of a record.
+
+    Attributes:
+        functions: of the model's rows, shape (N, p).
+        totals: noisy, over all records, shape (p,).
+        variances: of their independent noise, shape (p,).
+    """
+
+    functions: np.ndarray
+    totals: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: list[Totals]) -> Totals:
+        """Several together."""
+        return cls(
+            np.concatenate([part.functions for part in parts], axis=1),
+            np.concatenate([part.totals for part in parts]),
+            np.concatenate([part.variances for part in parts]),
+        )
+
+    def with_rows(self) -> Totals:
+        """Those whose functions are not 0 in `FEWEST_ROWS` rows: of the others the model says that there are none."""
+        kept = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
+        return Totals(self.functions[:, kept], self.totals[kept], self.variances[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class RowWeights:
+    """What weighted records weigh, for the errors of drawing them.
+
+    Attributes:
+        each: weight of a record like each of the model's rows, shape (N,). Rows are drawn by the weighted law, so the
+            mean of a function times `each` is Σ w²·function ÷ Σ w of the records.
+        records: the public number of records.
+        fixed: whether the weights' sum is public, and no sample changes it.
+    """
+
+    each: np.ndarray
+    records: float
+    fixed: bool
