@@ -22,7 +22,7 @@ import pandas as pd
 
 from sfumato import ConditionalGaussian, Schema, Weight
 from sfumato.columns import Categorical, Continuous
-from sfumato.inference.measured import Measured, RowWeights
+from sfumato.inference.totals import Measured, RowWeights
 
 RESULTS = Path(__file__).parent / "results" / "weights"
 MEMBERS, UPPER = 200_000, 4.0

@@ -44,6 +44,7 @@ CUT = (
     "    whole[_squares(whole) > most] = 0.0  # never, by the margin of clipping; but then it need not be trusted\n"
 )
 
+MEASURED_QUERIES = "measurements/queries.py"
 CLIPPING = "        return np.minimum(most // np.maximum(squares, 1), 1 << self.bits.weights).astype(np.float64)\n"
 SQUARED = "        for of_cell, column in zip(self._squares, cells, strict=True):\n"
 NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n"
@@ -247,8 +248,8 @@ BUGS = [
     PlantedBug(
         "weights: the noise that is stated is not scaled with the counts",
         "methods/tables/recipe.py",
-        "worth * np.concatenate(by_class, axis=1), RUN_STEP / worth,",
-        "worth * np.concatenate(by_class, axis=1), RUN_STEP,",
+        "_unweighted(counts, runs, RUN_STEP / worth,",
+        "_unweighted(counts, runs, RUN_STEP,",
         "tests/methods/tables/test_weighted.py -k unit_of_weights",
     ),
     PlantedBug(
@@ -563,14 +564,14 @@ BUGS = [
     ),
     PlantedBug(
         "no clipping of a table's vectors",
-        "methods/tables/feature_moments.py",
+        MEASURED_QUERIES,
         CLIPPING,
         "        return np.full(squares.size, float(1 << self.bits.weights))\n",
         "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
         "clipping rounded up",
-        "methods/tables/feature_moments.py",
+        MEASURED_QUERIES,
         "most // np.maximum(squares, 1)",
         "-(-most // np.maximum(squares, 1))",
         "tests/mechanisms/test_table_bounds.py -k exactly",
@@ -685,16 +686,16 @@ BUGS = [
     PlantedBug(
         "the label ratio leaked",
         "methods/tables/recipe.py",
-        "        parameters=chain.to_arrays() | _vector",
-        "        parameters=chain.to_arrays() | _leaked(reduce(counting, fit.data), counting) | _vector",
+        "        parameters=chain.to_arrays(),",
+        "        parameters=chain.to_arrays() | _leaked(reduce(counting, fit.data), counting),",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
-        "what vectors are made of, moved by the records",
+        "what the query of moments says, moved by the records",
         "methods/tables/recipe.py",
-        "_vector_arrays(moments, columns, released.offsets, class_weight),",
-        "_vector_arrays(moments, columns, released.offsets, class_weight\n"
-        "        + 1e-6 * float(reduce(counting, fit.data).open_in_mechanism().sum())),",
+        "            *_moment_measurements(noisy, moments, measuring.worth),\n",
+        "            *_moment_measurements(noisy, replace(moments, clip_norm=moments.clip_norm\n"
+        "                + 1e-3 * float(reduce(counting, fit.data).open_in_mechanism().sum())), measuring.worth),\n",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
@@ -707,9 +708,9 @@ BUGS = [
     ),
     PlantedBug(
         "an entry that all rows share, left out of the norm",
-        "methods/tables/feature_moments.py",
+        MEASURED_QUERIES,
         SQUARED,
-        "        shared = self.layout.target is None and len(self.vectors) > len(self.layout.features)\n"
+        "        shared = not self.features[-1].cells.column\n"
         "        counted = self._squares[:-1] if shared else self._squares\n"
         "        for of_cell, column in zip(counted, cells[: len(counted)], strict=True):\n",
         "tests/mechanisms/test_queries.py -k second",
@@ -747,9 +748,9 @@ BUGS = [
     ),
     PlantedBug(
         "an indicator of the class left out of the norm",
-        "methods/tables/feature_moments.py",
+        MEASURED_QUERIES,
         SQUARED,
-        "        for of_cell, column in list(zip(self._squares, cells, strict=True))[: len(self.layout.features)]:\n",
+        "        for of_cell, column in list(zip(self._squares, cells, strict=True))[:-1]:\n",
         "tests/mechanisms/test_queries.py -k moment",
     ),
     PlantedBug(
@@ -801,8 +802,8 @@ BUGS = [
     PlantedBug(
         "counts of two resolutions at half the noise of the finer ones",
         "methods/tables/cell_counts.py",
-        "np.full(sum(cells), CELL_STEP)])",
-        "np.full(sum(cells), 2 * CELL_STEP)])",
+        "np.full(cells, CELL_STEP)])",
+        "np.full(cells, 2 * CELL_STEP)])",
         "tests/mechanisms/test_queries.py -k resolutions",
     ),
     PlantedBug(

@@ -24,6 +24,7 @@ from scipy import sparse
 import sfumato
 import sfumato.fitting.arguments
 from fixtures.methods import every_module
+from sfumato.measurements.documents import write_query
 from sfumato.mechanisms import mixing, queries
 from sfumato.mechanisms import words as thresholds
 from sfumato.mechanisms.mixing import MixtureBlock
@@ -216,7 +217,9 @@ def leaves(release: Any) -> dict[str, Any]:
     found = {f"parameter {name}": array for name, array in release.parameters.items()}
     found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
     found |= {f"noise {i}": m.noise_std for i, m in enumerate(release.measurements)}
+    asked = [None if m.query is None else write_query(m.query, found) for m in release.measurements]
     return found | {
+        "queries": asked,
         "certificate": release.certificate.content, "sampler": release.sampler, "form": release.form,
         "schema": release.schema,
     }  # fmt: skip

@@ -100,5 +100,5 @@ def test_wrong_calls_are_refused(release):
         release.answers(level=2.0)
     with pytest.raises(ConfigError, match="pairs"):
         release.answers(most_pairs=-1)
-    with pytest.raises(EstimateError, match="method gaussian"):
+    with pytest.raises(EstimateError, match="measured how many rows"):
         dataclasses.replace(release, measurements=()).answers()

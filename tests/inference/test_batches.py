@@ -132,7 +132,14 @@ def misses(frame, known, *, shown, draws):
     bars, pairs = np.zeros(2), np.zeros(2)
     for seed in range(draws):
         questions = Questions(redrawn(known, 100 + seed, shown=shown))
-        for held in ("_drawn", "codes", "frame", "clipping"):  # the model's rows are those of every draw
+        for held in (
+            "_drawn",
+            "free_codes",
+            "base",
+            "codes",
+            "frame",
+            "clipping",
+        ):  # the model's rows are those of every draw
             questions.measured.__dict__[held] = getattr(known._questions.measured, held)
         for name in ("x", "many", "two"):
             low, high = bar_ends(questions, name, *cell_bars(questions, name), target="table", level=0.95)
@@ -187,11 +194,12 @@ def test_bars_without_a_row_of_the_model_are_not_0_for_certain(known):
     """A label that nobody has, measured with noise: its line goes as far as the noise may hide."""
     questions = redrawn(known, 4)._questions
     measured, places = questions.measured, np.arange(4)
-    j = measured.names.index("alone")
-    assert not (measured.cells(j) == 3).any()
+    assert not (measured.cells("alone") == 3).any()
     low, high = bar_ends(questions, "alone", places, places, 4, target="table", level=0.95)
+    counts = measured.counts("alone")  # of two with noise of 12
+    assert counts.cell_variance == pytest.approx(72)
     assert low[3] == 0
-    assert high[3] == pytest.approx(max(measured.cell_counts[j][3], 0) / N + 1.96 * 12 / N, rel=0.02)
+    assert high[3] == pytest.approx((max(counts.cells[3], 0) + 1.96 * counts.cell_variance**0.5) / N, rel=0.02)
     with pytest.raises(EstimateError, match="stand out of noise"):
         questions.share({"alone": "never"}, None, "table")
     with pytest.raises(EstimateError, match="stand out of noise"):
@@ -199,20 +207,19 @@ def test_bars_without_a_row_of_the_model_are_not_0_for_certain(known):
 
 
 class Blind:
-    """A model that draws no row of the last cell of its first column."""
+    """A model of rows whose first number is never in its last cell."""
 
-    def __init__(self, chain, last):
-        self.chain, self.last = chain, last
+    def __init__(self, sampler, column):
+        self.sampler, self.column = sampler, column
 
     def __getattr__(self, name):
-        return getattr(self.chain, name)
+        return getattr(self.sampler, name)
 
-    def sample(self, n, rng):
-        classes, cells = self.chain.sample(n, rng)
-        there = np.flatnonzero(cells[:, 0] == self.last)
-        others = rng.choice(np.flatnonzero(cells[:, 0] != self.last), there.size)
-        classes[there], cells[there] = classes[others], cells[others]
-        return classes, cells
+    def rows(self, n, rng):
+        rows = dict(self.sampler.rows(n, rng))
+        there = self.column.cells(rows["x"]) == self.column.n_cells - 1
+        others = rng.choice(np.flatnonzero(~there), there.sum())
+        return {name: np.where(there, codes[others[np.cumsum(there) - 1]], codes) for name, codes in rows.items()}
 
 
 def test_spikes_that_the_model_has_no_row_of_are_in_answers(frame):
@@ -220,10 +227,10 @@ def test_spikes_that_the_model_has_no_row_of_are_in_answers(frame):
     spiked = pd.concat([frame, frame.iloc[:400].assign(x=4.0)])
     release = redrawn(fitted(spiked), 5)
     measured = release._questions.measured
-    last = measured.cell_counts[0].size - 1
-    measured.__dict__["chain"] = Blind(measured.chain, last)
-    assert not (measured.chain.sample(1 << 14, np.random.default_rng(0))[1][:, 0] == last).any()
-    assert (measured.cells(0) == last).sum() > 1000
+    column = measured.column("x")
+    measured.__dict__["_sampler"] = Blind(measured._sampler, column)
+    assert column.cells(measured._sampler.rows(1 << 14, np.random.default_rng(0))["x"]).max() < column.n_cells - 1
+    assert (measured.cells("x") == column.n_cells - 1).sum() > 1000
     found = release.mean("x", target="table")
     assert abs(found.value - spiked.x.mean()) < 4 * found.std_error
     assert found.std_error < 0.1
@@ -234,7 +241,9 @@ def test_rows_are_those_of_the_model_where_nothing_stands_out(known):
     from sfumato.maths.streams import public_stream
 
     measured = redrawn(known, 6)._questions.measured
-    assert (measured._drawn[1] == measured.chain.sample(MODEL_ROWS, public_stream(20_260))[1]).all()
+    rows = measured._sampler.rows(MODEL_ROWS, public_stream(20_260))
+    for name, column in measured.columns.items():
+        assert (measured.cells(name) == column.cells(rows[name])).all()
 
 
 @pytest.mark.slow

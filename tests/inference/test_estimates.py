@@ -12,10 +12,11 @@ import pytest
 from fixtures.ruled import hospital, hospital_schema
 from sfumato import ConditionalGaussian, NonPrivate, Schema
 from sfumato.columns import Boolean, Categorical, Continuous
-from sfumato.errors import ConfigError, EstimateError, ReleaseError
+from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.asked import require_known
 from sfumato.inference.calibration import Calibration
-from sfumato.inference.measured import Totals
+from sfumato.inference.totals import Totals
+from sfumato.measurements import MarginalQuery
 from sfumato.release_front import load
 
 FAR = 5.0  # standard errors
@@ -164,25 +165,28 @@ def test_groups_that_noise_hides_are_left_out():
 
 
 def test_releases_without_measurements_are_refused(release):
-    fewer = {name: array for name, array in release.parameters.items() if not name.startswith("vector.")}
-    with pytest.raises(ReleaseError, match=r"vector\.weights"):
-        dataclasses.replace(release, parameters=fewer).mean("x")
-    with pytest.raises(EstimateError, match="method gaussian"):
+    with pytest.raises(EstimateError, match="how many rows lie in the cells of columns"):
         dataclasses.replace(release, measurements=()).mean("x")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"vector.clip": np.array([1.0, 0.0, 0.5, 15.0])},
-        {"vector.clip": np.array([-1.0, 0.0, 0.5, 15.0, 6.0])},
-        {"vector.clip": np.array([1.0, 0.0, 0.5, 60.0, 60.0])},
-        {"vector.weights": np.zeros(1)},
-    ],
-)
-def test_a_strangers_arrays_are_read_with_suspicion(release, change):
-    with pytest.raises(ReleaseError, match="well-formed"):
-        dataclasses.replace(release, parameters={**release.parameters, **change}).mean("x")
+def test_columns_that_nothing_was_measured_of_are_refused_by_name(release):
+    """The same measurements without those of u and y: the release answers of x, and says why not of the others."""
+    kept = tuple(only(m, {"x", "z"}) for m in release.measurements if isinstance(m.query, MarginalQuery))
+    fewer = dataclasses.replace(release, measurements=kept)
+    assert abs(fewer.mean("x").value - release.mean("x").value) < 2 * release.mean("x").std_error
+    with pytest.raises(EstimateError, match="'y': none of its measurements is of its cells"):
+        fewer.mean("y")
+    with pytest.raises(EstimateError, match="how all of its columns go together"):
+        fewer.replicates(2)
+
+
+def only(measurement, columns):
+    """The tables of a measurement that are of some columns alone."""
+    query, tables = measurement.query, measurement.query.split(measurement.value)
+    kept = [j for j, axes in enumerate(query.tables) if {axis.column for axis in axes} <= columns]
+    value = np.concatenate([tables[j] for j in kept], axis=-1)
+    query = dataclasses.replace(query, tables=tuple(query.tables[j] for j in kept))
+    return dataclasses.replace(measurement, value=value, query=query, origin=None)
 
 
 @pytest.mark.slow

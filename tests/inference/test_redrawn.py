@@ -5,8 +5,8 @@ import pytest
 
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import Calibration
-from sfumato.inference.measured import Totals
 from sfumato.inference.redrawn import stretches
+from sfumato.inference.totals import Totals
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_the_manifest_is_plain_json_with_every_measurement(small, tmp_path):
     assert list(manifest) == [
         "format_version", "schema", "sampler", "certificate", "measurements", "form", "arrays",
     ]  # fmt: skip
-    assert manifest["format_version"] == 2
+    assert manifest["format_version"] == 3
     assert manifest["certificate"]["private"] is False
     assert all(entry["noise_std"] > 0 for entry in manifest["measurements"])
     assert {entry["name"] for entry in manifest["measurements"]} == {

@@ -59,12 +59,12 @@ def test_the_document_may_be_anything(saved, survives, tmp_path):
     packed = safetensors.numpy.save(saved[1])
     texts = [
         b"", b"{", b"[]", b"null", b"1", b'"x"', b"{}", b"\xff\xfe", b"\x00" * 100, b"NaN",
-        b'{"format_version": NaN}', b'{"format_version": 1e999}', b'{"format_version": 2}',
+        b'{"format_version": NaN}', b'{"format_version": 1e999}', b'{"format_version": 3}',
         b"[" * 100_000, b'{"a":' * 100_000, b"[" * 500 + b"]" * 500, b"9" * 10_000,
-        "\ufeff{}".encode(), json.dumps(saved[0]).encode("utf-16"), b'{"format_version": "2"}',
+        "\ufeff{}".encode(), json.dumps(saved[0]).encode("utf-16"), b'{"format_version": "3"}',
         json.dumps({**saved[0], "format_version": "9" * 10**6}).encode(),
     ]  # fmt: skip
-    for version in (0, 1, 3, -1, 10**30, "2", None, [2], 1.5, 2.0, True):
+    for version in (0, 1, 2, 4, -1, 10**30, "3", None, [3], 1.5, 3.0, True):
         texts.append(json.dumps({**saved[0], "format_version": version}).encode())
     for text in texts:
         assert not survives(write(tmp_path / "r", text, packed=packed))

@@ -18,8 +18,6 @@ from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
 from sfumato.measurements.measurement import Measurement
 from sfumato.measurements.queries import MarginalQuery
 
-_NO_NOISE = 1e-200  # variance
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
@@ -85,9 +83,10 @@ def combined(tables: Iterable[Table]) -> list[Table]:
 
 
 def _average(tables: Sequence[Table]) -> Table:
-    if len(tables) == 1:
-        return tables[0]
-    precisions = [1 / max(table.variance, _NO_NOISE) for table in tables]
+    exact = [table for table in tables if not table.variance]
+    if exact or len(tables) == 1:
+        return (exact or tables)[0]
+    precisions = [1 / table.variance for table in tables]
     value = sum(table.value * (part / sum(precisions)) for table, part in zip(tables, precisions, strict=True))
     return Table(tables[0].axes, np.asarray(value), 1 / sum(precisions))
 

@@ -48,9 +48,12 @@ def require_together(measured: Measured, columns: Collection[str], what: str) ->
     if measured_together(measured, columns):
         return
     names = ", ".join(map(repr, sorted(set(columns))))
-    how, known = "or fit with one of them as the target, which is measured with every two others", "how two columns are"
+    how, known = (
+        "or fit with one of them as the target, which is measured with every two others",
+        "how two columns go together",
+    )
     if measured.products is None:
-        how, known = "or fit with the method gaussian, which measures every two", "what its counts are of"
+        how, known = "or fit with the method gaussian, which measures every two", "the columns of its tables"
     elif measured.products.by is not None:
         how = f"or fit with one of them as the target, as {measured.class_column!r} is in this release"
     raise EstimateError(
