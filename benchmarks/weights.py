@@ -22,7 +22,8 @@ import pandas as pd
 
 from sfumato import ConditionalGaussian, Schema, Weight
 from sfumato.columns import Categorical, Continuous
-from sfumato.inference.totals import Measured, RowWeights
+from sfumato.inference.measured import Measured
+from sfumato.inference.totals import RowWeights
 
 RESULTS = Path(__file__).parent / "results" / "weights"
 MEMBERS, UPPER = 200_000, 4.0

@@ -24,7 +24,7 @@ from scipy import sparse
 import sfumato
 import sfumato.fitting.arguments
 from fixtures.methods import every_module
-from sfumato.measurements.documents import write_query
+from sfumato.measurements.query_form import write_query
 from sfumato.mechanisms import mixing, queries
 from sfumato.mechanisms import words as thresholds
 from sfumato.mechanisms.mixing import MixtureBlock

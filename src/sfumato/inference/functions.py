@@ -13,8 +13,8 @@ import numpy as np
 
 from sfumato.errors import EstimateError
 from sfumato.inference.measured import MODEL_ROWS, Measured
+from sfumato.inference.noisy_counts import asked_tables
 from sfumato.inference.products import Products
-from sfumato.inference.tables import asked_tables
 from sfumato.inference.totals import Totals
 
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together

@@ -18,9 +18,9 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
 from sfumato.inference.gaps import filled
+from sfumato.inference.noisy_counts import CountTable, asked_tables, combined
 from sfumato.inference.products import Products
 from sfumato.inference.support import ColumnCounts, supported
-from sfumato.inference.tables import Table, asked_tables, combined
 from sfumato.inference.totals import RowWeights
 from sfumato.lenses.chain import plain_schema
 from sfumato.maths.streams import public_stream
@@ -68,7 +68,7 @@ class Measured:
                 "about constants, numbers of rows and first rows; of all rows there are no estimates yet."
             )
         held = release.measurements
-        self.tables = [table for m in held for table in Table.all_of(m)]
+        self.tables = [table for m in held for table in CountTable.all_of(m)]
         self._sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
         if not self.tables or isinstance(self._sampler, MixtureSet):
             raise EstimateError(

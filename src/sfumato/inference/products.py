@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells
 from sfumato.measurements.measurement import Measurement
-from sfumato.measurements.queries import Entries, MomentQuery
+from sfumato.measurements.queries import CellEntries, MomentQuery
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Products:
         return self.query.features[place].whole.shape[1]
 
     def vectors(self, place: int) -> np.ndarray:
-        """Entries of each cell of a column, as they are summed, shape (cells, q)."""
+        """CellEntries of each cell of a column, as they are summed, shape (cells, q)."""
         return self.query.features[place].whole * self.query.unit
 
     def clipping(self, base: BaseCells) -> np.ndarray:
@@ -86,7 +86,7 @@ class Products:
         return u * 2.0**-self.query.bits.weights
 
 
-def _same(one: tuple[Entries, ...], other: tuple[Entries, ...]) -> bool:
+def _same(one: tuple[CellEntries, ...], other: tuple[CellEntries, ...]) -> bool:
     return len(one) == len(other) and all(
         a.cells.same(b.cells) and np.array_equal(a.whole, b.whole) for a, b in zip(one, other, strict=True)
     )

@@ -2,6 +2,6 @@
 
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.measurement import Measurement
-from sfumato.measurements.queries import Entries, MarginalQuery, MomentBits, MomentQuery, Query
+from sfumato.measurements.queries import CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
 
-__all__ = ["Cells", "Entries", "MarginalQuery", "Measurement", "MomentBits", "MomentQuery", "Query"]
+__all__ = ["CellEntries", "Cells", "MarginalQuery", "Measurement", "MomentBits", "MomentQuery", "Query"]

@@ -103,8 +103,8 @@ class MomentBits:
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
-    """Entries of a record's vector that follow from its cell in one column.
+class CellEntries:
+    """CellEntries of a record's vector that follow from its cell in one column.
 
     Attributes:
         cells: of the column.
@@ -115,8 +115,8 @@ class Entries:
     whole: np.ndarray
 
     @classmethod
-    def of(cls, cells: Cells, whole: np.ndarray) -> Entries:
-        """Entries by base cell, shape (base, q); cells with the same ones are one group."""
+    def of(cls, cells: Cells, whole: np.ndarray) -> CellEntries:
+        """CellEntries by base cell, shape (base, q); cells with the same ones are one group."""
         distinct, groups = np.unique(whole, axis=0, return_inverse=True)
         return cls(replace(cells, groups=np.asarray(groups).reshape(-1).astype(np.int64)), distinct)
 
@@ -139,7 +139,7 @@ class MomentQuery:
 
     kind: ClassVar[str] = "moments"
 
-    features: tuple[Entries, ...]
+    features: tuple[CellEntries, ...]
     clip_norm: float
     bits: MomentBits = MomentBits()
     by: tuple[Cells, ...] = ()
@@ -148,7 +148,7 @@ class MomentQuery:
 
     @property
     def dimension(self) -> int:
-        """Entries d of a record's vector."""
+        """CellEntries d of a record's vector."""
         return sum(entries.whole.shape[1] for entries in self.features)
 
     @property

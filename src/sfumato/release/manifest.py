@@ -19,8 +19,8 @@ from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
 from sfumato.lenses.chain import plain_schema
-from sfumato.measurements.documents import read_query, write_query
 from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.query_form import read_query, write_query
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.origin import Grid, Origin
 from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
@@ -189,12 +189,12 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
     Raises:
         ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
     """
-    plain_table = plain_schema(schema)
-    tables = linked_tables(plain_table) if schema.linked else None
+    units, steps = plain_schema(schema), None
+    if schema.linked:
+        tables = linked_tables(units)
+        units, steps = tables.units, None if tables.steps is None else plain_schema(tables.steps)
     for i, measurement in enumerate(measurements):
-        table = plain_table
-        if tables is not None:
-            table = tables.steps if tables.steps and measurement.name.startswith(STEPS_PART) else tables.units
+        table = steps if steps is not None and measurement.name.startswith(STEPS_PART) else units
         if fault := measurement.fault(table.columns):
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.queries import Entries, MomentBits, MomentQuery
+from sfumato.measurements.queries import CellEntries, MomentBits, MomentQuery
 from sfumato.mechanisms.contributions import step_of
 from sfumato.mechanisms.statistics import OuterProducts
 from sfumato.methods.marginals import TableLayout
@@ -63,7 +63,7 @@ class TableMoments(OuterProducts):
 
     @cached_property
     def dimension(self) -> int:
-        """Entries d of a record's vector."""
+        """CellEntries d of a record's vector."""
         return sum(vectors.shape[1] for vectors in self.vectors)
 
     @property
@@ -94,7 +94,7 @@ class TableMoments(OuterProducts):
         """The pooled sum."""
         columns = [Cells.of(column) for column in self.layout.features]
         columns = [*columns, self.layout.class_cells][: len(self.whole)]
-        features = tuple(Entries.of(cells, whole) for cells, whole in zip(columns, self.whole, strict=True))
+        features = tuple(CellEntries.of(cells, whole) for cells, whole in zip(columns, self.whole, strict=True))
         return MomentQuery(features, self.clip_norm, self.bits, **self.how_counted)
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.columns.steps import Steps
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.queries import Entries, MarginalQuery, MomentBits, MomentQuery, Query
+from sfumato.measurements.queries import CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
 from sfumato.privacy.reading import Place, document, entry, many, number, one_of, plain, reader, whole
 
 ARRAYS = "queries."
@@ -30,7 +30,7 @@ class _Cells:
 
 
 @document
-class _Entries:
+class _CellEntries:
     cells: _Cells = entry(_Cells)
     whole: str = entry(str)
 
@@ -40,7 +40,7 @@ class _Query:
     kind: str = entry(one_of(MarginalQuery.kind, MomentQuery.kind))
     by: tuple[_Cells, ...] = entry(many(_Cells), default=())
     tables: tuple[tuple[_Cells, ...], ...] = entry(many(many(_Cells)), default=())
-    features: tuple[_Entries, ...] = entry(many(_Entries), default=())
+    features: tuple[_CellEntries, ...] = entry(many(_CellEntries), default=())
     clip_norm: float | None = entry(number(0, sys.float_info.max, inside=True), default=None)
     entry_bits: int = entry(whole(1, _MOST_BITS), default=1)
     weight_bits: int = entry(whole(1, _MOST_BITS), default=1)
@@ -70,7 +70,7 @@ def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     rows = {"weight": query.weight, "whole_rows": query.whole_rows, "by": tuple(map(cells, query.by))}
     if isinstance(query, MarginalQuery):
         return plain(_Query(kind=query.kind, tables=tuple(tuple(map(cells, axes)) for axes in query.tables), **rows))
-    features = tuple(_Entries(cells=cells(e.cells), whole=keep(e.whole) or "") for e in query.features)
+    features = tuple(_CellEntries(cells=cells(e.cells), whole=keep(e.whole) or "") for e in query.features)
     bits = {"entry_bits": query.bits.entries, "weight_bits": query.bits.weights}
     return plain(_Query(kind=query.kind, features=features, clip_norm=query.clip_norm, **bits, **rows))
 
@@ -124,9 +124,9 @@ class _Arrays:
                 self._place.refuse("has groups that are not of its cells")
         return Cells(said.column, said.base, edges, steps, groups)
 
-    def entries(self, said: _Entries) -> Entries:
+    def entries(self, said: _CellEntries) -> CellEntries:
         """The entries of a column's cells."""
         cells, entries = self.cells(said.cells), self._array(said.whole, 2)
         if len(entries) != cells.size or (entries < -_LARGEST).any() or (entries > _LARGEST).any():
             self._place.refuse("has entries that are not of its cells, or too large")
-        return Entries(cells, entries)
+        return CellEntries(cells, entries)

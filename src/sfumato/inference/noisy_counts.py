@@ -20,7 +20,7 @@ from sfumato.measurements.queries import MarginalQuery
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class CountTable:
     """Noisy numbers of records in the cells of some columns.
 
     Attributes:
@@ -34,7 +34,7 @@ class Table:
     variance: float
 
     @classmethod
-    def all_of(cls, measurement: Measurement) -> list[Table]:
+    def all_of(cls, measurement: Measurement) -> list[CountTable]:
         """The tables of a measurement; none of what counts no cells, or whose rows share a unit's bound."""
         query = measurement.query
         if not isinstance(query, MarginalQuery) or query.whole_rows:
@@ -48,18 +48,18 @@ class Table:
         """The columns whose cells are told apart."""
         return frozenset(axis.column for axis in self.axes) - {ALL_ROWS}
 
-    def over(self, columns: Collection[str]) -> Table:
+    def over(self, columns: Collection[str]) -> CountTable:
         """The table of those of its columns that are named, summed over the others."""
         kept = sorted((i for i, axis in enumerate(self.axes) if axis.column in columns), key=self._name)
         summed = [i for i in range(len(self.axes)) if i not in kept]
         terms = float(np.prod([self.axes[i].size for i in summed]))
         value = self.value.transpose([*kept, *summed]).reshape(*(self.axes[i].size for i in kept), -1).sum(axis=-1)
-        return Table(tuple(self.axes[i] for i in kept), value, self.variance * terms)
+        return CountTable(tuple(self.axes[i] for i in kept), value, self.variance * terms)
 
     def _name(self, place: int) -> str:
         return self.axes[place].column
 
-    def same_cells(self, other: Table) -> bool:
+    def same_cells(self, other: CountTable) -> bool:
         """Whether both count the same cells."""
         return len(self.axes) == len(other.axes) and all(map(Cells.same, self.axes, other.axes))
 
@@ -73,25 +73,25 @@ class Table:
         return Totals(functions, self.value.reshape(-1)[kept], np.full(kept.size, self.variance))
 
 
-def combined(tables: Iterable[Table]) -> list[Table]:
+def combined(tables: Iterable[CountTable]) -> list[CountTable]:
     """The tables with those of the same cells put together."""
-    groups: list[list[Table]] = []
+    groups: list[list[CountTable]] = []
     for table in tables:
         same = next((group for group in groups if group[0].same_cells(table)), None)
         groups.append([table]) if same is None else same.append(table)
     return [_average(group) for group in groups]
 
 
-def _average(tables: Sequence[Table]) -> Table:
+def _average(tables: Sequence[CountTable]) -> CountTable:
     exact = [table for table in tables if not table.variance]
     if exact or len(tables) == 1:
         return (exact or tables)[0]
     precisions = [1 / table.variance for table in tables]
     value = sum(table.value * (part / sum(precisions)) for table, part in zip(tables, precisions, strict=True))
-    return Table(tables[0].axes, np.asarray(value), 1 / sum(precisions))
+    return CountTable(tables[0].axes, np.asarray(value), 1 / sum(precisions))
 
 
-def asked_tables(tables: Iterable[Table], columns: Collection[str]) -> list[Table]:
+def asked_tables(tables: Iterable[CountTable], columns: Collection[str]) -> list[CountTable]:
     """The tables of these columns: of one column at every resolution, of several at the coarsest."""
     found = combined(table.over(columns) for table in tables)
     if len(columns) == 1:
