@@ -32,10 +32,10 @@ LIMITS = {
     "circles of files": 1,
     "files in circles": 27,
     "circles with imports for type checkers": 1,
-    "ignored arrows": 2,
+    "ignored arrows": 0,
     f"functions of more than {MOST_PARAMETERS} parameters": 12,
     "functions with a participle as a local": 655,
-    "repeated basenames": 40,
+    "repeated basenames": 42,
     "repeated class names": 23,
 }
 GOALS = {

@@ -30,8 +30,8 @@ from sfumato.schema.schema import Schema, release_schema
 _LONGEST_DTYPE = 200
 _PLACE = Place("manifest")
 _PARAMETERS, _MEASUREMENTS, _GRIDS = "parameters.", "measurements.", "grids."
-UNITS_PART, STEPS_PART = "units: ", "steps: "
-"""How the measurements of linked rows begin, by the table that they are of."""
+STEPS_PART = "steps: "
+"""How the measurements of the steps of linked rows begin; others are of units."""
 
 
 def _storage(value: object, place: Place) -> pa.DataType:
