@@ -27,8 +27,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 # What was counted, with a little room for work on the way.
 LIMITS = {
     "lines": 72_000,
-    "lines of the core": 43_000,
-    "files": 465,
+    "lines of the core": 43_600,
+    "files": 470,
     "circles of files": 1,
     "files in circles": 27,
     "circles with imports for type checkers": 1,

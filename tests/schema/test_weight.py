@@ -10,7 +10,7 @@ from sfumato.errors import SchemaError
 from sfumato.lenses.chain import plain_schema
 from sfumato.schema.schema import read_open
 from sfumato.schema.sources import accepted, read_off, told
-from sfumato.schema.weight import weight_bound, weight_kind
+from sfumato.schema.weighting import weight_bound, weight_kind
 
 COLUMNS = {"w": Continuous(lower=1, upper=20), "member": Boolean()}
 FORMS = {
