@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.shape_pairs import document, people
 from harness.coupling import attack, leaves
-from sfumato import ConditionalGaussian, Schema
+from sfumato import ConditionalGaussian, Schema, tune
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 FEW = 70
@@ -54,3 +54,17 @@ def test_a_record_more_or_another(monkeypatch, pair, row):
     attack(monkeypatch, fit, start(), more)
     plain = {"start": 3.0, "end": 9.0, "sex": "f", "items": ["x"], "w": 4.0}
     assert attack(monkeypatch, fit, more, with_row(start(), plain), replaced=True) > 0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("weight", [1e9, -1e9, NAN])
+def test_a_weighted_record_of_a_search(monkeypatch, weight):
+    schema = Schema.from_dict(document(("weight",)))
+    method = ConditionalGaussian(epsilon=20.0, delta=1e-6, calibration_rows=60)
+
+    def fit(data):
+        return leaves(tune(data, [method], schema=schema, n_public=FEW, mean_repetitions=1, seed=1))
+
+    row = {"start": 60.0, "end": -9.0, "sex": "?", "items": None, "w": weight}
+    seen = attack(monkeypatch, fit, start(), with_row(start(), row))
+    assert (seen > 0.5) == (weight > 0)

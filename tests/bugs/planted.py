@@ -212,14 +212,14 @@ BUGS = [
     ),
     PlantedBug(
         "weights: one above its bound is not clipped",
-        WEIGHTED,
+        "lenses/weights.py",
         "    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)\n",
         "    shares = np.maximum(np.nan_to_num(shares), 0.0)\n",
         "tests/mechanisms/test_queries.py -k weighted",
     ),
     PlantedBug(
         "weights: a negative one passes",
-        WEIGHTED,
+        "lenses/weights.py",
         "    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)\n",
         "    shares = np.clip(np.nan_to_num(shares), -1.0, 1.0)\n",
         "tests/mechanisms/test_queries.py -k weighted",
@@ -230,6 +230,13 @@ BUGS = [
         "    return np.clip(np.where(np.isnan(codes), 0.0, codes), 0.0, 1.0)\n",
         "    return np.where(np.isnan(codes), 0.5, codes)\n",
         "tests/lenses/test_weights.py",
+    ),
+    PlantedBug(
+        "weights: pairs of a search count twice as much as they are charged for",
+        "search/pair_counts.py",
+        "    step: float = 2.0**-WEIGHT_BITS\n",
+        "    step: float = 2.0 ** (1 - WEIGHT_BITS)\n",
+        "tests/mechanisms/test_queries.py -k weighted",
     ),
     PlantedBug(
         "weights: products are weighted, and then clipped no more",

@@ -47,7 +47,7 @@ from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
 from sfumato.search.auroc import ScoreCounts, Task
 from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
-from sfumato.search.pair_counts import PairCounts, pair_layout
+from sfumato.search.pair_counts import PairCounts, WeightedPairCounts, pair_layout
 
 TABLE = Schema(
     columns={
@@ -278,6 +278,7 @@ def _weighted_cases() -> list[StatisticCase]:
     pool = weighted_rows(40)
     return [
         StatisticCase("weighted counts", WeightedCounts(table_layout(), column="w"), pool),
+        StatisticCase("weighted counts of pairs", WeightedPairCounts(pair_layout(TABLE, "member"), column="w"), pool),
         StatisticCase("weighted counts, no target", WeightedCounts(table_layout(None), column="w"), pool),
         StatisticCase("weighted moments", weighted_moments(1.0, 0.0), pool),
         StatisticCase("weighted moments, by class", weighted_moments(1.0, 0.25), pool),

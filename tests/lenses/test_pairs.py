@@ -8,7 +8,7 @@ from fixtures.shape_pairs import VERBS, Case, pairs, refusal
 
 ALL = set(VERBS)
 ROWS = {"units"}  # of single rows there are no units to ask of
-WEIGHTS = {"tune", "units", "estimators"}
+WEIGHTS = {"units", "estimators"}
 LINKED = {"tune", "estimate", "target", "class_counts", "unique_rows", "estimators"}
 REFUSED: dict[str, set[str]] = {
     "plain": ROWS,

@@ -93,7 +93,10 @@ class PlainRows:
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return n coded rows."""
-        return plain_records(self._schema, dict(self._rows.rows(n, rng, classes)))
+        rows, weight = dict(self._rows.rows(n, rng, classes)), self._schema.weight
+        if weight is not None:  # rows of the weighted population, one as good as another
+            rows[weight.column] = np.ones(n)
+        return plain_records(self._schema, rows)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes."""

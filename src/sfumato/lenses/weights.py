@@ -1,7 +1,7 @@
 """Weights as a lens: the weight is one column more, as a part of its public bound: a total map of single cells.
 
 A record counts as that part of one (`sfumato.methods.tables.weighted`), at most once. Samples are rows of the weighted
-population, so no row goes back by its weight. Proof: docs/proofs/weights.md.
+population, so no row goes back by its weight: as plain records they count once. Proof: docs/proofs/weights.md.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from sfumato.columns.numbers import Continuous
 from sfumato.lenses.lens import Sampler
 from sfumato.schema.schema import Schema
 from sfumato.schema.weighting import weight_kind
+
+WEIGHT_BITS = 20
+"""Of a weight: a sum of 2^16 weights stays below 2^53, and of `MOST_ROWS` below 2^63."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +59,13 @@ def fractions(codes: np.ndarray) -> np.ndarray:
     A weight above the bound is 1. One below 0, missing, or no number is 0: the record counts for nothing.
     """
     return np.clip(np.where(np.isnan(codes), 0.0, codes), 0.0, 1.0)
+
+
+def whole_weights(rows: Mapping[str, Any], column: str) -> np.ndarray:
+    """Return weights as whole numbers k of 2^-20 of the bound, 0 ≤ k ≤ 2^20, int64, shape (n,).
+
+    Total: what is no number counts for nothing, whatever coded it.
+    """
+    shares = np.asarray(rows[column], dtype=np.float64)
+    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)
+    return np.rint(shares * (1 << WEIGHT_BITS)).astype(np.int64)

@@ -85,7 +85,7 @@ LIMITS = (
     Limit("linked", "weight", "the weight of a unit with several rows is not defined"),
     Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
     Limit("linked", TUNE, "the score has no counts of units and of steps"),
-    Limit("weight", TUNE, "the score counts every row once"),
+    Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),
     Limit("rules", ESTIMATORS, "their samples keep none"),
     Limit("unit", ESTIMATORS, "they protect single rows"),

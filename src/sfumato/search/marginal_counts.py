@@ -65,8 +65,8 @@ class MarginalLayout:
         sizes = [math.prod(self.size(j, len(table)) for j in table) for table in self.tables]
         return np.cumsum([0, *sizes])
 
-    def count(self, total: np.ndarray, rows: Rows) -> None:
-        """Add the counts of some coded records to `total`, shape (cells,)."""
+    def count(self, total: np.ndarray, rows: Rows, weights: np.ndarray | None = None) -> None:
+        """Add the counts of some coded records to `total`, shape (cells,); each so many times, shape (n,), or once."""
         ways = len(self.tables[0])
         cells = [column.cells(rows[column.name]) for column in self.columns]
         if ways > 1:
@@ -75,7 +75,7 @@ class MarginalLayout:
             flat = np.zeros(len(cells[0]), dtype=np.int64)
             for j in table:
                 flat = flat * self.size(j, ways) + cells[j]
-            total[start:end] += np.bincount(flat, minlength=end - start)
+            total[start:end] += np.bincount(flat, weights, minlength=end - start)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from itertools import combinations
 
 import numpy as np
 
+from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.mechanisms.queries import Noisy
+from sfumato.records.engine import Rows
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 from sfumato.search.marginal_counts import PAIR_CELLS, MarginalCounts, MarginalLayout, coarse_size
@@ -23,19 +25,20 @@ from sfumato.search.marginal_counts import PAIR_CELLS, MarginalCounts, MarginalL
 _MOST_NUMBERS = 1 << 18
 
 
-def pair_layout(schema: Schema, target: str | None) -> MarginalLayout:
+def pair_layout(schema: Schema, target: str | None, weight: str | None = None) -> MarginalLayout:
     """Return the tables of all pairs of columns; where these are too many, of each with the target, or the next one.
 
-    One column is paired with itself.
+    One column is paired with itself. A column of weights is in none: samples have no weights.
 
     Raises:
         ConfigError: a column is no column of a table.
     """
-    columns = Grid.of(schema, numeric_cells=PAIR_CELLS).columns
+    every = Grid.of(schema, numeric_cells=PAIR_CELLS).columns
+    columns = tuple(column for column in every if column.name != weight)
     sizes = [coarse_size(column) for column in columns]
     pairs = list(combinations(range(len(columns)), 2))
     if sum(sizes[i] * sizes[j] for i, j in pairs) > _MOST_NUMBERS:
-        hub = None if target is None else schema.released.index(target)
+        hub = next((j for j, column in enumerate(columns) if column.name == target), None)
         others = [j for j in range(len(columns)) if j != hub]
         pairs = [(j, (j + 1) % len(columns) if hub is None else hub) for j in others]
     return MarginalLayout(columns, tuple(pairs or [(0, 0)]))
@@ -46,6 +49,28 @@ class PairCounts(MarginalCounts):
     """For every pair of columns, how many records lie in each pair of coarse cells."""
 
     name: str = "counts of pairs of cells"
+
+
+@dataclass(frozen=True)
+class WeightedPairCounts(PairCounts):
+    """For every pair of columns, the weights of the records in each pair of coarse cells, ÷ the bound.
+
+    A record of weight k/2^20 of the bound adds k to one cell of each of the t tables, in steps of 2^-20: norm
+    (k/2^20)·√t, at most that of an unweighted one, and no entry is negative. Proof: docs/proofs/weights.md.
+    """
+
+    step: float = 2.0**-WEIGHT_BITS
+    column: str = ""
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count some records by their weights."""
+        self.layout.count(total, rows, whole_weights(rows, self.column).astype(np.float64))
+
+
+def pair_counts(schema: Schema, layout: MarginalLayout) -> PairCounts:
+    """Statistic of a schema's records, as it was declared: of weighted ones, by weight."""
+    weight = schema.weight
+    return PairCounts(layout) if weight is None else WeightedPairCounts(layout, column=weight.column)
 
 
 def squared_distance(noisy: Noisy, counts: np.ndarray, layout: MarginalLayout) -> float:

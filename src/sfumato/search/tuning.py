@@ -50,8 +50,9 @@ from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.set_columns import itemised
-from sfumato.schema.shapes import TUNE, require_able
+from sfumato.schema.shapes import CRITERIA, TUNE, require_able
 from sfumato.schema.sources import read_off, told
+from sfumato.schema.weighting import weighting_of
 from sfumato.search.acceptance import (
     Judge,
     judges_of,
@@ -62,7 +63,7 @@ from sfumato.search.acceptance import (
     with_criteria,
 )
 from sfumato.search.marginal_counts import MarginalLayout
-from sfumato.search.pair_counts import PairCounts, pair_layout, squared_distance
+from sfumato.search.pair_counts import PairCounts, pair_counts, pair_layout, squared_distance
 
 SCORE_STAGE = "score"
 METHOD = "tune"
@@ -138,6 +139,8 @@ def tune(
     warn_of_draft(schema, accept_draft=accept_draft)
     require_able(schema, TUNE)
     schema = with_criteria(read_schema(schema), accept)
+    if schema.accept:
+        require_able(schema, CRITERIA)
     search = Search.of(
         candidates, schema, target, n_public, Repetitions(mean_repetitions, shape),
         score_share=score_share, accept_share=accept_share,
@@ -245,11 +248,13 @@ class Search:
 
     def run(self, records: PrivateData, account: SearchLedger, noise: NoiseSource) -> Best:
         """Charge all, then fit as often as drawn, and keep the best."""
-        layout = pair_layout(self.facts.schema, self.facts.target)
+        described = self.facts.described
+        weight = None if described.weight is None else described.weight.column
+        layout = pair_layout(self.facts.schema, self.facts.target, weight)
         repetitions = drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)
         account.charge(repetitions)
         once = account.once()
-        counts = Account(once, noise).measure(SCORE_STAGE, PairCounts(layout), records)
+        counts = Account(once, noise).measure(SCORE_STAGE, pair_counts(described, layout), records)
         once.close()
         best: Best | None = None
         for _ in range(repetitions):
@@ -306,6 +311,7 @@ class Search:
             sampling=chosen.sampling(self.plans[best.candidate]),
             origins=told(self.facts.described),
             read_off=read_off(self.facts.described),
+            weight=weighting_of(self.facts.described),
             search=Searched(
                 candidates=tuple(map(_settings, self.candidates)),
                 chosen=best.candidate,

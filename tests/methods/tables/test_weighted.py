@@ -13,10 +13,11 @@ from harness.privacy import FakeRecords, contribution, join
 from sfumato import ConditionalGaussian, DPMix, NonPrivate, Schema, Weight, load
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
+from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, PairCounts, TableMoments
-from sfumato.methods.tables.weighted import WEIGHT_BITS, WeightedCounts, weight_bits, whole_weights
+from sfumato.methods.tables.weighted import WeightedCounts, weight_bits
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
 
 
@@ -267,11 +268,3 @@ def test_other_methods_refuse_before_anything_is_spent():
     frame = pd.DataFrame({"x": [1, 2], "w": [1.0, 1.0]})
     with pytest.raises(ConfigError, match="without weight for the method dpmix, got weights in 'w'"):
         DPMix(epsilon=1.0).fit(frame, schema=Schema(columns=columns, weight="w", rows=2))
-
-
-def test_who_counts_rows_alike_refuses():
-    from sfumato import tune
-
-    frame = sample()
-    with pytest.raises(ConfigError, match="without weight for tune"):
-        tune(frame, [ConditionalGaussian(epsilon=1.0)], schema=weighted_schema(), mean_repetitions=1)

@@ -14,6 +14,7 @@ import numpy as np
 
 from sfumato.fitting.driver import Fit
 from sfumato.fitting.facts import Facts
+from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
@@ -21,21 +22,9 @@ from sfumato.methods.tables.recipe import Measuring, Settings
 from sfumato.records.engine import Rows
 from sfumato.schema.weighting import weight_bound
 
-WEIGHT_BITS = 20
-"""Of a weight: a sum of 2^16 weights stays below 2^53, and of `MOST_ROWS` below 2^63."""
 _MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of unweighted tables
 _LEAST = 2.0**-10
 _WEIGHT_COLUMN = 0.5  # of the weight's own features, beside other columns'
-
-
-def whole_weights(rows: Rows, column: str) -> np.ndarray:
-    """Return weights as whole numbers k of 2^-20 of the bound, 0 ≤ k ≤ 2^20, int64, shape (n,).
-
-    Total: what is no number counts for nothing, whatever coded it.
-    """
-    shares = np.asarray(rows[column], dtype=np.float64)
-    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)
-    return np.rint(shares * (1 << WEIGHT_BITS)).astype(np.int64)
 
 
 def weight_bits(n_public: int) -> MomentBits:
