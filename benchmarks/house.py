@@ -26,11 +26,11 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 72_000,
-    "lines of the core": 43_600,
+    "lines": 72_500,
+    "lines of the core": 43_700,
     "files": 470,
-    "circles of files": 1,
-    "files in circles": 27,
+    "circles of files": 0,
+    "files in circles": 0,
     "circles with imports for type checkers": 1,
     "ignored arrows": 0,
     f"functions of more than {MOST_PARAMETERS} parameters": 12,

@@ -19,32 +19,39 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, OutputError, require_integer, require_positive
-from sfumato.fitting.driver import Fit, Fitted
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.presets import Preset
-from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.io.atomic import atomic_path, reason_of
-from sfumato.io.sinks import write_table
-from sfumato.mechanisms.mixing import (
+from sfumato.models.images.coefficients import ImageLayout
+from sfumato.models.mixed import MixtureSet, TableEncoder, mixture_columns
+from sfumato.plugins import (
+    Certificate,
+    Facts,
+    Fit,
+    Fitted,
     FixedDegreeMixing,
     MixableRecords,
     Mixing,
     MixtureBlock,
     MixtureSettings,
+    Noisy,
+    NonPrivate,
+    Plan,
     PoissonMixing,
+    Preset,
+    PrivacyBudget,
+    Rows,
+    Schema,
+    Stage,
     SubsetMixing,
+    Synthesizer,
+    atomic_path,
+    default_delta,
     label_share,
     noisy_mixtures,
+    one_shot,
     product_error,
+    reason_of,
+    sampled,
+    write_table,
 )
-from sfumato.mechanisms.queries import Noisy
-from sfumato.models.images.coefficients import ImageLayout
-from sfumato.models.mixed import MixtureSet, TableEncoder, mixture_columns
-from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
-from sfumato.privacy.certificate import Certificate
-from sfumato.privacy.plan import Plan, Stage, one_shot, sampled
-from sfumato.records.engine import Rows
-from sfumato.schema.schema import Schema
 
 MIXTURES = "mixtures"
 MIXTURES_FILE, CERTIFICATE_FILE = "mixtures.parquet", "certificate.json"

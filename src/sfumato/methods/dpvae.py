@@ -15,10 +15,6 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.errors import require_integer, require_positive
-from sfumato.fitting.driver import Fit, Fitted
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.presets import Preset
-from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.decoding import (
     is_table,
@@ -33,7 +29,16 @@ from sfumato.methods.nets.decoding import (
 )
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.privacy.plan import Stage, one_shot, sampled
+from sfumato.plugins import (
+    Facts,
+    Fit,
+    Fitted,
+    Preset,
+    Stage,
+    Synthesizer,
+    one_shot,
+    sampled,
+)
 
 AUTOENCODER = "autoencoder"
 MARGINALS_SHARE = 0.1

@@ -19,13 +19,10 @@ from typing import final
 import numpy as np
 
 from sfumato.maths.shrinkage import denoised
-from sfumato.mechanisms.contributions import step_of, whole_rows
-from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.statistics import NonNegativeSum
 from sfumato.methods.mixtures.kmeans import Weights
 from sfumato.methods.nets.batches import VectorEncoder
 from sfumato.models.sets import SetEncoder
-from sfumato.records.engine import Rows
+from sfumato.plugins import Noisy, NonNegativeSum, Rows, step_of, whole_rows
 
 _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096

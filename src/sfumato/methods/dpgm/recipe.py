@@ -20,14 +20,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.fitting.account import arrays_of, noisy_of
-from sfumato.fitting.driver import Fit, Fitted
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.presets import Preset
-from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.fourier import FourierFeatures
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.queries import Noisy, together
 from sfumato.methods.dpgm.calibration import calibrated, links
 from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles, TotalLength
 from sfumato.methods.dpgm.settings import RBM, VAE, Component, MixtureShares
@@ -48,8 +42,23 @@ from sfumato.methods.nets.decoding import (
 from sfumato.models.nets.ensemble import Decoders, Machines, NetworkMixture
 from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
 from sfumato.models.sets import SetEncoder
-from sfumato.privacy.plan import Stage, one_shot, sampled
-from sfumato.records.engine import InParts, Records, Rows
+from sfumato.plugins import (
+    Facts,
+    Fit,
+    Fitted,
+    InParts,
+    Noisy,
+    Preset,
+    Records,
+    Rows,
+    Stage,
+    Synthesizer,
+    arrays_of,
+    noisy_of,
+    one_shot,
+    sampled,
+    together,
+)
 
 LENGTHS, CLUSTERS, PROFILES, NETWORKS = "lengths", "clusters", "profiles", "networks"
 _SQRT2 = float(np.sqrt(2))

@@ -11,10 +11,10 @@ from scipy.ndimage import uniform_filter1d
 from scipy.optimize import isotonic_regression
 
 from sfumato.maths.gaussian import nearest_positive, shrink_spectrum, shrinkage_weight, symmetric_noise_edge
-from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.images.statistics import ClassSums, PooledMoment, Profiles
 from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder
 from sfumato.models.images.warps import PoseRange
+from sfumato.plugins import Noisy
 
 MOST_AXES = 40
 _SEEN = 2.0  # a bin counts if it holds this many standard deviations of its noise

@@ -20,12 +20,8 @@ from typing import Literal, final, get_args
 import numpy as np
 
 from sfumato.errors import ConfigError, require_open_unit
-from sfumato.fitting.driver import Fit, Fitted
-from sfumato.fitting.facts import Facts
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.contributions import product_bits
-from sfumato.mechanisms.queries import Noisy, together
 from sfumato.methods.images.model import (
     MOST_AXES,
     ClassMeans,
@@ -40,8 +36,18 @@ from sfumato.methods.images.teacher import CLIP_NORM, STEPS, Standardised, Teach
 from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
 from sfumato.models.images.gradients import gradient_features
 from sfumato.models.images.sampler import ImagePortrait
-from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
-from sfumato.schema.schema import Schema
+from sfumato.plugins import (
+    Facts,
+    Fit,
+    Fitted,
+    Noisy,
+    Plan,
+    Schema,
+    Stage,
+    multiplier_for_share,
+    product_bits,
+    together,
+)
 
 
 @final

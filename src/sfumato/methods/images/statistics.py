@@ -18,11 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.mechanisms.contributions import PRODUCT_BITS, row_by_row, step_of, whole_rows
-from sfumato.mechanisms.statistics import NonNegativeSum, OuterProducts
 from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
 from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses
-from sfumato.records.engine import Rows
+from sfumato.plugins import (
+    PRODUCT_BITS,
+    NonNegativeSum,
+    OuterProducts,
+    Rows,
+    row_by_row,
+    step_of,
+    whole_rows,
+)
 
 _ROWS_AT_ONCE = 4096
 _SQRT2 = float(np.sqrt(2))

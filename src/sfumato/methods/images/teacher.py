@@ -15,11 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
-from sfumato.mechanisms.contributions import PRODUCT_BITS, clip_rows, row_by_row, step_of, whole_rows
-from sfumato.mechanisms.statistics import ClippedSum
 from sfumato.models.images.coefficients import ImageEncoder
 from sfumato.models.images.gradients import gradient_features
-from sfumato.records.engine import Rows
+from sfumato.plugins import (
+    PRODUCT_BITS,
+    ClippedSum,
+    Rows,
+    clip_rows,
+    row_by_row,
+    step_of,
+    whole_rows,
+)
 
 STEPS = 10
 CLIP_NORM = 0.5

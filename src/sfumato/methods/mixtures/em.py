@@ -12,10 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.errors import ConfigError, require_integer
-from sfumato.fitting.account import Account
-from sfumato.mechanisms.contributions import PRODUCT_BITS, SAFETY
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em_moments import (
     EmMoments,
     PooledSquares,
@@ -27,9 +23,17 @@ from sfumato.methods.mixtures.em_moments import (
 from sfumato.methods.mixtures.steps import MixtureMoments, MomentStart, MStep
 from sfumato.models.mixtures.covariances import CovarianceForm
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Stage, multiplier_for_share
-from sfumato.records.engine import Records
+from sfumato.plugins import (
+    PRODUCT_BITS,
+    SAFETY,
+    Account,
+    Ledger,
+    NoiseSource,
+    Noisy,
+    Records,
+    Stage,
+    multiplier_for_share,
+)
 
 _SQRT2 = float(np.sqrt(2))
 

@@ -17,13 +17,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.maths.gaussian import svec
-from sfumato.mechanisms.contributions import PRODUCT_BITS, SAFETY, clip_rows, row_by_row, step_of, whole_rows
-from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.statistics import OuterProducts
 from sfumato.methods.mixtures.steps import MixtureMoments
 from sfumato.models.mixtures.covariances import CovarianceForm, DiagonalCovariance, FullCovariance, SphericalCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.records.engine import Rows
+from sfumato.plugins import (
+    PRODUCT_BITS,
+    SAFETY,
+    Noisy,
+    OuterProducts,
+    Rows,
+    clip_rows,
+    row_by_row,
+    step_of,
+    whole_rows,
+)
 
 Vectors = Callable[[Rows], np.ndarray]
 Weights = tuple[float, float, float]

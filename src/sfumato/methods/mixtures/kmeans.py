@@ -18,17 +18,22 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer
-from sfumato.fitting.account import Account
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.contributions import step_of, whole_rows
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.statistics import Counts
 from sfumato.methods.mixtures.centres import CentreGrid, into_ball, nearest, random_centres, random_directions
 from sfumato.methods.mixtures.em_moments import Vectors, in_unit_ball
-from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Stage, multiplier_for_share
-from sfumato.records.engine import Records, Rows
+from sfumato.plugins import (
+    Account,
+    Counts,
+    Ledger,
+    NoiseSource,
+    Noisy,
+    Records,
+    Rows,
+    Stage,
+    multiplier_for_share,
+    step_of,
+    whole_rows,
+)
 
 _SQRT2 = math.sqrt(2)
 _ROWS_AT_ONCE = 16_384

@@ -13,11 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sfumato.mechanisms.contributions import PRODUCT_BITS, SAFETY, clip_rows, row_by_row, step_of, whole_rows
-from sfumato.mechanisms.statistics import NonNegativeSum, OuterProducts
 from sfumato.methods.nets.batches import VectorEncoder
 from sfumato.models.nets.flat import ImageVectors, Vectors
-from sfumato.records.engine import Rows
+from sfumato.plugins import (
+    PRODUCT_BITS,
+    SAFETY,
+    NonNegativeSum,
+    OuterProducts,
+    Rows,
+    clip_rows,
+    row_by_row,
+    step_of,
+    whole_rows,
+)
 
 _ROWS_AT_ONCE = 4096
 _SQRT2 = float(np.sqrt(2))

@@ -13,10 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from sfumato.errors import ConfigError
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.sampling import poisson_member_sets, sampling_probability
-from sfumato.privacy.ledger import Ledger
-from sfumato.records.engine import Records, Rows
+from sfumato.plugins import (
+    Ledger,
+    NoiseSource,
+    Records,
+    Rows,
+    poisson_member_sets,
+    sampling_probability,
+)
 
 HELD_BYTES = 128 << 20
 _MOST_STEPS = 4096

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.errors import ConfigError
-from sfumato.mechanisms.contributions import SAFETY
 from sfumato.methods.nets.rounding import products_are_whole
 from sfumato.methods.nets.shares import Share, share_of
 from sfumato.methods.nets.stacked import StackedLinear
+from sfumato.plugins import SAFETY
 
 _FREE = (
     nn.ReLU,

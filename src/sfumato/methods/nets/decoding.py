@@ -15,20 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError
-from sfumato.fitting.driver import Fit
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.decoder import Calibration, LatentDecoder, Layers, decoder_arrays
 from sfumato.models.nets.flat import ImageVectors, RankVectors, Vectors
-from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
-from sfumato.privacy.plan import Stage
-from sfumato.schema.grid import Grid
-from sfumato.schema.schema import Schema
+from sfumato.plugins import (
+    Fit,
+    Grid,
+    Noisy,
+    NonPrivate,
+    PrivacyBudget,
+    Schema,
+    Stage,
+    TabularKind,
+    default_delta,
+)
 
 _FEWEST_CELLS, _MOST_CELLS = 8, 128
 _CELL_COUNT_TO_NOISE = 4.0

@@ -17,21 +17,25 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.data_ledger.journal import Progress
 from sfumato.errors import TrainingError, require_integer, require_positive
-from sfumato.fitting.driver import Fit
-from sfumato.mechanisms.ahead import drawn_ahead
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
-from sfumato.mechanisms.queries import noisy_sum
-from sfumato.mechanisms.sampling import sampling_probability
 from sfumato.methods.nets.batches import VectorEncoder, poisson_batches
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms
 from sfumato.methods.nets.clipped import clip_factors
 from sfumato.methods.nets.gradients import Gradients, Task, TaskGradients
 from sfumato.methods.nets.sums import BatchSums, to_device
-from sfumato.privacy.ledger import Ledger
-from sfumato.records.engine import Exact, Records
+from sfumato.plugins import (
+    Exact,
+    Fit,
+    Ledger,
+    NoiseSource,
+    Progress,
+    Records,
+    drawn_ahead,
+    noisy_norms_and_sum,
+    noisy_sum,
+    norm_bins,
+    sampling_probability,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

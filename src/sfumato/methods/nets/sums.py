@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sfumato.mechanisms.noise import NoiseSource
 from sfumato.methods.nets.gradients import Gradients, NarrowFound
 from sfumato.methods.nets.rounding import Blocks, blocks_for
+from sfumato.plugins import NoiseSource
 
 Factors = Callable[[Tensor, Tensor], Tensor]
 """Norms (b,) and parts (b,) → what gradients are multiplied with, (b,), 64-bit: clip factor ÷ clip norm."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from sfumato.fitting.presets import Preset
 from sfumato.methods.p3gm.settings import (
     IMAGES,
     PUBLISHED,
@@ -20,6 +19,7 @@ from sfumato.methods.p3gm.settings import (
     released_noise,
     written_noise,
 )
+from sfumato.plugins import Preset
 
 WRITTEN, RELEASED = "as-written", "as-released"
 _USUAL = "mnist"  # what a preset without the name of a data set is of

@@ -7,17 +7,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sfumato.fitting.account import Account
 from sfumato.maths.streams import public_stream
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy, together
 from sfumato.methods.mixtures.em import fit_mixture
 from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
 from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_covariances
 from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.privacy.ledger import Ledger
-from sfumato.records.engine import Records, Rows
+from sfumato.plugins import (
+    Account,
+    Ledger,
+    NoiseSource,
+    Noisy,
+    Records,
+    Rows,
+    together,
+)
 
 _START_SEED = 0
 Classes = Callable[[Rows], np.ndarray]

@@ -20,16 +20,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sfumato.columns.kinds import LevelKind
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.fitting.account import arrays_of, noisy_of
-from sfumato.fitting.driver import Fit, Fitted
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.presets import Preset
-from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.gaussian import symmetric_noise_edge
-from sfumato.mechanisms.contributions import product_bits
-from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import em_stage
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum, spread_about
 from sfumato.methods.nets.batches import require_single_records
@@ -64,10 +56,23 @@ from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.decoder import Layers
 from sfumato.models.nets.flat import Vectors
-from sfumato.privacy.accounting import account
-from sfumato.privacy.plan import Plan, Stage
-from sfumato.records.engine import Rows
-from sfumato.schema.schema import Schema
+from sfumato.plugins import (
+    Facts,
+    Fit,
+    Fitted,
+    LevelKind,
+    Noisy,
+    Plan,
+    Preset,
+    Rows,
+    Schema,
+    Stage,
+    Synthesizer,
+    account,
+    arrays_of,
+    noisy_of,
+    product_bits,
+)
 
 CENTRE, MOMENT, MIXTURE, DECODER = "centre", "second moment", "mixture", "decoder"
 _SQRT2 = float(np.sqrt(2))

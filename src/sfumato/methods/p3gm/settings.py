@@ -13,8 +13,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
 from sfumato.models.mixtures.covariances import CovarianceForm, DiagonalCovariance, FullCovariance
-from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.plan import one_shot, sampled
+from sfumato.plugins import PrivacyBudget, one_shot, sampled
 
 
 @final
