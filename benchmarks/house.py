@@ -31,11 +31,11 @@ LIMITS = {
     "files": 470,
     "circles of files": 0,
     "files in circles": 0,
-    "circles with imports for type checkers": 1,
+    "circles with imports for type checkers": 0,
     "ignored arrows": 0,
     f"functions of more than {MOST_PARAMETERS} parameters": 12,
-    "functions with a participle as a local": 655,
-    "repeated basenames": 42,
+    "functions with a participle as a local": 650,
+    "repeated basenames": 41,
     "repeated class names": 23,
 }
 GOALS = {

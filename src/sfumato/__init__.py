@@ -71,7 +71,7 @@ else:  # a type checker should not take every name for one of ours
         "IndependentItems": "sfumato.methods.items",
         "LatentClasses": "sfumato.methods.sets.recipe",
         "LedgerState": "sfumato.data_ledger.ledger_state",
-        "Measurement": "sfumato.release",
+        "Measurement": "sfumato.measurements",
         "MixtureTraining": "sfumato.models.mixed_training",
         "Neighbours": "sfumato.privacy.plan",
         "NonPrivate": "sfumato.privacy.budget",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -12,31 +12,26 @@ from sfumato.cards.text import sentence, shown
 from sfumato.inference.moments import Value, figure
 from sfumato.inference.moments import shown as text_of
 
-if TYPE_CHECKING:
-    from sfumato.inference.combining import Combined
-    from sfumato.inference.estimate import Estimate, Estimates
-    from sfumato.inference.regression import Regression, Regressions
-
 LEVEL = 0.95
+"""Of the intervals on cards."""
+
 _MOST_ROWS = 60
 _NUMBERS = ["value", "std_error", "95 % from", "to", ""]
 _COEFFICIENTS = ["coefficient", "std_error", "p", "95 % from", "to", ""]
 
 
-def estimate_card(found: Estimate) -> str:
-    """Return the card of one estimate."""
-    low, high = found.interval(LEVEL)
-    rows = [_texts(found.value, found.std_error, low, high)]
+def estimate_card(numbers: Sequence[Value], target: str, rests_on: str) -> str:
+    """Return the card of one estimate: its value, its error, and the ends of its interval at `LEVEL`."""
+    value, error, low, high = numbers
     return card(
         "Estimate",
-        table(_NUMBERS[:4], rows, numbers=range(4)),
-        paragraph(f"Of the {found.target}. {sentence(found.rests_on)}"),
+        table(_NUMBERS[:4], [_texts(value, error, low, high)], numbers=range(4)),
+        paragraph(f"Of the {target}. {sentence(rests_on)}"),
     )
 
 
-def estimates_card(found: Estimates) -> str:
-    """Return the card of estimates by group: all intervals on one scale."""
-    frame = found.to_frame(LEVEL)
+def estimates_card(frame: pd.DataFrame, left_out: Mapping[Any, str], rests_on: str) -> str:
+    """Return the card of estimates by group, `to_frame(LEVEL)` of them: all intervals on one scale."""
     ends = _span(frame["low"], frame["high"])
     rows = []
     for key, (value, error, low, high) in _lines(frame, ["value", "std_error", "low", "high"]):
@@ -48,31 +43,27 @@ def estimates_card(found: Estimates) -> str:
     return card(
         "Estimates",
         *_cut(header, rows, range(first, first + 4)),
-        *_left_out(found.left_out),
-        paragraph(sentence(found.rests_on)),
+        *_left_out(left_out),
+        paragraph(sentence(rests_on)),
     )
 
 
-def regression_card(found: Regression) -> str:
-    """Return the card of a regression: each interval on a scale of its own, with a mark at 0."""
-    return card(shown(found.title(), 300), *_coefficients(found), paragraph(sentence(found.rests_on)))
+def regression_card(title: str, frame: pd.DataFrame, rests_on: str) -> str:
+    """Return the card of a regression by `to_frame(LEVEL)`: each interval on a scale of its own, with a mark at 0."""
+    return card(shown(title, 300), *_terms(frame), paragraph(sentence(rests_on)))
 
 
-def regressions_card(found: Regressions) -> str:
+def regressions_card(title: str, frames: Mapping[Any, pd.DataFrame], left_out: Mapping[Any, str], rests_on: str) -> str:
     """Return the card of regressions by group."""
     content: list[Html] = []
-    for group, fitted in found.items():
-        content += [paragraph(Html("<b>{}</b>").format(shown(group))), *_coefficients(fitted)]
-    first = next(iter(found.values()))
-    return card(
-        shown(first.title(), 300), *content, *_left_out(found.left_out), paragraph(sentence(first.rests_on))
-    )  # fmt: skip
+    for group, frame in frames.items():
+        content += [paragraph(Html("<b>{}</b>").format(shown(group))), *_terms(frame)]
+    return card(shown(title, 300), *content, *_left_out(left_out), paragraph(sentence(rests_on)))
 
 
-def combined_card(found: Combined) -> str:
-    """Return the card of the combined results of an analysis of replicates."""
-    frame = found.to_frame(LEVEL)
-    return card(f"Combined results of {found.m} replicates", *_terms(frame))
+def combined_card(m: int, frame: pd.DataFrame) -> str:
+    """Return the card of the combined results of an analysis of m replicates."""
+    return card(f"Combined results of {m} replicates", *_terms(frame))
 
 
 def answers_card(found: pd.DataFrame) -> str:
@@ -99,10 +90,6 @@ def answers_card(found: pd.DataFrame) -> str:
         *([fold("Why others are not answered", table(["questions", "why"], lines))] if lines else []),
         paragraph("A frame: filter it as any other. The error of several numbers is the median.", quiet=True),
     )
-
-
-def _coefficients(found: Regression) -> list[Html]:
-    return _terms(found.to_frame(LEVEL))
 
 
 def _terms(frame: pd.DataFrame) -> list[Html]:

@@ -76,9 +76,9 @@ class Combined:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import combined_card
+        from sfumato.inference.cards import LEVEL, combined_card
 
-        return combined_card(self)
+        return combined_card(self.m, self.to_frame(LEVEL))
 
 
 def combine(results: Sequence[Any]) -> Combined:

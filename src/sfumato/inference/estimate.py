@@ -112,9 +112,10 @@ class Estimate:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import estimate_card
+        from sfumato.inference.cards import LEVEL, estimate_card
 
-        return estimate_card(self)
+        numbers = (self.value, self.std_error, *self.interval(LEVEL))
+        return estimate_card(numbers, self.target, self.rests_on)
 
 
 class Estimates(Mapping[Any, Estimate]):
@@ -192,9 +193,9 @@ class Estimates(Mapping[Any, Estimate]):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import estimates_card
+        from sfumato.inference.cards import LEVEL, estimates_card
 
-        return estimates_card(self)
+        return estimates_card(self.to_frame(LEVEL), self.left_out, self.rests_on)
 
 
 def group_of(found: Mapping[Any, T], key: object, left_out: Mapping[Any, str]) -> T:

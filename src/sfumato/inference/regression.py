@@ -123,9 +123,9 @@ class Regression:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import regression_card
+        from sfumato.inference.cards import LEVEL, regression_card
 
-        return regression_card(self)
+        return regression_card(self.title(), self.to_frame(LEVEL), self.rests_on)
 
 
 class Regressions(Mapping[str, Regression]):
@@ -169,9 +169,11 @@ class Regressions(Mapping[str, Regression]):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import regressions_card
+        from sfumato.inference.cards import LEVEL, regressions_card
 
-        return regressions_card(self)
+        first = next(iter(self.values()))
+        frames = {group: fitted.to_frame(LEVEL) for group, fitted in self.items()}
+        return regressions_card(first.title(), frames, self.left_out, first.rests_on)
 
 
 def ols(questions: Questions, formula: str, by: str | None, target: str) -> Regression | Regressions:
