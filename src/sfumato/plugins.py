@@ -23,6 +23,7 @@ from sfumato.io.formats import Format
 from sfumato.io.sinks import write_table
 from sfumato.maths.gaussian import project_to_simplex
 from sfumato.maths.streams import public_stream
+from sfumato.measurements import Cells, MarginalQuery
 from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.contributions import (
     PRODUCT_BITS,
@@ -49,7 +50,7 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import Noisy, noisy_count, noisy_histogram, noisy_second_moment, noisy_sum, together
 from sfumato.mechanisms.sampling import poisson_member_sets, poisson_members, sampling_probability
-from sfumato.mechanisms.statistics import ClippedSum, Counts, NonNegativeSum, OuterProducts
+from sfumato.mechanisms.statistics import ClippedSum, Counts, MarginalCounts, NonNegativeSum, OuterProducts
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.certificate import Certificate

@@ -21,7 +21,7 @@ from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMom
 from sfumato.methods.images.teacher import Standardised, TeacherGradient
 from sfumato.methods.items import ItemCounts
 from sfumato.methods.linked.statistics import Sharing, StepCounts, StepMoments, step_bits
-from sfumato.methods.marginals import ClassCellCounts, TableLayout
+from sfumato.methods.marginals import TableLayout, class_cell_counts
 from sfumato.methods.mixtures.centres import CentreGrid
 from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
@@ -523,7 +523,7 @@ def _cases() -> dict[str, StatisticCase]:
     cases = [
         # under replace-one the number of records is public: the bound of 1 only overstates
         StatisticCase("row count", RowCount(), table, attained=0.0),
-        StatisticCase("class cell counts", ClassCellCounts(layout), table),
+        StatisticCase("class cell counts", class_cell_counts(layout), table),
         StatisticCase("counts of pairs of cells", PairCounts(pair_layout(TABLE, "member")), table),
         StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),

@@ -7,14 +7,14 @@ from harness.cases import TABLE, table_layout, table_rows
 from harness.privacy import FakeRecords, join
 from sfumato.columns.kinds import Categorical, Integer
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
+from sfumato.methods.marginals import TableLayout, class_cell_counts, fit_marginals
 from sfumato.records.engine import reduce
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
 
 def counts_of(rows, layout):
-    return reduce(ClassCellCounts(layout), FakeRecords([rows])).open_in_mechanism()
+    return reduce(class_cell_counts(layout), FakeRecords([rows])).open_in_mechanism()
 
 
 def test_counts_are_the_crosstabs():
@@ -44,7 +44,7 @@ def test_noiseless_marginals_are_the_shares():
 @pytest.mark.parametrize("noise_std", [1.0, 100.0, 1e6])
 def test_marginals_are_probabilities_whatever_the_noise(seed, noise_std):
     rng, layout = np.random.default_rng(seed), table_layout()
-    shape = ClassCellCounts(layout).zero().shape
+    shape = class_cell_counts(layout).zero().shape
     marginals = fit_marginals(Noisy(rng.standard_normal(shape) * noise_std, noise_std), layout.features)
     assert (marginals.class_counts > 0).all()
     assert marginals.class_shares.sum() == pytest.approx(1)

@@ -15,7 +15,7 @@ from fixtures import tables
 from fixtures.packages import EXAMPLES, install_example
 from harness.coupling import attack, leaves
 from sfumato import audit, load
-from sfumato.errors import ConfigError, LedgerError, ReleaseError
+from sfumato.errors import ConfigError, EstimateError, LedgerError, ReleaseError
 from sfumato.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +51,30 @@ class TestPython:
         monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(site)])
         with pytest.raises(ReleaseError, match="pip install sfumato-chow-liu"):
             load(tmp_path / "r.sfm")
+
+    def test_its_pairs_answer_questions(self, example, tmp_path):
+        """Its measurements carry their queries: means and tables of any pair, and reasons where cells are too wide."""
+        frame = tables.frame(5000)
+        made = example(epsilon=2.0).fit(frame, schema=tables.schema(), n_public=5000, target="income", seed=0)
+        made.save(tmp_path / "r.sfm")
+        release = load(tmp_path / "r.sfm")
+        for estimate, true in (
+            (release.share({"income": ">50K"}, target="table"), (frame.income == ">50K").mean()),
+            (
+                release.crosstab("sex", "income", target="table")["f", ">50K"],
+                ((frame.sex == "f") & (frame.income == ">50K")).sum(),
+            ),
+            (release.mean("age", target="table"), frame.age.mean()),
+        ):
+            assert abs(estimate.value - true) < 4 * estimate.std_error
+            assert "products" not in estimate.rests_on
+        wide = example(epsilon=2.0, numeric_cells=4).fit(frame, schema=tables.schema(), n_public=5000, seed=0)
+        with pytest.raises(EstimateError, match="narrower cells of 'age'"):
+            wide.variance("age")
+        with pytest.raises(EstimateError, match="only the columns of its tables"):
+            release.share({"income": ">50K", "sex": "f", "member": True})
+        with pytest.raises(EstimateError, match="how all of its columns go together"):
+            release.replicates(2)
 
     def test_it_keeps_what_goes_together(self, example):
         """Income follows from age: independent columns would have a correlation of 0."""

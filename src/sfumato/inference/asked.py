@@ -32,6 +32,7 @@ class Asked:
     columns: tuple[str, ...]
     target: Target
     weight: str | None = None
+    products: bool = True
 
     @property
     def said(self) -> str:
@@ -83,7 +84,7 @@ class Asked:
             float(value),
             std_error,
             self.target,
-            self.said + over + rests_on(self.columns, sizes),
+            self.said + over + rests_on(self, sizes),
             sizes,
             ends and ends(sizes),
         )
@@ -136,11 +137,11 @@ def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> Non
         )
 
 
-def rests_on(columns: tuple[str, ...], sizes: Mapping[str, float]) -> str:
+def rests_on(asked: Asked, sizes: Mapping[str, float]) -> str:
     """Return the sentence on what an estimate rests on."""
     whole = max(sum(size**2 for size in sizes.values()), 1e-300)
     allowed = "an allowance for what noise hides or nobody measured"
     causes = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": allowed, "beyond": _BEYOND}
     said = ", ".join(f"{100 * size**2 / whole:.0f} % {causes[name]}" for name, size in sizes.items())
-    measured = "noisy counts" if len(columns) == 1 else "noisy counts and products"
-    return f"Measured: {measured} of {', '.join(columns)}. Its variance is {said}."
+    measured = "noisy counts and products" if asked.products and len(asked.columns) > 1 else "noisy counts"
+    return f"Measured: {measured} of {', '.join(asked.columns)}. Its variance is {said}."

@@ -172,7 +172,7 @@ def _length(asked: Asked, d: np.ndarray, found: Variances) -> Estimate:
         parts.pop("sampling")
     sizes = {cause: float(np.sqrt(max(float(along @ part @ along), 0.0))) for cause, part in parts.items()}
     return Estimate(
-        value, float(np.sqrt(max(slope, 0.0))), asked.target, asked.said + rests_on(asked.columns, sizes), sizes, ends
+        value, float(np.sqrt(max(slope, 0.0))), asked.target, asked.said + rests_on(asked, sizes), sizes, ends
     )
 
 

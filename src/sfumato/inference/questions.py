@@ -30,6 +30,7 @@ from sfumato.release.model import ReleaseValue
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
 _STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
+_MOST_WITHIN = 0.01  # of a variance, within the cells that were counted
 _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
 
 
@@ -55,6 +56,8 @@ class Questions(Rows):
             self.require_asked(name, following=free)
         weight = self.measured.weight
         columns = tuple(dict.fromkeys(columns))
+        if self.measured.products is None:  # of another method, whose model may be far off
+            fitted = max(fitted, STRONG)
         key = (*sorted(columns), fitted)
         if key not in self._made:
             if len(self._made) >= _MOST_KEPT:
@@ -69,7 +72,7 @@ class Questions(Rows):
                 fitted=fitted,
             )
         name = None if weight is None else weight.column
-        return Asked(self._made[key], columns, target, name)  # type: ignore[arg-type]
+        return Asked(self._made[key], columns, target, name, self.measured.products is not None)  # type: ignore[arg-type]
 
     def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
         """Return `asked` of a product of columns, of which some may follow from measured ones by rules.
@@ -137,11 +140,13 @@ class Questions(Rows):
         return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0)), True
 
     def require_squares(self, name: str, asked: Asked) -> None:
-        """Refuse what rests on squares of a column beyond whose estimated bounds too much of them may lie.
+        """Refuse what rests on squares of a column beyond whose estimated bounds, or within whose cells, much may lie.
 
         Raises:
             EstimateError: so it is.
         """
+        if self.kind(name).is_numeric:
+            self._require_fine(name, asked)
         bounds = self.bounds(name) if self.kind(name).is_numeric else None
         if bounds is None:
             return
@@ -149,6 +154,28 @@ class Questions(Rows):
         weights = asked.calibration.weights * there / asked.positive(there, f"the squares of {name!r}")
         mean = float(weights @ values)
         bounds.of_variance(mean, float(weights @ (values - mean) ** 2))
+
+    def _require_fine(self, name: str, asked: Asked) -> None:
+        """Refuse squares of a column of which nothing was measured but wide cells: where its numbers lie in these.
+
+        Raises:
+            EstimateError: its cells are wide beside its spread.
+        """
+        if name not in self.measured.columns or self.measured.products is not None:
+            return
+        values, there = self.numbers(name)
+        weights = np.maximum(asked.calibration.weights, 0.0) * there
+        cells = self.measured.cells(name)
+        held = np.maximum(np.bincount(cells, weights), 1e-300)
+        means = np.bincount(cells, weights * values) / held
+        within = float(weights @ (values - means[cells]) ** 2)
+        mean = float(weights @ values) / max(float(weights.sum()), 1e-300)
+        if within > _MOST_WITHIN * float(weights @ (values - mean) ** 2):
+            raise EstimateError(
+                f"Expected narrower cells of {name!r}, got some that hold {_MOST_WITHIN:.0%} of its variance or more "
+                "within them, where the release measured nothing. Ask of its mean or shares, or fit with the method "
+                "gaussian."
+            )
 
     def share(self, condition: Mapping[str, object], by: str | None, target: str) -> Estimate | Estimates:
         """Return the share of the rows that have these labels."""
@@ -288,6 +315,7 @@ class Questions(Rows):
     def variance(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the variance of a column of numbers; its interval is on the logarithm, or from 0."""
         asked = self.asked((name,) if by is None else (name, by), target)
+        self._require_fine(name, asked)
         values, there = self.numbers(name)
         kind, bounds = self.measured.column(name).kind, self.bounds(name)
         unit = ""

@@ -269,7 +269,7 @@ def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic:
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),
         asked.target,
-        asked.said + _compared_with(design.references) + rests_on(asked.columns, shares),
+        asked.said + _compared_with(design.references) + rests_on(asked, shares),
         n,
         design.references,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -49,15 +48,16 @@ class _Query:
 
 
 def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The document of a query; its arrays join the others, equal ones once."""
+    """The document of a query; its arrays join the others, one that several queries hold once."""
 
     def keep(array: np.ndarray | None) -> str | None:
         if array is None:
             return None
         packed = np.ascontiguousarray(array, dtype=np.int64)
-        name = ARRAYS + hashlib.sha256(repr(packed.shape).encode() + packed.tobytes()).hexdigest()[:16]
-        arrays[name] = packed
-        return name
+        known = [name for name in arrays if name.startswith(ARRAYS)]
+        same = next((name for name in known if arrays[name] is packed), f"{ARRAYS}{len(known)}")
+        arrays[same] = packed
+        return same
 
     def cells(known: Cells) -> _Cells:
         steps = known.steps or Steps(0, 0.0, 0.0)

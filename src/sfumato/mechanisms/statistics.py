@@ -16,8 +16,13 @@ Proofs: docs/proofs/gaussian_sum.md, docs/proofs/second_moment.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
+
+from sfumato.measurements.cells import BaseCells
+from sfumato.measurements.queries import MarginalQuery
+from sfumato.records.engine import Rows
 
 _SQRT2 = float(np.sqrt(2))
 
@@ -48,6 +53,31 @@ class Counts(NonNegativeSum):
     def norm_bound(self) -> float:
         """√s."""
         return float(np.sqrt(self.squares))
+
+
+@dataclass(frozen=True)
+class MarginalCounts(Counts):
+    """The tables of a query: a record adds one 1 to each of its t tables, which has norm √t.
+
+    No entry is negative, so two records are at most √(2t) apart. Proof: docs/proofs/class_cell_counts.md.
+    """
+
+    query: MarginalQuery
+    name: str = "counts of cells"
+    step: float = 1.0
+
+    @property
+    def squares(self) -> float:
+        """The number of tables."""
+        return len(self.query.tables)
+
+    def zero(self) -> np.ndarray:
+        """Empty tables."""
+        return np.zeros(self.query.shape)
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count some records."""
+        self.query.add(total, BaseCells(rows))
 
 
 class ClippedSum(ABC):

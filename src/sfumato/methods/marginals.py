@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.maths.gaussian import project_to_simplex, shrinkage_weight
-from sfumato.measurements.cells import BaseCells, Cells
+from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.statistics import Counts
+from sfumato.mechanisms.statistics import MarginalCounts
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 
@@ -53,35 +53,13 @@ class TableLayout:
         return self.class_cells.base_cells(rows)
 
 
-@dataclass(frozen=True)
-class ClassCellCounts(Counts):
+def class_cell_counts(layout: TableLayout) -> MarginalCounts:
     """For every column, how many records lie in each (class, cell).
 
-    One record adds a single 1 to each of the c columns' tables: norm √c. Two records are at most √(2c) apart.
     Value: shape (classes, sum of the columns' cells), columns side by side.
     """
-
-    layout: TableLayout
-    name: str = "counts of cells by class"
-    step: float = 1.0
-
-    @property
-    def squares(self) -> float:
-        """The number of columns."""
-        return len(self.layout.features)
-
-    @cached_property
-    def query(self) -> MarginalQuery:
-        """The tables, side by side within each class."""
-        return MarginalQuery(tuple((Cells.of(c),) for c in self.layout.features), (self.layout.class_cells,))
-
-    def zero(self) -> np.ndarray:
-        """Return empty tables."""
-        return np.zeros(self.query.shape)
-
-    def add(self, total: np.ndarray, rows: Rows) -> None:
-        """Count some records."""
-        self.query.add(total, BaseCells(rows))
+    query = MarginalQuery(tuple((Cells.of(column),) for column in layout.features), (layout.class_cells,))
+    return MarginalCounts(query, "counts of cells by class")
 
 
 @dataclass(frozen=True)

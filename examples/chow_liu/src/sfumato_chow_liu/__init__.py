@@ -13,31 +13,28 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from sfumato import plugins
-from sfumato.plugins import ConfigError, Fitted, Grid, ReleaseError, Stage, project_to_simplex
+from sfumato.plugins import (
+    Cells,
+    ConfigError,
+    Fitted,
+    Grid,
+    MarginalCounts,
+    MarginalQuery,
+    ReleaseError,
+    Stage,
+    project_to_simplex,
+)
 
 PAIRS, MOST_CELLS = "counts of pairs of cells", 2**22
 
 
-class PairCounts:
-    """The tables of all P pairs, one after the other. A record adds P ones: norm √P, and two are √(2P) apart."""
-
-    name, step = PAIRS, 1.0
-
-    def __init__(self, grid):
-        self.grid, sizes = grid, [*(column.n_cells for column in grid.columns), 1]
-        self.shapes = {(i, j): (sizes[i], sizes[j]) for i, j in combinations(range(len(sizes)), 2)}
-        self.norm_bound, self.replace_bound = len(self.shapes) ** 0.5, (2 * len(self.shapes)) ** 0.5
-        self.ends = np.cumsum([rows * columns for rows, columns in self.shapes.values()])
-        if self.ends[-1] > MOST_CELLS:
-            raise ConfigError(f"Expected at most {MOST_CELLS} cells of pairs. Lower numeric_cells, or drop columns.")
-
-    def zero(self):
-        return np.zeros(self.ends[-1])
-
-    def add(self, total, rows):
-        cells = np.pad(self.grid.cells(rows), [(0, 0), (0, 1)])
-        for table, ((i, j), (_, columns)) in zip(np.split(total, self.ends[:-1]), self.shapes.items(), strict=True):
-            table += np.bincount(cells[:, i] * columns + cells[:, j], minlength=table.size)
+def pair_counts(grid):
+    """The tables of all P pairs. A record adds P ones: norm √P, and two are √(2P) apart."""
+    columns = [*map(Cells.of, grid.columns), Cells.all_rows()]
+    statistic = MarginalCounts(MarginalQuery(tuple(combinations(columns, 2))), PAIRS)
+    if sum(statistic.query.widths) > MOST_CELLS:
+        raise ConfigError(f"Expected at most {MOST_CELLS} cells of pairs. Lower numeric_cells, or drop columns.")
+    return statistic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +45,7 @@ class ChowLiu(plugins.Synthesizer):
     numeric_cells: int = 12
 
     def counts(self, schema):
-        return PairCounts(Grid.of(schema, numeric_cells=self.numeric_cells))
+        return pair_counts(Grid.of(schema, numeric_cells=self.numeric_cells))
 
     def stages(self, facts):
         self.counts(facts.schema)  # refuses what it cannot fit, before anything is charged
@@ -62,10 +59,10 @@ class ChowLiu(plugins.Synthesizer):
         statistic, names = self.counts(fit.data.schema), fit.data.schema.released
         noisy = fit.measure(PAIRS, statistic)
         alone, joints, costs = len(names), {}, np.zeros((len(names) + 1, len(names) + 1))
-        total = max(noisy.value.sum() / len(statistic.shapes), 1.0)  # n_public need not be the number of records
-        tables = np.split(noisy.value / total, statistic.ends[:-1])
-        for table, ((i, j), shape) in zip(tables, statistic.shapes.items(), strict=True):
-            joint = project_to_simplex(table, 1.0).reshape(shape)
+        tables, pairs = statistic.query.split(noisy.value), combinations(range(alone + 1), 2)
+        total = max(noisy.value.sum() / len(tables), 1.0)  # n_public need not be the number of records
+        for table, (i, j) in zip(tables, pairs, strict=True):
+            joint = project_to_simplex(table.ravel() / total, 1.0).reshape(table.shape)
             joints[i, j], joints[j, i] = joint, joint.T
             noise = 0.8 * noisy.noise_std / total * joint.size if j < alone else 0.0  # E|z| = 0.8 σ
             kept = np.abs(joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum()

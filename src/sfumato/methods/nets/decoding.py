@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.maths.streams import public_stream
-from sfumato.methods.marginals import ClassCellCounts, TableLayout, fit_marginals
+from sfumato.methods.marginals import TableLayout, class_cell_counts, fit_marginals
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.decoder import Calibration, LatentDecoder, Layers, decoder_arrays
@@ -124,7 +124,7 @@ def map_records(fit: Fit) -> Mapped:
     multiplier = fit.plan[MARGINALS].noise_multiplier
     cells = cells_of(multiplier, len(schema.released), fit.n_public)
     grid = rank_grid(schema, cells)
-    counts = fit.measure(MARGINALS, ClassCellCounts(TableLayout(grid, None)))
+    counts = fit.measure(MARGINALS, class_cell_counts(TableLayout(grid, None)))
     marginals = fit_marginals(counts, grid.columns)
     pooled = [marginals.pooled(j) for j in range(len(grid.columns))]
     vectors = RankVectors(grid, tuple(shares / shares.sum() for shares in pooled))

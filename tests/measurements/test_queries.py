@@ -1,0 +1,134 @@
+"""Queries: what they sum over records, and there and back as JSON and arrays, which may be a stranger's."""
+
+import dataclasses
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sfumato.columns import Categorical, Continuous
+from sfumato.errors import ReleaseError
+from sfumato.measurements import CellEntries, Cells, MarginalQuery, Measurement, MomentBits, MomentQuery
+from sfumato.measurements.cells import BaseCells
+from sfumato.measurements.query_form import read_query, write_query
+from sfumato.privacy.reading import Place
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
+
+KINDS = {
+    "x": Continuous(lower=0, upper=10, nullable=True), "sex": Categorical(categories=("f", "m")),
+    "grade": Categorical(categories=("a", "b", "c")),
+}  # fmt: skip
+GRID = Grid.of(Schema(columns=KINDS, rows=100), numeric_cells=6)
+X, SEX, GRADE = map(Cells.of, GRID.columns)
+COARSE = dataclasses.replace(X, groups=np.array([0, 0, 0, 1, 1, 1, 1, 2])[: X.base])
+N = 500
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(N) < 0.1, np.nan, rng.random(N))
+    return {"x": x, "sex": rng.integers(0, 2, N), "grade": rng.integers(0, 3, N)}
+
+
+def moments(**options):
+    entries = [CellEntries(SEX, np.array([[3], [-4]])), CellEntries(GRADE, np.arange(6).reshape(3, 2))]
+    return MomentQuery(tuple(entries), 2.0, MomentBits(4, 3), **options)
+
+
+QUERIES = {
+    "one column": MarginalQuery(((X,),)),
+    "columns side by side, by class": MarginalQuery(((COARSE,), (GRADE,)), (SEX,)),
+    "pairs": MarginalQuery(tuple(combinations((X, SEX, GRADE, Cells.all_rows()), 2))),
+    "weights": MarginalQuery(((SEX,),), weight="x"),
+    "moments": moments(),
+    "moments by class": moments(by=(GRADE,), whole_rows=2),
+}
+
+
+def stored(query):
+    arrays = {}
+    return json.loads(json.dumps(write_query(query, arrays))), arrays
+
+
+def test_tables_are_those_of_the_records():
+    data = rows()
+    query = QUERIES["columns side by side, by class"]
+    total = np.zeros(query.shape)
+    query.add(total, BaseCells(data))
+    coarse, grade = query.split(total)
+    cells = COARSE.grouped(GRID.columns[0].cells(data["x"]))
+    for k in range(2):
+        mine = data["sex"] == k
+        assert (coarse[k] == np.bincount(cells[mine], minlength=COARSE.size)).all()
+        assert (grade[k] == np.bincount(data["grade"][mine], minlength=3)).all()
+    pairs = QUERIES["pairs"]
+    total = np.zeros(pairs.shape)
+    pairs.add(total, BaseCells(data))
+    tables = pairs.split(total)
+    assert [table.shape for table in tables] == [(X.size, 2), (X.size, 3), (X.size, 1), (2, 3), (2, 1), (3, 1)]
+    assert tables[3][1, 2] == ((data["sex"] == 1) & (data["grade"] == 2)).sum()
+    assert all(table.sum() == N for table in tables)
+
+
+def test_records_are_clipped_to_the_norm():
+    query, cells = moments(), [rows()["sex"], rows()["grade"]]
+    vectors = np.concatenate([e.whole[c] for e, c in zip(query.features, cells, strict=True)], axis=1) * query.unit
+    squares = (vectors**2).sum(axis=1) * query.clipping(cells) * 2.0**-query.bits.weights
+    assert squares.max() <= query.clip_norm**2
+    assert (query.clipping(cells)[(vectors**2).sum(axis=1) <= query.clip_norm**2] == 2**query.bits.weights).all()
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_there_and_back(query):
+    document, arrays = stored(query)
+    again = read_query(document, Place("manifest"), arrays)
+    assert stored(again)[0] == document
+    assert again.shape == query.shape
+    assert all(one.same(other) for one, other in zip(again.cells, query.cells, strict=True))
+    assert (again.weight, again.whole_rows) == (query.weight, query.whole_rows)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "means"}, {"tables": []}, {"tables": [[]]}, {"tables": [[{"column": "x", "base": 0}]]},
+        {"tables": [[{"column": "x", "base": 3, "edges": "queries.9"}]]}, {"weight": 3}, {"by": {}},
+    ],
+)  # fmt: skip
+def test_documents_of_strangers_are_read_with_suspicion(change):
+    document, arrays = stored(QUERIES["one column"])
+    with pytest.raises(ReleaseError, match="well-formed manifest"):
+        read_query({**document, **change}, Place("manifest"), arrays)
+
+
+def test_arrays_of_strangers_are_read_with_suspicion():
+    document, arrays = stored(QUERIES["columns side by side, by class"])
+    for name, array in arrays.items():
+        for wrong in (array + 1, array.astype(float), array[:-1], array[:, None], array * 2**60):
+            with pytest.raises(ReleaseError, match="well-formed manifest"):
+                read_query(document, Place("manifest"), {**arrays, name: wrong})
+    document, arrays = stored(moments())
+    whole = document["features"][0]["whole"]
+    for wrong in (arrays[whole][:-1], arrays[whole] * 2**30, np.full_like(arrays[whole], -(2**63))):
+        with pytest.raises(ReleaseError, match="well-formed manifest"):
+            read_query(document, Place("manifest"), {**arrays, whole: wrong})
+    for change in ({"clip_norm": 0}, {"entry_bits": 40}, {"features": []}):
+        with pytest.raises(ReleaseError, match="well-formed manifest"):
+            read_query({**document, **change}, Place("manifest"), arrays)
+
+
+def test_a_query_that_does_not_fit_is_said_in_a_sentence():
+    def fault(query, value=None, kinds=KINDS, symmetric=False):
+        value = np.zeros(query.shape) if value is None else value
+        return Measurement("m", value, 1.0, symmetric, query=query).fault(kinds)
+
+    assert fault(QUERIES["pairs"]) is None
+    assert fault(moments(), symmetric=True) is None
+    assert "symmetric" in fault(moments())
+    assert "shape (2,) where its query has" in fault(QUERIES["one column"], np.zeros(2))
+    assert "'grade', which is no column" in fault(QUERIES["pairs"], kinds={k: KINDS[k] for k in ("x", "sex")})
+    other = {**KINDS, "x": Continuous(lower=0, upper=10)}
+    assert "other cells than the schema's column" in fault(QUERIES["one column"], kinds=other)
+    assert "counts records by 'w'" in fault(MarginalQuery(((SEX,),), weight="w"))
