@@ -50,7 +50,7 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import Noisy, noisy_count, noisy_histogram, noisy_second_moment, noisy_sum, together
 from sfumato.mechanisms.sampling import poisson_member_sets, poisson_members, sampling_probability
-from sfumato.mechanisms.statistics import ClippedSum, Counts, MarginalCounts, NonNegativeSum, OuterProducts
+from sfumato.mechanisms.statistics import ClippedSum, Counts, NonNegativeSum, OuterProducts, QueryCounts
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.certificate import Certificate
@@ -66,6 +66,7 @@ __all__ = [
     "PRODUCT_BITS",
     "SAFETY",
     "Account",
+    "Cells",
     "Certificate",
     "Chunk",
     "ClippedSum",
@@ -83,6 +84,7 @@ __all__ = [
     "InParts",
     "Ledger",
     "LevelKind",
+    "MarginalQuery",
     "MixableRecords",
     "Mixing",
     "MixtureBlock",
@@ -99,6 +101,7 @@ __all__ = [
     "PrivacyBudget",
     "PrivateData",
     "Progress",
+    "QueryCounts",
     "Records",
     "ReleaseError",
     "Rows",

@@ -56,7 +56,7 @@ class Counts(NonNegativeSum):
 
 
 @dataclass(frozen=True)
-class MarginalCounts(Counts):
+class QueryCounts(Counts):
     """The tables of a query: a record adds one 1 to each of its t tables, which has norm √t.
 
     No entry is negative, so two records are at most √(2t) apart. Proof: docs/proofs/class_cell_counts.md.

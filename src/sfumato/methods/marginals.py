@@ -16,7 +16,7 @@ from sfumato.maths.gaussian import project_to_simplex, shrinkage_weight
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.queries import Noisy
-from sfumato.mechanisms.statistics import MarginalCounts
+from sfumato.mechanisms.statistics import QueryCounts
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 
@@ -53,13 +53,13 @@ class TableLayout:
         return self.class_cells.base_cells(rows)
 
 
-def class_cell_counts(layout: TableLayout) -> MarginalCounts:
+def class_cell_counts(layout: TableLayout) -> QueryCounts:
     """For every column, how many records lie in each (class, cell).
 
     Value: shape (classes, sum of the columns' cells), columns side by side.
     """
     query = MarginalQuery(tuple((Cells.of(column),) for column in layout.features), (layout.class_cells,))
-    return MarginalCounts(query, "counts of cells by class")
+    return QueryCounts(query, "counts of cells by class")
 
 
 @dataclass(frozen=True)

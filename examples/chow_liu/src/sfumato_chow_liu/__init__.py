@@ -18,8 +18,8 @@ from sfumato.plugins import (
     ConfigError,
     Fitted,
     Grid,
-    MarginalCounts,
     MarginalQuery,
+    QueryCounts,
     ReleaseError,
     Stage,
     project_to_simplex,
@@ -31,7 +31,7 @@ PAIRS, MOST_CELLS = "counts of pairs of cells", 2**22
 def pair_counts(grid):
     """The tables of all P pairs. A record adds P ones: norm √P, and two are √(2P) apart."""
     columns = [*map(Cells.of, grid.columns), Cells.all_rows()]
-    statistic = MarginalCounts(MarginalQuery(tuple(combinations(columns, 2))), PAIRS)
+    statistic = QueryCounts(MarginalQuery(tuple(combinations(columns, 2))), PAIRS)
     if sum(statistic.query.widths) > MOST_CELLS:
         raise ConfigError(f"Expected at most {MOST_CELLS} cells of pairs. Lower numeric_cells, or drop columns.")
     return statistic
