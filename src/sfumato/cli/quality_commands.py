@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sfumato.columns import kinds
     from sfumato.desk import drafting
     from sfumato.evaluate import linked, schemas, tables
-    from sfumato.inference import parity as parities
+    from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.models import mixed
     from sfumato.release import files
@@ -51,7 +51,7 @@ else:
     linked, schemas, tables = (later(f"sfumato.evaluate.{name}") for name in ("linked", "schemas", "tables"))
     kinds, parities, mixed = (
         later("sfumato.columns.kinds"),
-        later("sfumato.inference.parity"),
+        later("sfumato.evaluate.parity"),
         later("sfumato.models.mixed"),
     )
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
