@@ -171,24 +171,33 @@ def test_it_passes_all_of_them(site):
     assert attacked(site, "chow-liu") > 140
 
 
+def counts_with(body: str) -> tuple[tuple[str, str], ...]:
+    """The changes of the source that count by a class of its own."""
+    of_own = f"class Own(QueryCounts):\n    {body}\n\n\ndef pair_counts"
+    return ("def pair_counts", of_own), ("QueryCounts(MarginalQuery(", "Own(MarginalQuery(")
+
+
 BUGS = {  # what the attack says, and the changes of the source
     "half the sensitivity": (
-        "times as far apart", ("len(self.shapes) ** 0.5, (2 *", "len(self.shapes) ** 0.5 / 2, 0.5 * (2 *"),
+        "times as far apart", *counts_with("squares = property(lambda self: len(self.query.tables) / 4)"),
     ),
-    "records counted twice": ("times as far apart", ("minlength=table.size)", "minlength=table.size) * 2")),
+    "records counted twice": (
+        "times as far apart",
+        *counts_with("add = lambda self, total, rows: [QueryCounts.add(self, total, rows) for _ in range(2)]"),
+    ),
     "replaced records nearer than they are": ("replace", ("replace_distance=2**0.5", "replace_distance=1.0")),
     "noise that is not charged, in place of what is": (
         "depends on more",
         (
-            "        total = ",
+            "        tables, pairs",
             "        exact = plugins.reduce(statistic, fit.data).open_in_mechanism()\n"
-            "        own = exact + fit.noise.gaussian(exact.shape, noisy.noise_std)\n        total = ",
+            "        own = exact + fit.noise.gaussian(exact.shape, noisy.noise_std)\n        tables, pairs",
         ),
-        ("np.split(noisy.value / total", "np.split(own / total"),
+        ("query.split(noisy.value)", "query.split(own)"),
     ),
     "a true number of records": (
         "depends on more",
-        ("max(noisy.value.sum() / len(statistic.shapes), 1.0)", "sum(len(r['age']) for r in fit.data.coded()) + 1.0"),
+        ("max(noisy.value.sum() / len(tables), 1.0)", "sum(len(r['age']) for r in fit.data.coded()) + 1.0"),
     ),
 }  # fmt: skip
 
