@@ -26,6 +26,12 @@ ODD: dict[str, dict[str, Any]] = {
         "missing": {"start": 5, "end": 5, "sex": "m", "items": [], "w": NAN},
     },
 }
+UNITS: dict[str, list[dict[str, Any]]] = {
+    "one row": [{"start": 5, "end": 5, "sex": "f", "w": 4.0}],
+    "rows of other weights": [{"start": s, "end": -9, "sex": "?", "w": w} for s, w in ((60, -1e9), (0, 1e9), (9, NAN))],
+    "many rows of the bound": [{"start": s, "end": 60, "sex": "m", "w": 1e9} for s in range(9)],
+    "no weight": [{"start": 1, "end": 2, "sex": "m", "w": NAN}] * 3,
+}
 CASES = [pytest.param(pair, row, id=f"{pair}: {row}") for pair, rows in ODD.items() for row in rows]
 
 
@@ -68,3 +74,17 @@ def test_a_weighted_record_of_a_search(monkeypatch, weight):
     row = {"start": 60.0, "end": -9.0, "sex": "?", "items": None, "w": weight}
     seen = attack(monkeypatch, fit, start(), with_row(start(), row))
     assert (seen > 0.5) == (weight > 0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_weighted_unit_more_or_another(monkeypatch, unit):
+    frame, fit = people().astype({"start": float, "end": float}), fitted("linked+weight")
+    rows = [{"who": 10**6, "state": "b", "items": None, **row} for row in UNITS[unit]]
+    other = [{**row, **UNITS["one row"][0], "start": 30.0 + i} for i, row in enumerate([rows[0]] * 4)]
+    one, two = (pd.concat([pd.DataFrame(more)[list(frame)], frame], ignore_index=True) for more in (rows, other))
+    seen = attack(monkeypatch, fit, frame, one)
+    assert (seen > 0.5) == (unit in ("one row", "many rows of the bound", "rows of other weights"))
+    assert attack(monkeypatch, fit, one, two, replaced=True) > 0.3
+    little = fitted("linked+weight", epsilon=60.0)
+    attack(monkeypatch, little, frame, one)

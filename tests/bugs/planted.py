@@ -239,6 +239,20 @@ BUGS = [
         "tests/mechanisms/test_queries.py -k weighted",
     ),
     PlantedBug(
+        "weights of linked rows: rounded up beyond what a unit may add",
+        "methods/linked/statistics.py",
+        "((product + (1 << (coarser - 1))) >> coarser)",
+        "((product >> coarser) + 1)",
+        "tests/mechanisms/test_queries.py -k weighted",
+    ),
+    PlantedBug(
+        "weights of linked rows: steps of a unit are weighted, and clipped no more",
+        "methods/linked/statistics.py",
+        "        product = shared.astype(np.int64) * weights",
+        "        product = (1 << self.bits.weights) * weights",
+        "tests/mechanisms/test_queries.py -k weighted",
+    ),
+    PlantedBug(
         "weights: products are weighted, and then clipped no more",
         WEIGHTED,
         "        clipping = self.clipping(cells).astype(np.int64)\n",

@@ -20,7 +20,14 @@ from sfumato.methods.dpgm.profiles import ClusterProfiles, TotalLength
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.methods.images.teacher import Standardised, TeacherGradient
 from sfumato.methods.items import ItemCounts
-from sfumato.methods.linked.statistics import Sharing, StepCounts, StepMoments, step_bits
+from sfumato.methods.linked.statistics import (
+    Sharing,
+    StepCounts,
+    StepMoments,
+    WeightedStepCounts,
+    WeightedStepMoments,
+    step_bits,
+)
 from sfumato.methods.marginals import TableLayout, class_cell_counts
 from sfumato.methods.mixtures.centres import CentreGrid
 from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
@@ -258,6 +265,33 @@ def step_moments(clip_norm: float, full: int) -> StepMoments:
     return StepMoments(table.layout, table.vectors, clip_norm, bits=step_bits(1_000), sharing=sharing)
 
 
+def weighted_steps(pool, seed: int = 0):
+    """Units of steps with weights: the largest for each, and then odd ones."""
+    rng, found = np.random.default_rng(seed), []
+    few = [0.0, 2.0**-21, 1 - 2.0**-21, 0.5, 1 / 3, np.nan, -3.0, 7.0, np.inf, -np.inf, rng.random()]
+    for i, unit in enumerate(pool):
+        shape = next(column.shape for name, column in unit.items() if name != STEPS)
+        found += [{**unit, "w": np.full(shape, weight)} for weight in (1.0, few[i % len(few)])]
+    return found
+
+
+def _weighted_step_cases(layout, pool) -> list[StatisticCase]:
+    units = weighted_steps(pool)
+
+    def moments(clip_norm: float, full: int) -> WeightedStepMoments:
+        plain = step_moments(clip_norm, full)
+        rest = {"bits": plain.bits, "sharing": plain.sharing, "column": "w"}
+        return WeightedStepMoments(plain.layout, plain.vectors, clip_norm, **rest)
+
+    return [
+        StatisticCase("weighted counts of steps", WeightedStepCounts(layout, sharing=Sharing(3), column="w"), units),
+        StatisticCase("weighted steps as one", WeightedStepCounts(layout, sharing=Sharing(1), column="w"), units),
+        StatisticCase("weighted moments of steps", moments(1.0, 3), units),
+        StatisticCase("weighted moments, units as one", moments(0.6, 1), units),
+        StatisticCase("weighted moments of steps, loose", moments(60.0, 5), units, attained=0.0),
+    ]
+
+
 def weighted_rows(n: int, seed: int = 0):
     """Single records with weights: the largest, none, tiny ones, random ones, and what no code should be."""
     rng = np.random.default_rng(seed)
@@ -296,6 +330,7 @@ def _step_cases() -> list[StatisticCase]:
         StatisticCase("moments of steps", step_moments(1.0, 3), pool),
         StatisticCase("moments of steps, each unit as one", step_moments(0.6, 1), pool),
         StatisticCase("moments of steps, loose", step_moments(60.0, 5), pool, attained=0.0),
+        *_weighted_step_cases(layout, pool),
     ]
 
 

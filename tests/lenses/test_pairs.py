@@ -26,9 +26,9 @@ REFUSED: dict[str, set[str]] = {
     "unit+sets": ROWS | {"unique_rows", "estimators"},
     "unit+weight": WEIGHTS,
     "linked+sets": ALL,
-    "linked+weight": ALL,
+    "linked+weight": LINKED | {"evaluate", "report"},
     "tables+sets": ALL,
-    "tables+weight": ALL,
+    "tables+weight": LINKED | {"evaluate", "report"},
     "sets+weight": WEIGHTS | {"unique_rows"},
 }
 

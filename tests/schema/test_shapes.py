@@ -17,6 +17,11 @@ OF = {
     "unit": {"unit": Unit(column="p", max_rows=2)},
     "linked": {"unit": Unit(column="p", max_rows=2, order="t")},
     "sets": {"columns": {**COLUMNS, "s": ItemSet(items=("a", "b"), max_length=2)}},
+    "weighted units": {
+        "columns": {**COLUMNS, "w": Continuous(lower=0, upper=2)},
+        "unit": Unit(column="p", max_rows=2, order="t", constant=("w",)),
+        "weight": Weight(column="w"),
+    },
     "weight": {"columns": {**COLUMNS, "w": Continuous(lower=0, upper=2)}, "weight": Weight(column="w")},
 }
 

@@ -105,7 +105,7 @@ def test_units():
     assert Schema(columns=columns, weight="w", unit=Unit(column="p", max_rows=3)).released == ("t", "member")
     with pytest.raises(SchemaError, match="two columns"):
         Schema(columns=columns, weight=Weight(column="p", upper=2), unit=Unit(column="p", max_rows=3))
-    with pytest.raises(SchemaError, match="beside linked rows"):
+    with pytest.raises(SchemaError, match="outside constant of unit"):
         Schema(columns=columns, weight="w", unit=Unit(column="p", max_rows=3, order="t"))
 
 

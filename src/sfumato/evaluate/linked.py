@@ -24,6 +24,7 @@ from sfumato.records.linked import LinkedData
 from sfumato.records.table_pairs import open_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
+from sfumato.schema.shapes import EVALUATION, require_able
 
 GAP_BINS = 20
 """Bins of the distances between rows, each with as many of the real ones, as far as these differ."""
@@ -108,6 +109,7 @@ def evaluate_linked(
     Raises:
         ConfigError: test rows or a target were given: no classifier learns from linked rows.
     """
+    require_able(schema, EVALUATION)
     if test is not None or target is not None:
         raise ConfigError(
             f"Expected no {'test rows' if test is not None else 'target'} beside linked rows, got some: no classifier "

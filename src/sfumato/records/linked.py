@@ -18,7 +18,7 @@ import numpy as np
 from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.io.chunks import Chunk, Source, attempt
-from sfumato.lenses.chain import plain_schema
+from sfumato.lenses.chain import plain_schema, read_kinds
 from sfumato.records.engine import Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.private import PrivateData
@@ -116,7 +116,7 @@ class LinkedData:
             sorting = _Sorting(plain_schema(self._schema), self._schema.missing_in(self._source))
             unit = self._schema.unit
             assert unit is not None
-            names = list(dict.fromkeys([*self._schema.released, unit.column]))
+            names = list(dict.fromkeys([*read_kinds(self._schema), unit.column]))
 
             def take(chunk: Chunk, there: bool) -> None:
                 sorting.take(chunk.columns[unit.column], self._rows._code(chunk), there=there)

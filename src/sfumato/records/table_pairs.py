@@ -28,6 +28,7 @@ from sfumato.io.chunks import Chunk, Source, guarded
 from sfumato.io.common_types import of_one_type
 from sfumato.io.csv_form import CsvForm
 from sfumato.io.sources import open_source
+from sfumato.lenses.chain import read_kinds
 from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.records.units import content_hashes, mixed
 from sfumato.schema.schema import Schema
@@ -73,10 +74,10 @@ class TablePair(Source):
         assert unit is not None
         assert unit.tables is not None
         rows_key = unit.tables.key or unit.column
-        own = {unit.column, *unit.constant}
+        own, kinds = {unit.column, *unit.constant}, read_kinds(schema)
         varying = {name: schema.columns[name] for name in schema.released if name not in own}
         # lines of JSON have the columns that are asked for
-        units = units.under({unit.column: Identifier(), **{name: schema.columns[name] for name in unit.constant}})
+        units = units.under({unit.column: Identifier(), **{name: kinds[name] for name in unit.constant}})
         rows = rows.under({rows_key: Identifier(), **varying})
         if rows_key not in rows.storage:
             raise DataError(
@@ -102,7 +103,7 @@ class TablePair(Source):
             tables=unit.tables,
             key=unit.column,
             rows_key=rows_key,
-            kinds={name: schema.columns[name] for name in unit.constant},
+            kinds={name: kinds[name] for name in unit.constant},
             missing=(*schema.missing_in(units if units.missing_as_text else rows), ""),
         )
 

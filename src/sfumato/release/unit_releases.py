@@ -30,17 +30,18 @@ def units_of(release: _Value) -> _Value:
             "Expected a release of linked rows to ask of its units, got one of single rows. Ask it itself."
         )
     tables = linked_tables(plain_schema(release.schema))
+    units = replace(tables.units, weight=release.schema.weight)  # a column of the plain table before, now the weight
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
     storage = {**known.storage, **counted}
     form = replace(
         known,
-        storage={name: storage[name] for name in tables.units.released},
-        dtypes={name: dtype for name, dtype in known.dtypes.items() if name in tables.units.released and tables.fewest},
+        storage={name: storage[name] for name in units.released},
+        dtypes={name: dtype for name, dtype in known.dtypes.items() if name in units.released and tables.fewest},
     )
     name, key = f"{_PART}: ", f"{_PART}."
     return replace(
         release,
-        schema=tables.units,
+        schema=units,
         sampler=release.sampler[_PART],
         parameters={k.removeprefix(key): array for k, array in release.parameters.items() if k.startswith(key)},
         measurements=tuple(

@@ -23,6 +23,8 @@ from sfumato.report.matrix import matrix_of
 from sfumato.report.page import HEIGHT, WIDTH, Rectangle
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
+from sfumato.schema.shapes import EVALUATION, require_able
+from sfumato.schema.weighting import unweighted
 
 SHOWN_UNITS = 10
 MOST_DRAWN = 10_000
@@ -40,7 +42,9 @@ class UnitStrip:
 
 def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, Any]:
     """Return what the page shows of a release of linked rows; with real rows it is NOT private."""
-    schema = release.schema
+    if real is not None:
+        require_able(release.schema, EVALUATION)
+    schema = unweighted(release.schema)
     plain = dataclasses.replace(schema, rules=(), accept=())
     source = None if real is None else open_records(real, schema)
     real_rows = None if source is None else LinkedRows.read(source, schema)

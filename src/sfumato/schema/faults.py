@@ -197,8 +197,18 @@ def linked_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
     """Return what is wrong with linked rows."""
     faults = []
     known = ", ".join(map(repr, schema.released))
+    weight = None if schema.weight is None else schema.weight.column
+    if weight is not None and weight not in unit.constant:
+        place = "constant of unit" if unit.tables is None else f"columns of the table {unit.tables.units!r}"
+        faults.append(
+            f"Expected the weight of linked rows to be its unit's, got {weight!r} outside {place}. Name it there: of "
+            "rows that differ, the first counts."
+        )
+    own = [name for name in unit.constant if name != weight]
+    if weight is not None and not own and unit.order is None and unit.tables is None:
+        faults.append("Expected linked rows by order or a constant, got the weight alone among the constants.")
     named = [("order", unit.order)] if unit.order is not None else []
-    for key, name in [*named, *(("constant", name) for name in unit.constant)]:
+    for key, name in [*named, *(("constant", name) for name in own)]:
         if name not in schema.released:
             faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
     if unit.tables is not None and not isinstance(unit.tables, Tables):

@@ -56,6 +56,9 @@ SHAPES: Mapping[str, Shape] = {
     ),
     "sets": Shape("sets beside other columns", _sets, "Declare one or the other as identifier"),
     "weight": Shape("weight", _weight, "Take `weight` out, which counts every row once"),
+    "weighted units": Shape(
+        "weights of linked rows", lambda s: _weight(s) if s.linked else "", "Take `weight` out, which counts units once"
+    ),
     "open": Shape(
         "open columns", lambda schema: ", ".join(map(repr, schema.open)), "Declare them, with their bounds or labels"
     ),
@@ -78,14 +81,15 @@ class Limit:
 
 
 TARGET, CRITERIA = "a target", "criteria of acceptance"
-TUNE, CONCLUSIONS, ESTIMATORS = "tune", "conclusions beside real rows", "estimators"
+TUNE, EVALUATION, ESTIMATORS = "tune", "evaluation of real rows", "estimators"
+CONCLUSIONS = "conclusions beside real rows"
 LIMITS = (
     Limit("linked", "sets", "the items of a row's set are not followed from row to row"),
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
-    Limit("linked", "weight", "the weight of a unit with several rows is not defined"),
     Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
     Limit("linked", TUNE, "the score has no counts of units and of steps"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
+    Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),
     Limit("rules", ESTIMATORS, "their samples keep none"),
     Limit("unit", ESTIMATORS, "they protect single rows"),

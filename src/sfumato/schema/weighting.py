@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from sfumato.columns.kinds import Continuous
 from sfumato.privacy.certificate_form import Weighting
 from sfumato.schema.schema_facts import SchemaFacts
+
+_Facts = TypeVar("_Facts", bound=SchemaFacts)
 
 
 def weight_bound(schema: SchemaFacts) -> float:
@@ -29,6 +32,18 @@ def weight_kind(schema: SchemaFacts) -> Continuous:
 def readable_weight_kind(schema: SchemaFacts) -> Continuous:
     """Return `weight_kind` where what is no number is missing, and no number in the middle of the bounds."""
     return replace(weight_kind(schema), nullable=True)
+
+
+def unweighted(schema: _Facts) -> _Facts:
+    """Return the schema of rows of the weighted population, as samples are: without the weight, for rows alone."""
+    if schema.weight is None:
+        return schema
+    unit, column = schema.unit, schema.weight.column
+    if unit is not None:
+        unit = replace(unit, constant=tuple(name for name in unit.constant if name != column))
+    columns = {name: kind for name, kind in schema.columns.items() if name != column}
+    sources = {name: source for name, source in schema.sources.items() if name != column}
+    return replace(schema, columns=columns, unit=unit, weight=None, sources=sources)
 
 
 def weighting_of(schema: SchemaFacts) -> Weighting | None:

@@ -17,25 +17,36 @@ from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.maths.streams import public_stream
-from sfumato.methods.linked.statistics import Sharing, StepCounts, StepMoments, step_bits
+from sfumato.methods.linked.statistics import (
+    Sharing,
+    StepCounts,
+    StepMoments,
+    WeightedStepCounts,
+    WeightedStepMoments,
+    step_bits,
+)
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.clip_norms import LEAST_NORM, least_cost_norm, simulated_squares
 from sfumato.methods.tables.recipe import (
+    RUN_COUNTS,
     Measuring,
     Names,
     Settings,
     TableFacts,
+    counted_rows,
     entry_noise,
     one_way_error,
     run_table,
     table_forecast,
     table_stages,
 )
+from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.linked import LinkedData
 from sfumato.release.linked import LinkedTable
 from sfumato.release.table_samplers import softmax_grid
 from sfumato.schema.linked import LinkedTables, linked_tables
+from sfumato.schema.weighting import weight_bound
 
 UNITS = Names("units: marginals", "units: second moments")
 STEPS = Names("steps: marginals", "steps: second moments")
@@ -50,9 +61,8 @@ _NORM_SEED = 11
 
 def linked_stages(facts: Facts, *, marginal_share: float, level_groups: int) -> list[Stage]:
     """Return two stages for units and two for steps; of units of one row, those of units alone."""
-    tables = linked_tables(facts.schema)
     settings = {"marginal_share": marginal_share, "level_groups": level_groups}
-    units, steps = _facts(tables, facts.n_public)
+    units, steps = _facts(facts)
     if steps is None:
         return table_stages(units, **settings, names=UNITS)
     return [
@@ -63,17 +73,22 @@ def linked_stages(facts: Facts, *, marginal_share: float, level_groups: int) -> 
 
 def linked_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
     """Say what the noise of each stage means; of steps, where every unit has two rows."""
-    units, steps = _facts(linked_tables(facts.schema), facts.n_public)
+    units, steps = _facts(facts)
     return table_forecast(plan, units, UNITS) | ({} if steps is None else table_forecast(plan, steps, STEPS))
 
 
 def linked_error(plan: Plan, facts: Facts) -> float:
     """Return the noise of a label's share among units."""
-    return one_way_error(plan, _facts(linked_tables(facts.schema), facts.n_public)[0], UNITS)
+    return one_way_error(plan, _facts(facts)[0], UNITS)
 
 
-def _facts(tables: LinkedTables, n_public: int | None) -> tuple[Facts, Facts | None]:
-    return Facts(tables.units, None, n_public), None if tables.steps is None else Facts(tables.steps, None, n_public)
+def _facts(facts: Facts) -> tuple[Facts, Facts | None]:
+    """Facts of units, with their weight if they have one, and of steps, of which each counted unit has one."""
+    tables, n_public = linked_tables(facts.schema), facts.n_public
+    units = Facts(replace(tables.units, weight=facts.described.weight), None, n_public)
+    if tables.steps is None:
+        return units, None
+    return units, Facts(tables.steps, None, n_public if n_public is None else max(1, round(counted_rows(units))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +99,13 @@ class MeasuringSteps(Measuring):
         sharing: how much each counts.
         n_units: the public number of units.
         steps: P(k) of the units' numbers of steps, 0 first, as released.
+        weight: the column of the units' weights; empty where each counts once.
     """
 
     sharing: Sharing = field(default_factory=lambda: Sharing(1))
     n_units: int = 1
     steps: np.ndarray | None = None
+    weight: str = ""
 
     def sized(self, facts: TableFacts) -> TableFacts:
         """Return the sizes with K, which the noise of counts grows with."""
@@ -103,6 +120,8 @@ class MeasuringSteps(Measuring):
 
     def counts(self, layout: TableLayout) -> StepCounts:
         """Return the counts of steps."""
+        if self.weight:
+            return WeightedStepCounts(layout, sharing=self.sharing, column=self.weight)
         return StepCounts(layout, sharing=self.sharing)
 
     def clip_norm(
@@ -127,7 +146,10 @@ class MeasuringSteps(Measuring):
     ) -> StepMoments:
         """Return the second moments of steps."""
         del by_class, n_public
-        return StepMoments(layout, vectors, clip_norm, bits=step_bits(self.n_units), sharing=self.sharing)
+        how = {"bits": step_bits(self.n_units), "sharing": self.sharing}
+        if self.weight:
+            return WeightedStepMoments(layout, vectors, clip_norm, **how, column=self.weight)
+        return StepMoments(layout, vectors, clip_norm, **how)
 
 
 def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> Fitted:
@@ -135,18 +157,32 @@ def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int
     data = fit.data
     if not isinstance(data, LinkedData):
         raise ConfigError("Expected records of units for linked rows, got records of rows.")
-    tables, n = data.tables, fit.n_public
+    tables, n, facts = data.tables, fit.n_public, _facts(fit.facts)[0]
     settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
-    measuring = Measuring(UNITS, tables.n_first)
-    units = run_table(Fit(data, fit.account, Facts(tables.units, None, n)), **settings, measuring=measuring)
+    measuring = replace(MeasuringWeights.of(facts) or Measuring(), names=UNITS, drawn_first=tables.n_first)
+    units = run_table(Fit(data, fit.account, facts), **settings, measuring=measuring)
     if tables.steps is None:
         return _joined(units, None)
     law = number_of_steps(tables, units)
-    sharing, share = shared(fit, tables, law)
-    facts = Facts(tables.steps, None, max(1, round(n * share)))
-    weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
-    steps = MeasuringSteps(STEPS, tables.n_fixed, weights, copied=tables.before, sharing=sharing, n_units=n, steps=law)
-    return _joined(units, run_table(Fit(data.steps, fit.account, facts), **settings, measuring=steps))
+    counted = counted_units(facts, units)
+    sharing, share = shared(fit, tables, law, counted)
+    of_steps = Facts(tables.steps, None, max(1, round(counted * share)))
+    weight = facts.described.weight
+    weights = {**measuring.weights, tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
+    steps = MeasuringSteps(
+        STEPS, tables.n_fixed, weights, measuring.worth, tables.before,
+        sharing=sharing, n_units=n, steps=law, weight="" if weight is None else weight.column,
+    )  # fmt: skip
+    return _joined(units, run_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps))
+
+
+def counted_units(facts: Facts, units: Fitted) -> float:
+    """Return the public number of units; of weighted ones the sum of their weights ÷ the bound, public or released."""
+    weight = facts.described.weight
+    if weight is None or weight.total is not None:
+        return counted_rows(facts)
+    runs = dict(units.measurements)[RUN_COUNTS].value
+    return max(1.0, float(runs.sum()) / len(facts.schema.released) / weight_bound(facts.described))
 
 
 def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
@@ -160,7 +196,7 @@ def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
     return law if tables.fewest else np.concatenate([[law[0] + law[1]], law[2:]])
 
 
-def shared(fit: Fit, tables: LinkedTables, law: np.ndarray) -> tuple[Sharing, float]:
+def shared(fit: Fit, tables: LinkedTables, law: np.ndarray, n_units: float) -> tuple[Sharing, float]:
     """Return how many steps of a unit count whole, and the steps that count per unit.
 
     Noise grows with K, and what is seen grows less; what is left out of long units is a bias where these differ.
@@ -170,7 +206,7 @@ def shared(fit: Fit, tables: LinkedTables, law: np.ndarray) -> tuple[Sharing, fl
     noise = 0.0
     if not fit.noise.silent:
         sizes = TableFacts.of(Facts(tables.steps, None, fit.n_public))
-        noise = entry_noise(fit.plan[STEPS.moments].noise_multiplier, sizes, fit.n_public)
+        noise = entry_noise(fit.plan[STEPS.moments].noise_multiplier, sizes, n_units)
     whole = max(float(law @ k), _NO_STEPS)
     counted = {full: max(float(law @ np.minimum(k, full)), _NO_STEPS) for full in range(1, law.size)}
     cost = {full: noise * full / seen + _LOST * (1 - seen / whole) for full, seen in counted.items()}

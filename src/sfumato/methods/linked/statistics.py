@@ -16,12 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.lenses.weights import WEIGHT_BITS as UNIT_WEIGHT_BITS
+from sfumato.lenses.weights import whole_weights
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.records.engine import Rows
 from sfumato.records.linked import STEPS
 
 WEIGHT_BITS = 10
+_FINER = 6  # bits of a weighted step beyond those
 _MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of tables
 _MARGIN = 2.0**-30  # more than the rounding of a Frobenius norm of up to a million products
 _WORK_BYTES = 1 << 22
@@ -95,6 +98,35 @@ class StepCounts(TwoResolutionCounts):
 
 
 @dataclass(frozen=True)
+class WeightedStepCounts(StepCounts):
+    """`StepCounts` of weighted units, each times its weight ÷ the bound.
+
+    A step of a unit of k steps and weight ω/2^20 adds v = ⌊(w(k)·ω + 2^13)/2^14⌋, in steps of 2^-16. As ω ≤ 2^20 and
+    w(k) is whole, v ≤ 2^6·w(k): norm and distance of two units are at most those of unweighted ones. One `Gaussian`
+    event. Proof: docs/proofs/linked.md.
+    """
+
+    column: str = ""
+    name: str = "weights of steps in runs and cells"
+
+    @property
+    def step(self) -> np.ndarray:
+        """What 1 is worth: a or b, times 2^-16."""
+        return super().step * 2.0**-_FINER
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count the steps of some units by their weights."""
+        flat, owners, steps = flattened(rows)
+        product = self.sharing.weights(steps)[owners] * whole_weights(flat, self.column)
+        coarser = UNIT_WEIGHT_BITS - _FINER
+        self.add_weighted(total, flat, ((product + (1 << (coarser - 1))) >> coarser).astype(np.float64))
+
+    def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return each column's counts in weighted steps ÷ the bound."""
+        return super().split(value * 2.0**-_FINER)
+
+
+@dataclass(frozen=True)
 class StepMoments(TableMoments):
     """The sum of outer products of steps' vectors, those of a unit clipped together.
 
@@ -129,8 +161,15 @@ class StepMoments(TableMoments):
             some = slice(start, int(ends[last - 1]))
             vectors = np.concatenate([e[c[some]] for e, c in zip(entries, cells, strict=True)], axis=1)
             mine = owners[some] - owners[start]
-            total[0] += vectors.T @ (vectors * self.shared(vectors, mine, steps[owners[start] : last])[mine, None])
+            units = slice(int(owners[start]), last)
+            counted = self.weighed(self.shared(vectors, mine, steps[units]), rows, units)
+            total[0] += vectors.T @ (vectors * counted[mine, None])
             start = some.stop
+
+    def weighed(self, shared: np.ndarray, rows: Rows, units: slice) -> np.ndarray:
+        """Return what units count whose clipping is `shared`: each once."""
+        del rows, units
+        return shared
 
     def shared(self, vectors: np.ndarray, owners: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Return u of units, whole numbers in float64, shape (units,).
@@ -149,3 +188,21 @@ class StepMoments(TableMoments):
         norm = np.sqrt(squares) * (1 + _MARGIN)
         most = 2.0 ** (2 * self.bits.entries + self.bits.weights)
         return np.minimum(self.sharing.weights(steps), np.floor(most / np.maximum(norm, 1.0)))
+
+
+@dataclass(frozen=True)
+class WeightedStepMoments(StepMoments):
+    """`StepMoments` of weighted units, each times its weight ÷ the bound.
+
+    A unit of weight ω/2^20 adds v·Σ xᵢxᵢᵀ with v = ⌊(u·ω + 2^19)/2^20⌋. As ω ≤ 2^20 and u is whole, v ≤ u: norm at most
+    C², and the sum stays positive semidefinite. One `Gaussian` event.
+    """
+
+    column: str = ""
+    name: str = "weighted second moments of steps"
+
+    def weighed(self, shared: np.ndarray, rows: Rows, units: slice) -> np.ndarray:
+        """Return v of units, whole numbers in float64: by the weight of their first step, which is that of all."""
+        weights = whole_weights({self.column: rows[self.column][units, 0]}, self.column)
+        product = shared.astype(np.int64) * weights + (1 << (UNIT_WEIGHT_BITS - 1))
+        return (product >> UNIT_WEIGHT_BITS).astype(np.float64)
