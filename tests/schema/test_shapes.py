@@ -56,7 +56,7 @@ def test_a_plain_table_is_refused_nothing():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_method_takes_what_it_says(shape):
     found = schema(shape)
-    require_taken(found, {shape}, "any")
+    require_taken(found, set(SHAPES), "any")
     with pytest.raises(ConfigError, match=f"without {SHAPES[shape].words} for the method any"):
         require_taken(found, set(SHAPES) - {shape}, "any")
 
