@@ -354,14 +354,16 @@ BUGS = [
         "two tables: settings by the true number of persons without rows",
         LINKED_RECIPE,
         "    sharing, share = shared(fit, tables, law, counted)\n",
-        "    sharing, share = shared(fit, tables, law, counted)\n    share /= 1 + (data.sequences().sizes == 0).sum() % 2\n",
+        "    sharing, share = shared(fit, tables, law, counted)\n"
+        "    share /= 1 + (data.sequences().sizes == 0).sum() % 2\n",
         "tests/attacks/test_two_tables.py -k little_noise",
     ),
     PlantedBug(
         "steps: how much each counts, by the true numbers of rows",
         LINKED_RECIPE,
         "    sharing, share = shared(fit, tables, law, counted)\n",
-        f"    law = {TRUE_STEPS} / max({TRUE_STEPS}.sum(), 1)\n    sharing, share = shared(fit, tables, law, counted)\n",
+        f"    law = {TRUE_STEPS} / max({TRUE_STEPS}.sum(), 1)\n"
+        "    sharing, share = shared(fit, tables, law, counted)\n",
         LINKED_FITS,
     ),
     PlantedBug(
