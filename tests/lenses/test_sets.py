@@ -187,7 +187,7 @@ def test_processes_sum_to_the_same_release(frame):
 def test_a_manifest_that_names_another_sampler_is_refused(release, tmp_path):
     for sampler in (
         {"name": "independent_items"},
-        {"name": "table_softmax", "numeric_cells": 8, "ends": False, "target": "diagnoses"},
+        {"name": "table_softmax", "target": "diagnoses"},
     ):
         dataclasses.replace(release, sampler=sampler).save(tmp_path / "bad.sfm", overwrite=True)
         with pytest.raises(ReleaseError):

@@ -85,7 +85,7 @@ def test_noise_that_is_not_the_stages_is_refused(saved, change):
 
 @pytest.mark.parametrize(
     ("place", "value"),
-    [(("certificate", "n_public"), 201), (("schema", "rows"), 999), (("sampler", "ends"), [0]),
+    [(("certificate", "n_public"), 201), (("schema", "rows"), 999), (("sampler", "target"), [0]),
      (("measurements", 0, "name"), "x"), (("certificate", "assumptions"), []), (("certificate", "private"), True)],
 )  # fmt: skip
 def test_what_was_changed_since_is_refused(saved, place, value):

@@ -11,7 +11,7 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.lens import Sampler
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.models.tables.softmax_given import SoftmaxGiven
-from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
 
@@ -21,8 +21,11 @@ class TableSoftmax:
     name = "table_softmax"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._grid, self._target = softmax_grid(schema, settings)
-        self.class_column: str | None = settings.get("target")
+        self._grid, target = Grid.stored(schema, parameters), settings.get("target")
+        if target is not None and target not in schema.released:
+            raise ReleaseError("Expected the release's target to be one of its columns.")
+        self.class_column: str | None = target
+        self._target = None if target is None else schema.released.index(target)
         self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
         self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._features))
         n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
@@ -88,19 +91,6 @@ class GivenSoftmax:
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes instead."""
         return self._plain.given(codes)
-
-
-def softmax_grid(schema: Schema, settings: Mapping[str, Any]) -> tuple[Grid, int | None]:
-    """Return the grid that the settings of a `TableSoftmax` name, and the place of its target."""
-    cells, target, ends = settings.get("numeric_cells"), settings.get("target"), settings.get("ends")
-    if not isinstance(cells, int) or not 2 <= cells <= MOST_NUMERIC_CELLS:
-        raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
-    if target is not None and target not in schema.released:
-        raise ReleaseError("Expected the release's target to be one of its columns.")
-    if not isinstance(ends, bool):
-        raise ReleaseError("Expected ends to be true or false in the release.")
-    grid = Grid.of(schema, numeric_cells=cells, ends=ends, narrow=True)
-    return grid, None if target is None else schema.released.index(target)
 
 
 def _impossible(codes: Mapping[str, float]) -> ConfigError:

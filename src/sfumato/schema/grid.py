@@ -18,10 +18,13 @@ import numpy as np
 
 from sfumato.columns.kinds import NumericKind, TabularKind
 from sfumato.columns.steps import Steps
-from sfumato.errors import ConfigError, require_integer
+from sfumato.errors import ConfigError, ReleaseError, require_integer
+from sfumato.maths.arrays import malformed
 from sfumato.schema.schema import Schema
 
 MOST_NUMERIC_CELLS = 4096
+EDGES = "edges"
+"""The array of a release that holds the cells of numbers, so that no later definition of a grid moves its rows."""
 
 _MOST_LOOKED_UP = 1 << 16  # steps
 _LINEAR_SHARE, _NARROW_SHARE = 100, 1000
@@ -126,6 +129,26 @@ class ColumnGrid:
             edges = np.union1d(edges, [step, step + 1])
             zero = int(np.searchsorted(edges, step)), code
         return cls(name, kind, len(edges) - 1 + kind.nullable, edges, steps, zero, ends)
+
+    @classmethod
+    def stored(cls, name: str, kind: NumericKind, edges: np.ndarray) -> ColumnGrid:
+        """The cells between edges that a release holds, int64, shape (cells + 1,).
+
+        Raises:
+            ReleaseError: they are not of all steps of the column, or 0 has no cell of its own.
+        """
+        steps, code, zero = kind.steps, kind.zero_code, None
+        fits = edges.size > 1 and edges[-1] == steps.last + 1 and bool((np.diff(edges) > 0).all())
+        if fits and code is not None:
+            step = int(steps.at(np.array(code)))
+            zero = int(np.searchsorted(edges, step)), code
+            fits = bool(np.isin([step, step + 1], edges).all())
+        if not fits:
+            raise ReleaseError(
+                f"Expected cells of all values of the column {name!r} in the release, got others: its steps are not "
+                "those that it was fitted with. Fit again."
+            )
+        return cls(name, kind, edges.size - 1 + kind.nullable, edges, steps, zero)
 
     @property
     def numeric(self) -> bool:
@@ -233,6 +256,35 @@ class Grid:
                 cut = ColumnGrid(name, kind, kind.n_levels)
             columns.append(cut)
         return cls(tuple(columns))
+
+    @classmethod
+    def stored(cls, schema: Schema, parameters: Mapping[str, np.ndarray]) -> Grid:
+        """The cells that `arrays` wrote, whatever `of` would cut today.
+
+        Raises:
+            ConfigError: a column is an image.
+            ReleaseError: the array is missing, or its cells are not of the schema's columns.
+        """
+        kinds, numbers = table_kinds(schema), schema.of_kind(NumericKind)
+        edges = parameters.get(EDGES)
+        if edges is None or edges.dtype != np.int64 or edges.ndim != 1 or (edges[:1] != 0).any():
+            raise malformed(EDGES)
+        each = np.split(edges, np.flatnonzero(edges == 0)[1:]) if edges.size else []
+        if len(each) != sum(name in numbers for name in kinds):
+            raise malformed(EDGES)
+        left = iter(each)
+        columns = (
+            ColumnGrid.stored(name, numbers[name], next(left))
+            if name in numbers
+            else ColumnGrid(name, kind, kind.n_levels)
+            for name, kind in kinds.items()
+        )
+        return cls(tuple(columns))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The edges of every number's cells, one column after the other: each begins with its step 0."""
+        edges = [column.edges for column in self.columns if column.edges is not None]
+        return {EDGES: np.concatenate([np.zeros(0, dtype=np.int64), *edges])}
 
     def cells(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the cells of coded rows, shape (n, columns), int64."""

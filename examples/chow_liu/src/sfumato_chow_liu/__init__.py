@@ -44,8 +44,11 @@ class ChowLiu(plugins.Synthesizer):
     method = "chow-liu"
     numeric_cells: int = 12
 
+    def grid(self, schema):
+        return Grid.of(schema, numeric_cells=self.numeric_cells)
+
     def counts(self, schema):
-        return pair_counts(Grid.of(schema, numeric_cells=self.numeric_cells))
+        return pair_counts(self.grid(schema))
 
     def stages(self, facts):
         self.counts(facts.schema)  # refuses what it cannot fit, before anything is charged
@@ -74,8 +77,8 @@ class ChowLiu(plugins.Synthesizer):
         for child, parent in enumerate(parents.tolist()):
             laws = np.where(joints[parent, child].any(axis=1)[:, None], joints[parent, child], joints[alone, child])
             parameters[f"column {child}"] = laws / laws.sum(axis=1, keepdims=True)
-        settings = {"name": TreeSampler.name, "numeric_cells": self.numeric_cells, "target": fit.target}
-        return Fitted(settings, parameters, ((PAIRS, noisy),))
+        parameters |= self.grid(fit.data.schema).arrays()
+        return Fitted({"name": TreeSampler.name, "target": fit.target}, parameters, ((PAIRS, noisy),))
 
 
 class TreeSampler:
@@ -84,7 +87,7 @@ class TreeSampler:
     name = "chow_liu"
 
     def __init__(self, schema, settings, parameters):
-        self.grid, self.class_column = Grid.of(schema, numeric_cells=settings["numeric_cells"]), settings["target"]
+        self.grid, self.class_column = Grid.stored(schema, parameters), settings["target"]
         sizes = [*(column.n_cells for column in self.grid.columns), 1]
         self.order, self.parents = parameters["order"].tolist(), parameters["parents"].tolist()
         self.laws = [parameters[f"column {j}"] for j in range(len(sizes) - 1)]

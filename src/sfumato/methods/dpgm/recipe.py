@@ -227,7 +227,7 @@ class DPGM(Synthesizer):
 
     def run(self, fit: Fit) -> Fitted:
         """Fit clusters, profiles and networks; of a table, marginals first."""
-        vectors, settings, arrays, measured = self._mapped(fit)
+        vectors, arrays, measured = self._mapped(fit)
         records = InParts(fit.data, vectors.dimension + self.n_features)
         assign, clustered = self._clusters(fit, records, vectors)
         norm = self._record_norm(vectors)
@@ -238,7 +238,7 @@ class DPGM(Synthesizer):
         arrays |= {**networks.to_arrays(), "component_shares": profiles.shares}
         arrays |= calibrated(networks, vectors, profiles)
         return Fitted(
-            {"name": NetworkMixture.name, "binary": self.binary, **own, **settings},
+            {"name": NetworkMixture.name, "binary": self.binary, **own},
             arrays,
             (*measured, *clustered, (PROFILES, bought)),
         )
@@ -248,19 +248,17 @@ class DPGM(Synthesizer):
             return self.record_norm
         return vectors.norm_bound if isinstance(vectors, SetVectors) else vectors.typical_norm
 
-    def _mapped(
-        self, fit: Fit
-    ) -> tuple[AnyVectors, Mapping[str, Any], dict[str, np.ndarray], tuple[tuple[str, Noisy], ...]]:
-        """Return the map between records and vectors, the sampler's settings and arrays for it, and what was bought."""
+    def _mapped(self, fit: Fit) -> tuple[AnyVectors, dict[str, np.ndarray], tuple[tuple[str, Noisy], ...]]:
+        """The map between records and vectors, the sampler's arrays for it, and what was measured."""
         if not fit.facts.sets:
             mapped = map_records(fit)
-            return mapped.vectors, mapped.settings, dict(mapped.arrays), mapped.measured
+            return mapped.vectors, dict(mapped.arrays), mapped.measured
         encoder = SetEncoder.of(fit.data.schema)
         if not self._needs_width:
-            return SetVectors(encoder), {}, {}, ()
+            return SetVectors(encoder), {}, ()
         total = fit.measure(LENGTHS, TotalLength(encoder))
         length = float(np.clip(total.value / fit.n_public, 1.0, encoder.kind.longest))
-        return SetVectors(encoder, length), {}, {}, ((LENGTHS, total),)
+        return SetVectors(encoder, length), {}, ((LENGTHS, total),)
 
     def _clusters(
         self, fit: Fit, records: Records, vectors: AnyVectors

@@ -44,7 +44,7 @@ from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.linked import LinkedData
 from sfumato.release.linked import LinkedTable
-from sfumato.release.table_samplers import softmax_grid
+from sfumato.schema.grid import Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.weighting import weight_bound
 
@@ -188,7 +188,7 @@ def counted_units(facts: Facts, units: Fitted) -> float:
 def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
     """Return P(k) of a unit's number of steps, 0 first, as the chain of units has it, shape (max_rows,)."""
     place = tables.units.released.index(tables.count)
-    column = softmax_grid(tables.units, units.sampler)[0].columns[place]
+    column = Grid.stored(tables.units, units.parameters).columns[place]
     assert column.edges is not None
     shares, widths = units.parameters[f"column.{place}.shares"], np.diff(column.edges)
     law = np.repeat(shares / widths, widths)

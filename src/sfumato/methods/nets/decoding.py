@@ -105,13 +105,11 @@ class Mapped:
 
     Attributes:
         vectors: the map.
-        settings: of the sampler.
         arrays: of the sampler.
         measured: what was bought for it.
     """
 
     vectors: Vectors
-    settings: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
     measured: tuple[tuple[str, Noisy], ...]
 
@@ -120,7 +118,7 @@ def map_records(fit: Fit) -> Mapped:
     """Return the map between records and vectors; buys marginals for a table."""
     schema = fit.data.schema
     if not is_table(schema):
-        return Mapped(ImageVectors(ImageLayout.of(schema)), {}, {}, ())
+        return Mapped(ImageVectors(ImageLayout.of(schema)), {}, ())
     multiplier = fit.plan[MARGINALS].noise_multiplier
     cells = cells_of(multiplier, len(schema.released), fit.n_public)
     grid = rank_grid(schema, cells)
@@ -128,15 +126,15 @@ def map_records(fit: Fit) -> Mapped:
     marginals = fit_marginals(counts, grid.columns)
     pooled = [marginals.pooled(j) for j in range(len(grid.columns))]
     vectors = RankVectors(grid, tuple(shares / shares.sum() for shares in pooled))
-    arrays = {f"shares{j}": shares for j, shares in enumerate(vectors.shares)}
-    return Mapped(vectors, {"numeric_cells": cells}, arrays, ((MARGINALS, counts),))
+    arrays = {**{f"shares{j}": shares for j, shares in enumerate(vectors.shares)}, **grid.arrays()}
+    return Mapped(vectors, arrays, ((MARGINALS, counts),))
 
 
 def sampler_of(
     mapped: Mapped, prior: GaussianMixture, decoder: Layers, *, heads: str, draw: bool, class_column: str | None
 ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
     """Return settings and arrays of the sampler; drawn rows of tables are calibrated to the released marginals."""
-    settings = {"name": LatentDecoder.name, "heads": heads, "draw": draw, "class": class_column, **mapped.settings}
+    settings = {"name": LatentDecoder.name, "heads": heads, "draw": draw, "class": class_column}
     arrays = {**decoder_arrays(decoder), **prior.to_arrays(prefix="prior_"), **mapped.arrays}
     if heads == "native" and draw and not isinstance(mapped.vectors, ImageVectors):
         latents, _ = prior.sample(_CALIBRATION_DRAWS, public_stream(_CALIBRATION_SEED))

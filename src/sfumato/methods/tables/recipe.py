@@ -401,13 +401,8 @@ def run_table(
         columns, class_counts, released, settings.effort, public_stream(_SEED), measuring.drawn_first
     )
     return Fitted(
-        sampler={
-            "name": TableSoftmax.name,
-            "numeric_cells": settings.cells,
-            "ends": settings.ends,
-            "target": target,
-        },
-        parameters=chain.to_arrays(),
+        sampler={"name": TableSoftmax.name, "target": target},
+        parameters={**chain.to_arrays(), **grid.arrays()},
         measurements=(
             *_count_measurements(counts, counting, measuring.worth),
             *_moment_measurements(noisy, moments, measuring.worth),

@@ -21,7 +21,7 @@ from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.flat import ImageVectors, RankVectors, Vectors
-from sfumato.schema.grid import MOST_NUMERIC_CELLS, Grid
+from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
 _KNOTS = 257
@@ -183,7 +183,7 @@ class LatentDecoder:
     name = "latent_decoder"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._vectors = flat_vectors(schema, settings, parameters)
+        self._vectors = flat_vectors(schema, parameters)
         self._heads, self._draw = settings.get("heads"), settings.get("draw")
         if self._heads not in ("squared", "native") or not isinstance(self._draw, bool):
             raise ReleaseError("Expected heads to be squared or native, and draw true or false, in the release.")
@@ -233,18 +233,15 @@ class LatentDecoder:
         )
 
 
-def flat_vectors(schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> Vectors:
-    """Return the map between records and vectors that a release was made with.
+def flat_vectors(schema: Schema, parameters: Mapping[str, np.ndarray]) -> Vectors:
+    """The map between records and vectors that a release was made with.
 
     Raises:
-        ReleaseError: its settings or arrays do not fit the schema.
+        ReleaseError: its arrays do not fit the schema.
     """
     if schema.images:
         return ImageVectors(ImageLayout.of(schema))
-    cells = settings.get("numeric_cells")
-    if not isinstance(cells, int) or isinstance(cells, bool) or not 2 <= cells <= MOST_NUMERIC_CELLS:
-        raise ReleaseError(f"Expected numeric_cells between 2 and {MOST_NUMERIC_CELLS} in the release.")
-    grid = Grid.of(schema, numeric_cells=cells)
+    grid = Grid.stored(schema, parameters)
     shares = tuple(require_shares(parameters, f"shares{j}") for j in range(len(grid.columns)))
     for j, (column, array) in enumerate(zip(grid.columns, shares, strict=True)):
         require_well_formed(array.size == column.n_cells, f"shares{j}")

@@ -169,7 +169,7 @@ class NetworkMixture:
     class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._vectors = vectors_of(schema, settings, parameters)
+        self._vectors = vectors_of(schema, parameters)
         self._parts = self._vectors.parts
         self._shares = require_shares(parameters, "component_shares")
         k, m = self._shares.size, self._vectors.dimension
@@ -226,15 +226,15 @@ class NetworkMixture:
         )
 
 
-def vectors_of(schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> AnyVectors:
-    """Return the map between records and vectors that a release was made with.
+def vectors_of(schema: Schema, parameters: Mapping[str, np.ndarray]) -> AnyVectors:
+    """The map between records and vectors that a release was made with.
 
     Raises:
-        ReleaseError: its settings or arrays do not fit the schema.
+        ReleaseError: its arrays do not fit the schema.
     """
     if schema.of_kind(ItemSet):
         return SetVectors(SetEncoder.of(schema))
-    return flat_vectors(schema, settings, parameters)
+    return flat_vectors(schema, parameters)
 
 
 def _count(settings: Mapping[str, Any], name: str, most: int) -> int:
