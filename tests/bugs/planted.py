@@ -709,8 +709,8 @@ BUGS = [
     PlantedBug(
         "the label ratio leaked",
         "methods/tables/recipe.py",
-        "        parameters=chain.to_arrays(),",
-        "        parameters=chain.to_arrays() | _leaked(reduce(counting, fit.data), counting),",
+        "        parameters={**chain.to_arrays(), **grid.arrays()},",
+        "        parameters={**chain.to_arrays(), **grid.arrays(), **_leaked(reduce(counting, fit.data), counting)},",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
