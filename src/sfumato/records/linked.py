@@ -63,7 +63,7 @@ class LinkedData:
         self._rows = PrivateData(source, schema)
         self._source = as_records(source, schema)
         self._schema = schema
-        self.tables = linked_tables(plain_schema(schema))
+        self.tables = linked_tables(plain_schema(schema), schema.weight)
         self._sequences: _Sequences | None = None
 
     @property
@@ -135,7 +135,8 @@ class StepRecords:
     """Records of steps: of each unit of two rows or more, coded columns of all its steps side by side.
 
     Columns have shape (units, steps), of which the first ones of a unit count, as many as `STEPS` says. Units come in
-    the order of their numbers of steps; nothing depends on it.
+    the order of their numbers of steps; nothing depends on it. Weighted units also have their weight at every step,
+    which is no column of the schema.
     """
 
     max_rows_per_unit = 1

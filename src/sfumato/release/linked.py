@@ -17,6 +17,7 @@ from sfumato.release.table_samplers import TableSoftmax
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
+from sfumato.schema.weight import Weight
 
 _ROUNDS = 20  # times that first rows are drawn anew in which something is missing that cannot be
 
@@ -29,7 +30,7 @@ class LinkedTable(UnitSampler):
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         if not schema.linked:
             raise ReleaseError("Expected a schema of linked rows in the release.")
-        self._tables, self._columns = linked_tables(schema), schema.released
+        self._tables, self._columns = linked_tables(schema, _weight(schema, settings)), schema.released
         self._first = _part(self._tables.units, "units", settings, parameters)
         self._first.require_first(self._tables.n_first)
         self._units: Sampler = self._first
@@ -108,13 +109,13 @@ class LinkedTable(UnitSampler):
     ) -> dict[str, np.ndarray]:
         """Return the rows after these, of units with so many rows."""
         tables, most = self._tables, max(self._tables.max_rows - 2, 1)
-        known = {name: last[name] for name in tables.constants}
+        known = {name: last[name] for name in tables.known}
         known[tables.count] = (sizes - 2) / most
         known[tables.place] = np.full(sizes.size, (place - 2) / most)
         known |= {before: last[name] for name, before in tables.before.items()}
         assert self._steps is not None
         found = self._steps.followed(known, rng)
-        rows = {name: found[name] for name in self._columns}
+        rows = {name: last[name] if name == tables.weight else found[name] for name in self._columns}
         if tables.order is not None:
             rows[tables.order] = later_order(tables, found)
         return rows
@@ -147,6 +148,16 @@ def later_order(tables: LinkedTables, steps: Mapping[str, np.ndarray]) -> np.nda
     assert isinstance(kind, NumericKind)
     assert isinstance(column, Values)
     return np.where(np.isnan(steps[tables.before[tables.order]]), np.nan, to_codes(kind, column))
+
+
+def _weight(schema: Schema, settings: Mapping[str, Any]) -> Weight | None:
+    """Return the weight of units, which steps do not have, by the settings; None without."""
+    name = settings.get("weight")
+    if name is None:
+        return None
+    if schema.unit is None or name not in schema.unit.constant:
+        raise ReleaseError("Expected a constant column as the weight of units in the release.")
+    return Weight(column=name)
 
 
 def _part(schema: Schema, name: str, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> TableSoftmax:

@@ -189,13 +189,13 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
     Raises:
         ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
     """
-    units, steps = plain_schema(schema), None
+    units, steps, weight = plain_schema(schema), None, {} if schema.weight is None else {schema.weight.column: None}
     if schema.linked:
-        tables = linked_tables(units)
+        tables = linked_tables(units, schema.weight)
         units, steps = tables.units, None if tables.steps is None else plain_schema(tables.steps)
     for i, measurement in enumerate(measurements):
         table = steps if steps is not None and measurement.name.startswith(STEPS_PART) else units
-        if fault := measurement.fault(table.columns):
+        if fault := measurement.fault({**weight, **table.columns}):
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
 
 

@@ -29,7 +29,7 @@ def units_of(release: _Value) -> _Value:
         raise ConfigError(
             "Expected a release of linked rows to ask of its units, got one of single rows. Ask it itself."
         )
-    tables = linked_tables(plain_schema(release.schema))
+    tables = linked_tables(plain_schema(release.schema), release.schema.weight)
     units = replace(tables.units, weight=release.schema.weight)  # a column of the plain table before, now the weight
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
     storage = {**known.storage, **counted}

@@ -16,6 +16,7 @@ from functools import lru_cache
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.numbers import Integer
 from sfumato.schema.schema import Schema
+from sfumato.schema.weight import Weight
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class LinkedTables:
         order: the column of order, if there is one.
         max_rows: the most rows of a unit.
         fewest: the fewest.
+        weight: the constant that is the units' weight; empty without. A column of units, and none of steps: these
+            count by it, and given the row before it would only be one more noisy column. Samples do not have it.
     """
 
     units: Schema
@@ -43,10 +46,11 @@ class LinkedTables:
     order: str | None
     max_rows: int
     fewest: int = 1
+    weight: str = ""
 
     @classmethod
-    def of(cls, schema: Schema) -> LinkedTables:
-        """Return the tables of a schema whose unit links its rows."""
+    def of(cls, schema: Schema, weight: str = "") -> LinkedTables:
+        """Return the tables of a plain schema whose unit links its rows; `weight` was its weight."""
         unit = schema.unit
         assert unit is not None
         kinds = {name: schema.columns[name] for name in schema.released}
@@ -55,20 +59,26 @@ class LinkedTables:
         count, place = (_new(taken, f"{word} of {unit.column}") for word in ("number of rows", "row"))
         before = {name: _new(taken, f"{name} before") for name in varying}
         if unit.max_rows == unit.fewest:
-            return cls(_table(schema, kinds), None, "", "", before, constants, unit.order, 1)
+            return cls(_table(schema, kinds), None, "", "", before, constants, unit.order, 1, weight=weight)
         fixed: dict[str, ColumnKind] = {name: kinds[name] for name in constants}
         fixed[count] = Integer(lower=unit.fewest, upper=unit.max_rows)
         first = {name: kinds[name] if unit.fewest else _nullable(kinds[name]) for name in varying}
         units = _table(schema, {**fixed, **first})
         if unit.max_rows == 1:
-            return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest)
+            return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
         # of a unit of one row there is no step: what steps can be is less than what a number of rows can
         fixed[count] = Integer(lower=2, upper=unit.max_rows)
+        fixed.pop(weight, None)
         steps = {**fixed, place: Integer(lower=2, upper=unit.max_rows)}
         steps |= {before[name]: kinds[name] for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
         joint = _table(schema, {**steps, **{name: kinds[name] for name in varying}}, rules)
-        return cls(units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest)
+        return cls(units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The constants that are columns of steps: all but the weight."""
+        return tuple(name for name in self.constants if name != self.weight)
 
     @property
     def n_first(self) -> int:
@@ -78,20 +88,20 @@ class LinkedTables:
     @property
     def n_fixed(self) -> int:
         """How many columns of steps, the first ones, are known before a row is drawn."""
-        return len(self.constants) + 2 + len(self.before)
+        return len(self.known) + 2 + len(self.before)
 
 
 @lru_cache(maxsize=16)
 def _cached(key: _Key) -> LinkedTables:
-    return LinkedTables.of(key.schema)
+    return LinkedTables.of(key.schema, key.weight)
 
 
 class _Key:
     """A schema, to be found again by what decides its tables."""
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-        self._said = (schema.unit, tuple(schema.columns.items()), schema.missing)
+    def __init__(self, schema: Schema, weight: str) -> None:
+        self.schema, self.weight = schema, weight
+        self._said = (schema.unit, tuple(schema.columns.items()), schema.missing, weight)
 
     def __hash__(self) -> int:
         return hash(self._said)
@@ -100,9 +110,9 @@ class _Key:
         return isinstance(other, _Key) and self._said == other._said
 
 
-def linked_tables(schema: Schema) -> LinkedTables:
-    """Return the two tables of a schema of linked rows."""
-    return _cached(_Key(schema))
+def linked_tables(schema: Schema, weight: Weight | None = None) -> LinkedTables:
+    """Return the two tables of a plain schema of linked rows; `weight` is the declared schema's."""
+    return _cached(_Key(schema, "" if weight is None else weight.column))
 
 
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:

@@ -12,22 +12,22 @@ from sfumato import ConditionalGaussian, NonPrivate
 from sfumato.methods.linked import recipe
 from sfumato.schema.linked import linked_tables
 
-TABLES = linked_tables(schema())
+TABLES, N = linked_tables(schema()), 20_000
 
 
 def fit_of(noise_multiplier: float) -> SimpleNamespace:
     """A fit, as `shared` looks at it."""
     stages = {recipe.STEPS.moments: SimpleNamespace(noise_multiplier=noise_multiplier)}
-    return SimpleNamespace(noise=SimpleNamespace(silent=not noise_multiplier), plan=stages, n_public=20_000)
+    return SimpleNamespace(noise=SimpleNamespace(silent=not noise_multiplier), plan=stages, n_public=N)
 
 
 def test_the_numbers_of_steps_are_read_off_the_chain_of_units(monkeypatch):
     seen = []
     original = recipe.shared
 
-    def noted(fit, tables, law):
+    def noted(fit, tables, law, n_units):
         seen.append(law)
-        return original(fit, tables, law)
+        return original(fit, tables, law, n_units)
 
     monkeypatch.setattr(recipe, "shared", noted)
     method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=300)
@@ -37,17 +37,17 @@ def test_the_numbers_of_steps_are_read_off_the_chain_of_units(monkeypatch):
 
 
 def test_with_less_noise_more_steps_count_whole():
-    found = [recipe.shared(fit_of(noise), TABLES, ROWS)[0].full for noise in (100.0, 7.0, 0.8, 0.0)]
+    found = [recipe.shared(fit_of(noise), TABLES, ROWS, N)[0].full for noise in (100.0, 7.0, 0.8, 0.0)]
     assert found == sorted(found)
     assert found[0] == 1
     assert found[-1] == 5, "without noise nothing is left out"
 
 
 def test_the_share_is_the_steps_that_count_of_a_unit():
-    sharing, share = recipe.shared(fit_of(7.0), TABLES, ROWS)
+    sharing, share = recipe.shared(fit_of(7.0), TABLES, ROWS, N)
     assert share == pytest.approx(float(ROWS @ np.minimum(np.arange(6), sharing.full)))
 
 
 def test_units_of_one_row_by_the_release_still_have_a_share():
     law = np.array([1.0, 0, 0, 0, 0, 0])
-    assert recipe.shared(fit_of(7.0), TABLES, law)[1] > 0
+    assert recipe.shared(fit_of(7.0), TABLES, law, N)[1] > 0

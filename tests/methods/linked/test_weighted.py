@@ -1,15 +1,18 @@
 """Weighted linked rows: units of the weighted population, with their rows; of a law with known answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fixtures import linked, two_tables
 from sfumato import ConditionalGaussian, NonPrivate, Schema, load
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import evaluate
 from sfumato.report.write import write_report
 
 N = 6_000
+PARTS = ("units: ", "steps: ")
 
 
 def document(tables: bool = False):
@@ -47,12 +50,35 @@ def test_samples_are_units_of_the_population(release):
     assert abs((of_units == "f").mean() - WOMEN) < 0.03
     real, made = (linked.figures(frame) for frame in (linked.in_order(linked.visits(20_000, 5)), sample))
     assert abs(made["rows"] - real["rows"]) < 0.15
-    within = 0.08 if release.certificate.epsilon is None else 0.2  # noise of about 3,000 units of weight 1 hides some
-    assert abs(made["correlation"] - real["correlation"]) < within
+    assert abs(made["correlation"] - real["correlation"]) < 0.08
+    assert abs(made["gap"] - real["gap"]) < 4
     assert linked.apart(real, made) < 0.08
     assert made["constants"] == 1
     later = sample[sample.groupby("patient").cumcount() > 0]
     assert abs((later["sex"] == "f").mean() - WOMEN) < 0.04
+
+
+def test_steps_count_by_the_weight_and_do_not_have_it(release):
+    """A column that is nearly constant, or nearly another one, would only bring noise into the walks."""
+    queries = {part: [m.query for m in release.measurements if m.name.startswith(part)] for part in PARTS}
+    columns = {part: {cells.column for q in found for cells in q.cells} for part, found in queries.items()}
+    assert "w" in columns["units: "]
+    assert "w" not in columns["steps: "]
+    assert {q.weight for found in queries.values() for q in found} == {"w"}
+    assert release.sampler["weight"] == "w"
+    with pytest.raises(ReleaseError, match="constant column as the weight"):
+        replace(release, sampler={**release.sampler, "weight": "score"}).sample(3)
+
+
+def test_a_weight_of_one_value_leaves_the_rows_of_a_unit_as_they_are():
+    """Of the bound's half: noise is that of half the units, and their law is no other."""
+    frame = linked.visits(N).assign(w=5.0)
+    method = ConditionalGaussian(epsilon=8.0, delta=1e-6, calibration_rows=4_000)
+    real = linked.figures(linked.in_order(linked.visits(20_000, 5)))
+    made = linked.figures(method.fit(frame, schema=Schema.from_dict(document()), seed=3).sample(8_000, seed=1))
+    assert abs(made["correlation"] - real["correlation"]) < 0.08
+    assert abs(made["gap"] - real["gap"]) < 4
+    assert linked.apart(real, made) < 0.08
 
 
 def test_estimates_of_units_are_of_the_population(release, tmp_path):

@@ -84,7 +84,7 @@ def linked_error(plan: Plan, facts: Facts) -> float:
 
 def _facts(facts: Facts) -> tuple[Facts, Facts | None]:
     """Facts of units, with their weight if they have one, and of steps, of which each counted unit has one."""
-    tables, n_public = linked_tables(facts.schema), facts.n_public
+    tables, n_public = linked_tables(facts.schema, facts.described.weight), facts.n_public
     units = Facts(replace(tables.units, weight=facts.described.weight), None, n_public)
     if tables.steps is None:
         return units, None
@@ -162,18 +162,18 @@ def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int
     measuring = replace(MeasuringWeights.of(facts) or Measuring(), names=UNITS, drawn_first=tables.n_first)
     units = run_table(Fit(data, fit.account, facts), **settings, measuring=measuring)
     if tables.steps is None:
-        return _joined(units, None)
+        return _joined(units, None, tables)
     law = number_of_steps(tables, units)
     counted = counted_units(facts, units)
     sharing, share = shared(fit, tables, law, counted)
     of_steps = Facts(tables.steps, None, max(1, round(counted * share)))
     weight = facts.described.weight
-    weights = {**measuring.weights, tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
+    weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
     steps = MeasuringSteps(
         STEPS, tables.n_fixed, weights, measuring.worth, tables.before,
         sharing=sharing, n_units=n, steps=law, weight="" if weight is None else weight.column,
     )  # fmt: skip
-    return _joined(units, run_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps))
+    return _joined(units, run_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps), tables)
 
 
 def counted_units(facts: Facts, units: Fitted) -> float:
@@ -214,11 +214,12 @@ def shared(fit: Fit, tables: LinkedTables, law: np.ndarray, n_units: float) -> t
     return Sharing(best), counted[best]
 
 
-def _joined(units: Fitted, steps: Fitted | None) -> Fitted:
+def _joined(units: Fitted, steps: Fitted | None, tables: LinkedTables) -> Fitted:
     """Return the sampler of both tables."""
+    weighted = {"weight": tables.weight} if tables.weight else {}
     parts: Mapping[str, Fitted] = {"units": units} | ({} if steps is None else {"steps": steps})
     return Fitted(
-        sampler={"name": LinkedTable.name, **{name: dict(part.sampler) for name, part in parts.items()}},
+        sampler={"name": LinkedTable.name, **weighted, **{name: dict(part.sampler) for name, part in parts.items()}},
         parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},
         measurements=tuple((f"{name}: {key}", m) for name, part in parts.items() for key, m in part.measurements),
     )

@@ -110,6 +110,11 @@ class WeightedStepCounts(StepCounts):
     name: str = "weights of steps in runs and cells"
 
     @property
+    def how_counted(self) -> dict[str, Any]:
+        """By `Sharing` and the unit's weight."""
+        return {"whole_rows": self.sharing.full, "weight": self.column}
+
+    @property
     def step(self) -> np.ndarray:
         """What 1 is worth: a or b, times 2^-16."""
         return super().step * 2.0**-_FINER
@@ -200,6 +205,11 @@ class WeightedStepMoments(StepMoments):
 
     column: str = ""
     name: str = "weighted second moments of steps"
+
+    @property
+    def how_counted(self) -> dict[str, Any]:
+        """By `Sharing` and the unit's weight."""
+        return {"whole_rows": self.sharing.full, "weight": self.column}
 
     def weighed(self, shared: np.ndarray, rows: Rows, units: slice) -> np.ndarray:
         """Return v of units, whole numbers in float64: by the weight of their first step, which is that of all."""
