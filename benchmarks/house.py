@@ -27,13 +27,13 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 # What was counted, with a little room for work on the way.
 LIMITS = {
     "lines": 72_500,
-    "lines of the core": 43_700,
+    "lines of the core": 43_760,
     "files": 470,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
     "ignored arrows": 0,
-    f"functions of more than {MOST_PARAMETERS} parameters": 12,
+    f"functions of more than {MOST_PARAMETERS} parameters": 8,
     "functions with a participle as a local": 650,
     "repeated basenames": 41,
     "repeated class names": 23,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sfumato._version import __version__
     from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
     from sfumato.data_ledger.ledger_state import LedgerState
+    from sfumato.fitting.fit_options import FitOptions
     from sfumato.front import describe, fit
     from sfumato.inference.combining import Combined, combine
     from sfumato.inference.estimate import Estimate, Estimates
@@ -67,6 +68,7 @@ else:  # a type checker should not take every name for one of ours
         "DPMix": "sfumato.methods.dpmix",
         "Estimate": "sfumato.inference.estimate",
         "Estimates": "sfumato.inference.estimate",
+        "FitOptions": "sfumato.fitting.fit_options",
         "Fidelity": "sfumato.methods.images.recipe",
         "IndependentItems": "sfumato.methods.items",
         "LatentClasses": "sfumato.methods.sets.recipe",
@@ -130,6 +132,7 @@ __all__ = [
     "Estimate",
     "Estimates",
     "Fidelity",
+    "FitOptions",
     "IndependentItems",
     "LatentClasses",
     "LedgerState",

@@ -8,19 +8,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, Unpack
 
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError
+from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method
 from sfumato.privacy.budget import BuyCount, NonPrivate
 from sfumato.privacy.risk import Risk
-from sfumato.records.engine import Engine
 from sfumato.release_front import Release
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import OpenSchema, open_schema
@@ -78,17 +77,8 @@ def fit(
     risk: Risk | None = None,
     delta: float | None = None,
     method: str | Synthesizer = "gaussian",
-    target: str | None = None,
-    n_public: int | BuyCount | None = None,
-    seed: int | None = None,
-    progress: Callable[[str], None] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    ledger: str | os.PathLike[str] | None = None,
-    as_source: bool = False,
-    accept_draft: bool = False,
-    workers: int | None = None,
-    engine: Engine | None = None,
-    **settings: Any,  # noqa: ANN401 - of any method
+    settings: Mapping[str, Any] | None = None,
+    **options: Unpack[FitKeywords],
 ) -> Release:
     """Fit a release; without a schema, bounds, categories and the number of rows are bought with part of the budget.
 
@@ -102,17 +92,9 @@ def fit(
             `TruePositiveRate(0.1, fpr=0.05)`.
         delta: δ; by default min(1e-5, 0.1 / rows). It has to be given where the number of rows is bought.
         method: a method's name, or a method with its settings, such as `ConditionalGaussian(epsilon=1.0)`.
-        target: column whose classes are modelled apart.
-        n_public: the public number of rows; by default the schema's `rows`, and where it says none, one is bought.
-        seed: for tests and papers only: reproducible noise, and a release that says it is not private.
-        progress: called with the name of each stage when it has been charged.
-        checkpoint: a file that keeps what has been released so far.
-        ledger: the account of these data, a file that `create_ledger` made.
-        as_source: whether samples have the storage types of the source, which the guarantee does not cover.
-        accept_draft: go on with facts that were read off the records, which the guarantee does not cover.
-        workers: processes of this machine that sum over the records.
-        engine: a cluster that sums over the records.
-        settings: of the method, by name.
+        settings: of the method that is named, such as `{"marginal_share": 0.6}`.
+        options: attributes of `FitOptions` by name, such as `target="income"`, `n_public=10_000`,
+            `ledger="people.ledger"`. Where nothing says the number of rows, it is bought.
 
     Returns:
         The release: `release.sample(n)` gives frames of the kind that was fitted.
@@ -130,23 +112,20 @@ def fit(
     """
     if risk is not None and (epsilon is not None or isinstance(method, Synthesizer)):
         raise ConfigError("Expected either risk or epsilon, got both. Leave one out; a method object has an epsilon.")
-    synthesizer = _method(method, epsilon if risk is None else 1.0, delta, settings)
+    fit_options = FitOptions.collected(options)
+    synthesizer = _method(method, epsilon if risk is None else 1.0, delta, settings or {})
     source = data if schema is None else None
     if schema is None:
         source = open_source(data)
         if not source.names:
             raise ConfigError(f"Expected a schema for {source.label}, which names no columns for all. Declare them.")
     refuse_lists_of_data(schema, data)
-    known = OpenSchema.of(source, target=target) if schema is None else open_schema(schema)
-    if n_public is None and known.n_records is None:
-        n_public = BuyCount()
+    known = OpenSchema.of(source, target=fit_options.target) if schema is None else open_schema(schema)
+    if fit_options.n_public is None and known.n_records is None:
+        fit_options = replace(fit_options, n_public=BuyCount())
     if risk is not None:
-        synthesizer = synthesizer.at_risk(risk, known, target=target, n_public=n_public)
-    return synthesizer.fit(
-        data if source is None else source, schema=known, target=target, n_public=n_public, seed=seed,
-        progress=progress, checkpoint=checkpoint, ledger=ledger, as_source=as_source, accept_draft=accept_draft,
-        workers=workers, engine=engine,
-    )  # fmt: skip
+        synthesizer = synthesizer.at_risk(risk, known, target=fit_options.target, n_public=fit_options.n_public)
+    return synthesizer.fit_with(fit_options, data if source is None else source, known)
 
 
 def _method(

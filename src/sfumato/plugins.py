@@ -15,6 +15,7 @@ from sfumato.errors import ConfigError, DataError, ReleaseError, SchemaError
 from sfumato.fitting.account import Account, arrays_of, noisy_of
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
+from sfumato.fitting.fit_options import FitOptions
 from sfumato.fitting.presets import Preset
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.atomic import atomic_path, reason_of
@@ -77,6 +78,7 @@ __all__ = [
     "Exact",
     "Facts",
     "Fit",
+    "FitOptions",
     "Fitted",
     "FixedDegreeMixing",
     "Format",

@@ -466,7 +466,7 @@ BUGS = [
     ),
     PlantedBug(
         "a certificate that says facts read off the records were fixed beforehand",
-        "fitting/synthesizer.py",
+        "fitting/driver.py",
         "read_off=read_off(schema),",
         "read_off=(),",
         "tests/fitting/test_drafts.py -k certificate",

@@ -16,7 +16,7 @@ from sfumato.mechanisms.words import noisy_words, threshold_of
 from sfumato.privacy.accounting import account, account_curve
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.certificate import Certificate, SchemaNotes, describe, issue
 from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
@@ -115,7 +115,7 @@ def test_the_additive_part_is_composed_as_proven():
     plain = account_curve(plan.events(), [9e-7])[0].epsilon
     assert found.epsilon == pytest.approx(plain - np.log1p(-1e-7), abs=1e-9)
     facts = {"method": "m", "unit": Protected(name="row", max_rows=1), "n_public": 9, "n_public_source": "declared"}
-    content = describe(plan=plan, budget=PrivacyBudget(1.0, 1e-6), discovered=["age"], **facts)
+    content = describe(plan=plan, budget=PrivacyBudget(1.0, 1e-6), schema=SchemaNotes(discovered=["age"]), **facts)
     certificate = Certificate.from_dict(issue(content, private=True).to_dict())
     assert content.extra_delta == pytest.approx(1e-7)
     assert min(point.delta for point in content.curve) > 1e-7

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sfumato.engines.processes import Processes
-from sfumato.errors import ConfigError, require_integer
+from sfumato.errors import ConfigError
 from sfumato.io.chunks import Source
 from sfumato.io.cluster_frames import DaskSource, SparkSource
 from sfumato.records.engine import Engine
@@ -23,23 +23,15 @@ def engine_for(source: Source, workers: int | None, engine: Engine | None) -> It
     Args:
         source: where the records lie.
         workers: how many processes of this machine.
-        engine: `Dask(client)`, `Spark(session)` or `Processes(n)`.
+        engine: `Dask(client)`, `Spark(session)` or `Processes(n)`, not beside workers: `FitOptions` checks both.
 
     Raises:
-        ConfigError: both are named, one is none, or the workers of a cluster cannot read the source.
+        ConfigError: the workers of a cluster cannot read the source.
     """
-    if workers is not None and engine is not None:
-        raise ConfigError("Expected workers or engine, got both. Name one.")
     if workers is not None:
-        require_integer(at_least=1, workers=workers)
         with Processes(workers) as processes:
             yield processes
         return
-    if engine is not None and not callable(getattr(engine, "summed", None)):
-        raise ConfigError(
-            "Expected engine to be Dask(client), Spark(session) or Processes(n) of sfumato.engines, got a "
-            f"{type(engine).__name__}."
-        )
     engine = _own_engine(source) if engine is None else engine
     if engine is not None:
         engine.check(source)  # before anything is charged

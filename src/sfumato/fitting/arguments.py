@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.columns.kinds import ItemSet
 from sfumato.columns.roles import role_of
-from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer, require_name, require_path
+from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
@@ -149,21 +149,6 @@ def check_target(schema: Schema, target: str | None) -> None:
 def nominal_budget(rows: int | None) -> PrivacyBudget:
     """Return the budget that shapes the plan of a fit without noise."""
     return PrivacyBudget(_NOMINAL_EPSILON, default_delta(rows or 100_000))
-
-
-def check_call(progress: object, target: object, **files: object) -> None:
-    """Refuse what cannot be told the name of a stage, a target that is no name, and files that are no paths.
-
-    Raises:
-        ConfigError: names the argument.
-    """
-    require_name(target=target)
-    for name, path in files.items():
-        if path is not None:
-            require_path(**{name: path})
-    if progress is not None and not callable(progress):
-        # its type only: what was passed by mistake may be records
-        raise ConfigError(f"Expected progress to be a function of a stage's name, got {type(progress).__name__}.")
 
 
 def noise_door(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:

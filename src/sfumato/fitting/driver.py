@@ -26,7 +26,7 @@ from sfumato.io.sources import Source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate import Certificate, Description, describe, issue
+from sfumato.privacy.certificate import Certificate, Description, SchemaNotes, describe, issue
 from sfumato.privacy.certificate_form import LedgerCharge, Protected
 from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
@@ -36,6 +36,8 @@ from sfumato.release import SourceForm
 from sfumato.release.samplers import with_package
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
+from sfumato.schema.sources import bought, read_off, told
+from sfumato.schema.weighting import weighting_of
 
 Held = TypeVar("Held", Ledger, SearchLedger)
 T = TypeVar("T")
@@ -183,13 +185,18 @@ def described(
     budget: PrivacyBudget | None,
     *,
     methods: tuple[type, ...],
+    schema: Schema | None = None,
+    discovered: Iterable[str] = (),
     source: type = Source,
-    kinds: Iterable[ColumnKind] = (),
     declared: bool = True,
     as_source: bool = False,
     **known: Any,  # noqa: ANN401 - arguments of `describe`
 ) -> Description:
-    """Return all of a certificate but `private`: `describe`, and what it says of other packages' code."""
+    """All of a certificate but `private`: `describe`, with its lines on the schema and on other packages' code."""
+    kinds: Iterable[ColumnKind] = ()
+    if schema is not None:
+        kinds = schema.columns.values()
+        known |= {"unit": Protected(**schema.protects), "schema": _notes(schema, discovered)}
     return describe(
         plan=plan,
         budget=budget,
@@ -197,4 +204,13 @@ def described(
         versions=versions_of([*methods, source, *map(type, kinds)]),
         assumed=[*([AS_SOURCE] if as_source else []), *assumptions_of(methods, source, kinds)],
         **known,
+    )
+
+
+def _notes(schema: Schema, discovered: Iterable[str]) -> SchemaNotes:
+    return SchemaNotes(
+        discovered=list(discovered),
+        origins=told(bought(schema, discovered)),
+        read_off=read_off(schema),
+        weight=weighting_of(schema),
     )

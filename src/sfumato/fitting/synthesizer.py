@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, Unpack, final
 
 from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
@@ -15,7 +14,6 @@ from sfumato.errors import ConfigError, SchemaError, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import (
     RowCount,
-    check_call,
     check_target,
     noise_door,
     nominal_budget,
@@ -29,6 +27,7 @@ from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
+from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
@@ -55,8 +54,7 @@ from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.shapes import TARGET, require_able, require_taken
-from sfumato.schema.sources import bought, read_off, told, without_rows
-from sfumato.schema.weighting import weighting_of
+from sfumato.schema.sources import bought, without_rows
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
@@ -274,22 +272,7 @@ class Synthesizer(ABC):
         return budget
 
     @final
-    def fit(
-        self,
-        data: object,
-        *,
-        schema: SchemaLike,
-        target: str | None = None,
-        n_public: int | BuyCount | None = None,
-        seed: int | None = None,
-        progress: Callable[[str], None] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        as_source: bool = False,
-        accept_draft: bool = False,
-        workers: int | None = None,
-        engine: Engine | None = None,
-    ) -> Release:
+    def fit(self, data: object, *, schema: SchemaLike, **options: Unpack[FitKeywords]) -> Release:
         """Fit a release.
 
         Privacy: (ε, δ) as the release's certificate says. All checks come before the first charge.
@@ -299,24 +282,8 @@ class Synthesizer(ABC):
                 data frame of Dask or Spark, or arrays (x, y); docs/inputs.md lists all.
             schema: public description of the data, or the path of one; what it leaves open (`discover: true`, or
                 `OpenSchema.of`) is bought.
-            target: column whose classes are modelled apart; one class if not given.
-            n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
-            seed: for tests and papers only: reproducible noise, and a release that says it is not private.
-            progress: called with the name of each stage when it has been charged, as often as it is charged.
-            checkpoint: a file that keeps what has been released so far. If it is there, the fit goes on from it and
-                charges nothing twice: the call and the data have to be the same. It holds no record. Remove it when
-                the release is saved: a third call would give the same release again.
-            ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
-                record is read, and the charge stands whatever becomes of the fit.
-            as_source: whether samples have the storage types of the source, where these hold their values, rather than
-                types that follow from the schema. One cell may decide such a type (a column of whole numbers becomes
-                one of floats where a value is missing): they are published and NOT covered by the guarantee, and the
-                certificate says so.
-            accept_draft: go on with facts that were read off the records (`draft: true`, `source: data`). The
-                guarantee does not cover them; certificate and report say so.
-            workers: processes of this machine that sum over the records; the release is the same, bit for bit.
-            engine: a cluster that sums over the records: `Dask(client)` or `Spark(session)` of `sfumato.engines`. A
-                data frame of Dask or Spark brings its own.
+            options: attributes of `FitOptions` by name, such as `target="income"`, `n_public=10_000`,
+                `ledger="people.ledger"`.
 
         Returns:
             The release.
@@ -328,102 +295,70 @@ class Synthesizer(ABC):
             SchemaError: the schema does not describe the data, or has facts that were read off the records.
             DataError: the data cannot be read.
         """
-        return self._fit(
-            self.run, data, schema, target, n_public, seed,
-            progress=progress, checkpoint=checkpoint, ledger=ledger, as_source=as_source, accept_draft=accept_draft,
-            workers=workers, engine=engine,
-        )  # fmt: skip
+        return self.fit_with(FitOptions.collected(options), data, schema)
 
     @final
-    def _fit(
-        self,
-        run: Callable[[Fit], Fitted],
-        data: object,
-        schema: SchemaLike,
-        target: str | None,
-        n_public: int | BuyCount | None,
-        seed: int | None,
-        *,
-        progress: Callable[[str], None] | None,
-        checkpoint: str | os.PathLike[str] | None,
-        ledger: str | os.PathLike[str] | None,
-        as_source: bool = False,
-        accept_draft: bool = False,
-        workers: int | None = None,
-        engine: Engine | None = None,
+    def fit_with(
+        self, options: FitOptions, data: object, schema: SchemaLike, run: Callable[[Fit], Fitted] | None = None
     ) -> Release:
-        """Check and plan, then charge, let `run` draw, and certify."""
-        check_call(progress, target, checkpoint=checkpoint, ledger=ledger)
+        """Check and plan, then charge, draw by `run` (the method's own by default), and certify; as `fit`."""
         refuse_lists_of_data(schema, data)
         schema = open_schema(schema)
-        warn_of_draft(schema, accept_draft=accept_draft)
+        warn_of_draft(schema, accept_draft=options.accept_draft)
         warn_of_units(schema)
         refuse_criteria(schema)
-        rows = row_count(schema, n_public)
+        rows = row_count(schema, options.n_public)
         if rows is None:
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
-        noise = noise_door(budget, seed)
+        noise = noise_door(budget, options.seed)
         source = open_records(data, schema)
-        with engine_for(source, workers, engine) as running:
-            records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=running)
-            check_types(records.source, schema, as_source=as_source)
+        with engine_for(source, options.workers, options.engine) as engine:
+            records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)
+            check_types(records.source, schema, as_source=options.as_source)
             allowed = budget or nominal_budget(rows)
-            plan = calibrate(self.uncalibrated(schema, target, rows, allowed.delta), allowed)
+            plan = calibrate(self.uncalibrated(schema, options.target, rows, allowed.delta), allowed)
             require_room(plan, rows)
-            identity = {"n_public": rows, "private": noise.private, "seed": seed}
             driver = Driver(
                 plan=plan,
-                journal=self._journal(checkpoint, plan, schema, target, **identity),
-                ledger=Ledger(plan, budget, progress),
+                journal=self._journal(options, plan, schema, n_public=rows, private=noise.private),
+                ledger=Ledger(plan, budget, options.progress),
                 noise=noise,
                 method=self.method,
                 methods=(type(self),),
                 unit=Protected(**schema.protects),
             )
-            with driver.charged(ledger) as noise:
-                return self._drawn(
-                    run, driver, noise, records, target, rows, budget=budget, as_source=as_source, engine=running
-                )
+            running = _Running(run or self.run, options, rows, budget, engine)
+            with driver.charged(options.ledger) as noise:
+                return self._drawn(running, driver, noise, records)
 
     def _drawn(
-        self,
-        run: Callable[[Fit], Fitted],
-        driver: Driver[Ledger],
-        noise: NoiseSource,
-        records: PrivateData | LinkedData,
-        target: str | None,
-        rows: int | None,
-        *,
-        budget: PrivacyBudget | None,
-        as_source: bool,
-        engine: Engine | None,
+        self, running: _Running, driver: Driver[Ledger], noise: NoiseSource, records: PrivateData | LinkedData
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
         account, measured = Account(driver.ledger, noise, driver.journal), []
         source, schema = records.source, records.described
-        n = rows or _bought_rows(OpenData(source, schema, engine) if schema.open else records, account, measured)
+        target, engine, as_source = running.options.target, running.engine, running.options.as_source
+        n = running.rows
+        if n is None:
+            n = _bought_rows(OpenData(source, schema, engine) if schema.open else records, account, measured)
         found = schema
         if schema.open:
             found = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
             found = bought(found, schema.open)
             records = PrivateData(source, found, bought=schema.open, engine=engine)
-        fitted = driver.silenced(lambda: run(Fit(records, account, Facts(found, target, n))))
-        told = self._described(driver.plan, budget, found, n, rows is not None, schema.open, type(source), as_source)
+        fitted = driver.silenced(lambda: running.run(Fit(records, account, Facts(found, target, n))))
+        told = self._described(
+            driver.plan, running.budget, found, n,
+            declared=running.rows is not None, discovered=schema.open, source=type(source), as_source=as_source,
+        )  # fmt: skip
         form = form_of(source, found, as_source=as_source)
         return driver.final(fitted.release(driver.certificate(told), found, form, measured))
 
     def _journal(
-        self,
-        path: str | os.PathLike[str] | None,
-        plan: Plan,
-        schema: Schema,
-        target: str | None,
-        *,
-        n_public: int | None,
-        private: bool,
-        seed: int | None,
+        self, options: FitOptions, plan: Plan, schema: Schema, *, n_public: int | None, private: bool
     ) -> Journal:
+        path = options.checkpoint
         if path is not None and not self.resumable:
             raise ConfigError(
                 f"Expected no checkpoint for the method {self.method}, got one: it keeps no releases. Leave it out."
@@ -440,9 +375,9 @@ class Synthesizer(ABC):
             "schema": schema.to_dict(),
             "n_public": n_public,
             "versions": installed_versions() | versions_of([type(self), *map(type, schema.columns.values())]),
-            "target": target,
+            "target": options.target,
             "private": private,
-            "seed": seed,
+            "seed": options.seed,
         }
         return Journal(path, identity)
 
@@ -464,7 +399,9 @@ class Synthesizer(ABC):
         schema = open_schema(schema)
         rows = row_count(schema, n_public)
         plan = self.plan(schema, target=target, n_public=n_public)
-        found = self._described(plan, self._budget(rows), schema, rows, rows is not None, schema.open)
+        found = self._described(
+            plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=schema.open
+        )  # fmt: skip
         # how large errors are depends on sizes that discovery finds
         forecast = {} if rows is None or schema.open else self.forecast(plan, Facts(schema, target, rows))
         forecast |= {DOMAINS: label_forecast(plan, schema)} if schema.open else {}
@@ -480,18 +417,36 @@ class Synthesizer(ABC):
         budget: PrivacyBudget | None,
         schema: Schema,
         n: int | None,
+        *,
         declared: bool,
         discovered: Iterable[str],
         source: type = Source,
         as_source: bool = False,
     ) -> Description:
         return described(
-            plan, budget, methods=(type(self),), source=source, kinds=schema.columns.values(), declared=declared,
-            method=self.method, unit=Protected(**schema.protects), n_public=n, sampling=self.sampling(plan),
-            discovered=list(discovered), origins=told(bought(schema, discovered)), read_off=read_off(schema),
-            weight=weighting_of(schema),
-            as_source=as_source, preset=preset_of(self.presets(), vars(self)),
+            plan, budget, methods=(type(self),), schema=schema, discovered=discovered, source=source,
+            declared=declared, as_source=as_source, method=self.method, n_public=n, sampling=self.sampling(plan),
+            preset=preset_of(self.presets(), vars(self)),
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A checked fit before its account is charged.
+
+    Attributes:
+        run: how it draws.
+        options: of the call.
+        rows: the public number of rows; None where it is going to be bought.
+        budget: None without noise.
+        engine: sums over the records; None for this process.
+    """
+
+    run: Callable[[Fit], Fitted]
+    options: FitOptions
+    rows: int | None
+    budget: PrivacyBudget | None
+    engine: Engine | None
 
 
 def _bought_rows(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:

@@ -25,6 +25,7 @@ from sfumato.plugins import (
     Certificate,
     Facts,
     Fit,
+    FitOptions,
     Fitted,
     FixedDegreeMixing,
     MixableRecords,
@@ -260,13 +261,10 @@ class DPMix(Synthesizer):
             raise ConfigError(
                 "Expected Poisson or subset mixing to write mixtures as they are made, got fixed degrees."
             )
+        options = FitOptions(target=target, n_public=n_public, seed=seed, ledger=ledger, accept_draft=accept_draft)
         with atomic_path(Path(out), overwrite=overwrite, marker=(CERTIFICATE_FILE, MIXTURES_FILE)) as partial:
             _or_refuse(Path(out), partial.mkdir)
-            release = self._fit(
-                lambda fit: self._write(fit, partial / MIXTURES_FILE),
-                data, schema, target, n_public, seed, progress=None, checkpoint=None, ledger=ledger,
-                accept_draft=accept_draft,
-            )  # fmt: skip
+            release = self.fit_with(options, data, schema, lambda fit: self._write(fit, partial / MIXTURES_FILE))
             text = json.dumps(release.certificate.to_dict(), indent=1, ensure_ascii=False)
             _or_refuse(Path(out), lambda: _write_text(partial / CERTIFICATE_FILE, text))
         return release.certificate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -318,6 +318,26 @@ def _above(found: float, stated: float) -> bool:
     return found > stated * (1 + _DETAIL_TOLERANCE) + _VERIFY_TOLERANCE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaNotes:
+    """Notes of a certificate on the schema.
+
+    Attributes:
+        discovered: columns whose bounds, categories and missing cells cost part of the budget.
+        origins: where the facts of the schema come from, a line each.
+        read_off: facts that come from the records.
+        weight: how rows are weighted.
+    """
+
+    discovered: Sequence[str] = ()
+    origins: Sequence[str] = ()
+    read_off: Sequence[str] = ()
+    weight: Weighting | None = None
+
+
+NO_NOTES = SchemaNotes()
+
+
 def describe(
     *,
     plan: Plan,
@@ -327,34 +347,29 @@ def describe(
     n_public: int | None,
     n_public_source: Literal["declared", "bought"],
     sampling: str = "none: every record is read in every pass",
-    discovered: Sequence[str] = (),
-    origins: Sequence[str] = (),
-    read_off: Sequence[str] = (),
+    schema: SchemaNotes = NO_NOTES,
     preset: str | None = None,
     search: Searched | None = None,
     versions: Mapping[str, str] | None = None,
     assumed: Sequence[str] = (),
-    weight: Weighting | None = None,
 ) -> Description:
     """Return what is known of a fit before it runs.
 
-    `discovered` names the columns whose bounds, categories and missing cells were bought; `origins` says where the
-    facts of the schema come from, and `read_off` which come from the records. `preset` is the line of one.
-    `versions` and `assumed` are of other packages that took part. `weight` says how rows were weighted.
+    `preset` is the line of one. `versions` and `assumed` are of other packages that took part.
     """
     declared = (
         "The number of rows was declared as public; if it is the true number, that number is disclosed."
         if n_public_source == "declared"
         else "The number of rows was bought with part of the budget."
     )
-    weighed = [] if weight is None else [WEIGHED]
-    fixed = [_fixed(discovered, read_off, searched=search is not None), *ASSUMPTIONS[1:], *weighed]
+    weighed = [] if schema.weight is None else [WEIGHED]
+    fixed = [_fixed(schema.discovered, schema.read_off, searched=search is not None), *ASSUMPTIONS[1:], *weighed]
     described = Description(
         format_version=FORMAT_VERSION, method=method, versions={**installed_versions(), **(versions or {})},
         epsilon=None, delta=None, neighbours=plan.neighbours, replace_one=None, accountant=None, curve=(),
         extra_delta=0.0, events=(), stages=(), unit=unit, n_public=n_public, n_public_source=n_public_source,
         sampling=sampling, assumptions=(*fixed, declared, *assumed), search=search,
-        origins=tuple(origins), read_off=tuple(read_off), preset=preset, weight=weight,
+        origins=tuple(schema.origins), read_off=tuple(schema.read_off), preset=preset, weight=schema.weight,
     )  # fmt: skip
     return described if budget is None else _with_cost(described, plan, budget.delta)
 

@@ -14,7 +14,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from sfumato.fitting.arguments import noise_door, number_of_rows, warn_of_draft
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
+from sfumato.fitting.fit_options import FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.lenses.chain import PlainRows, plain_schema
@@ -35,7 +36,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
-from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Description
 from sfumato.privacy.certificate_form import Protected, Searched, Verdict
@@ -51,8 +52,6 @@ from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.set_columns import itemised
 from sfumato.schema.shapes import CRITERIA, TUNE, require_able
-from sfumato.schema.sources import read_off, told
-from sfumato.schema.weighting import weighting_of
 from sfumato.search.acceptance import (
     Judge,
     judges_of,
@@ -76,17 +75,12 @@ def tune(
     candidates: Sequence[Synthesizer],
     *,
     schema: Schema | str | os.PathLike[str],
-    target: str | None = None,
-    n_public: int | None = None,
     mean_repetitions: float = 10.0,
     shape: float = 1.0,
     score_share: float = 0.1,
-    seed: int | None = None,
-    ledger: str | os.PathLike[str] | None = None,
-    as_source: bool = False,
-    accept_draft: bool = False,
     accept: Sequence[Criterion | Mapping[str, Any]] | None = None,
     accept_share: float = 0.1,
+    **options: Unpack[SearchKeywords],
 ) -> Release:
     """Fit the best of several candidates: a search whose whole cost is (ε, δ).
 
@@ -109,17 +103,13 @@ def tune(
             shares of unsampled stages may differ, their sampling rates, steps and shares of sampled ones may not. A
             candidate that is listed twice is drawn twice as often.
         schema: public description of the table, or the path of one, with nothing left open.
-        target: column whose classes are modelled apart.
-        n_public: the public number of rows; by default the schema's `rows`.
         mean_repetitions: mean of the number of fits, 1 to 10,000.
         shape: of its law: 1 geometric, 0 logarithmic (cheaper, but most searches make few fits).
         score_share: part of the squared budget of one fit and its score that buys the score, in (0, 1).
-        seed: for tests only: reproducible, and a release that says it is not private.
-        ledger: the account of these data, as for `fit`.
-        as_source: whether samples have the storage types of the source, as for `fit`.
-        accept_draft: go on with facts that were read off the records, as for `fit`.
         accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
         accept_share: part of the squared budget of one fit, its verdicts and the score that buys the verdicts.
+        options: attributes of `FitOptions` by name: `target`, `n_public` (declared, a number), `seed`, `ledger`,
+            `as_source`, `accept_draft`.
 
     Returns:
         The best release. Its certificate lists the candidates, the one that was chosen, and its noisy verdicts, under
@@ -134,20 +124,21 @@ def tune(
         SchemaError: the schema does not describe the data, or has facts that were read off the records.
         DataError: the data cannot be read.
     """
+    fit_options = FitOptions.collected(options, of=SearchKeywords)
     refuse_lists_of_data(schema, data)
     schema = open_schema(schema)
-    warn_of_draft(schema, accept_draft=accept_draft)
+    warn_of_draft(schema, accept_draft=fit_options.accept_draft)
     require_able(schema, TUNE)
     schema = with_criteria(read_schema(schema), accept)
     if schema.accept:
         require_able(schema, CRITERIA)
     search = Search.of(
-        candidates, schema, target, n_public, Repetitions(mean_repetitions, shape),
+        candidates, schema, fit_options.target, fit_options.n_public, Repetitions(mean_repetitions, shape),
         score_share=score_share, accept_share=accept_share,
     )  # fmt: skip
-    noise = noise_door(search.budget, seed)
+    noise = noise_door(search.budget, fit_options.seed)
     records = PrivateData(open_source(data, csv=schema.reader.csv), schema)
-    check_types(records.source, schema, as_source=as_source)
+    check_types(records.source, schema, as_source=fit_options.as_source)
     driver = Driver(
         plan=search.plans[0],
         ledger=SearchLedger(search.plans, search.budget, judged=len(search.judges)),
@@ -157,10 +148,10 @@ def tune(
         unit=Protected(**schema.protects),
         journal=Journal(None, {}),
     )
-    with driver.charged(ledger) as noise:
+    with driver.charged(fit_options.ledger) as noise:
         best = driver.silenced(lambda: search.run(records, driver.ledger, noise))
-        certificate = driver.certificate(search.description(best, type(records.source), as_source))
-        form = form_of(records.source, schema, as_source=as_source)
+        certificate = driver.certificate(search.description(best, type(records.source), fit_options.as_source))
+        form = form_of(records.source, schema, as_source=fit_options.as_source)
         release = best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
         if best.accepted:  # else its verdicts alone leave
             driver.final(release)
@@ -219,7 +210,7 @@ class Search:
         candidates: Sequence[Synthesizer],
         schema: Schema,
         target: str | None,
-        n_public: int | None,
+        n_public: int | BuyCount | None,
         law: Repetitions,
         *,
         score_share: float,
@@ -304,14 +295,10 @@ class Search:
             methods=tuple(map(type, self.candidates)),
             source=source,
             as_source=as_source,
-            kinds=self.facts.described.columns.values(),
+            schema=self.facts.described,
             method=chosen.method,
-            unit=Protected(**self.facts.described.protects),
             n_public=self.facts.rows,
             sampling=chosen.sampling(self.plans[best.candidate]),
-            origins=told(self.facts.described),
-            read_off=read_off(self.facts.described),
-            weight=weighting_of(self.facts.described),
             search=Searched(
                 candidates=tuple(map(_settings, self.candidates)),
                 chosen=best.candidate,
