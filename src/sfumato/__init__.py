@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.regression import Regression, Regressions
     from sfumato.measurements import Measurement
+    from sfumato.measurements.stated_counts import marginal
     from sfumato.methods.dpgm.recipe import DPGM
     from sfumato.methods.dpmix import AutoDegree, DPMix
     from sfumato.methods.dpvae import DPVAE
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sfumato.methods.items import IndependentItems
     from sfumato.methods.p3gm.recipe import P3GM
     from sfumato.methods.sets.recipe import LatentClasses
+    from sfumato.methods.tables.estimated_model import estimate_model
     from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
     from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
     from sfumato.privacy.certificate import Certificate
@@ -93,9 +95,11 @@ else:  # a type checker should not take every name for one of ours
         "combine": "sfumato.inference.combining",
         "create_ledger": "sfumato.data_ledger.data_ledger",
         "describe": "sfumato.front",
+        "estimate_model": "sfumato.methods.tables.estimated_model",
         "export": "sfumato.publish.pack",
         "fit": "sfumato.front",
         "load": "sfumato.release_front",
+        "marginal": "sfumato.measurements.stated_counts",
         "new_key": "sfumato.release.signature",
         "pack": "sfumato.publish.pack",
         "read_ledger": "sfumato.data_ledger.data_ledger",
@@ -156,9 +160,11 @@ __all__ = [
     "combine",
     "create_ledger",
     "describe",
+    "estimate_model",
     "export",
     "fit",
     "load",
+    "marginal",
     "new_key",
     "pack",
     "read_ledger",

@@ -51,6 +51,13 @@ def form_of(source: Source, schema: Schema, *, as_source: bool = False) -> Sourc
     return SourceForm(container=source.container, storage=storage, dtypes=dtypes, keys=keys)
 
 
+def pandas_form(schema: Schema) -> SourceForm:
+    """The form in which samples come back as a data frame, of a schema alone."""
+    storage = {name: _sample_type(schema, name, "pandas") for name in schema.written}
+    released = {name: storage[name] for name in schema.released}
+    return SourceForm("pandas", storage, _pandas_dtypes(released, schema))
+
+
 def check_types(source: Source, schema: Schema, *, as_source: bool) -> None:
     """Refuse types of a source, if they are asked for, that cannot hold samples; warn that they are published.
 

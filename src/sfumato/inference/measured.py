@@ -257,13 +257,9 @@ class Measured:
 
 def _grid(cells: Cells, kind: TabularKind) -> ColumnGrid:
     """The base cells of a column as a grid has them."""
-    zero = None
-    if isinstance(kind, NumericKind) and cells.edges is not None and kind.zero_code is not None:
-        step = kind.steps.at(np.array(kind.zero_code))
-        place = int(np.searchsorted(cells.edges, step, side="right")) - 1
-        if cells.edges[place + 1] - cells.edges[place] == 1:
-            zero = place, kind.zero_code
-    return ColumnGrid(cells.column, kind, cells.base, cells.edges, cells.steps, zero)
+    if isinstance(kind, NumericKind) and cells.edges is not None:
+        return ColumnGrid.stored(cells.column, kind, cells.edges)
+    return ColumnGrid(cells.column, kind, cells.base)
 
 
 def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:

@@ -420,3 +420,27 @@ def issue(description: Description, *, private: bool, ledger: LedgerCharge | Non
     """
     known = {f.name: getattr(description, f.name) for f in fields(Description)}
     return Certificate(**known, private=private and description.epsilon is not None, ledger=ledger)
+
+
+ELSEWHERE = (
+    "What the model was made of was measured by others, who drew its noise and chose its columns and cells. Sfumato "
+    "vouches for none of it.",
+    "The standard deviations of the noise are as they were stated.",
+)
+
+
+def measured_elsewhere(method: str, unit: Protected, *, n_public: int, declared: bool) -> Certificate:
+    """The certificate of a model of measurements that others made: it guarantees nothing.
+
+    Args:
+        method: by which it was made.
+        unit: one row.
+        n_public: number of rows.
+        declared: whether the schema says it; else it is a sum of what was measured.
+    """
+    return Certificate(
+        format_version=FORMAT_VERSION, method=method, versions=installed_versions(), epsilon=None, delta=None,
+        neighbours=Neighbours.ADD_REMOVE, replace_one=None, accountant=None, curve=(), extra_delta=0.0, events=(),
+        stages=(), unit=unit, n_public=n_public, n_public_source="declared" if declared else "bought",
+        sampling="none of Sfumato's: no record was read", assumptions=ELSEWHERE, private=False, measured_elsewhere=True,
+    )  # fmt: skip

@@ -209,6 +209,7 @@ class Statement:
         read_off: facts that were read off the records, which the guarantee does not cover; none if all are public.
         preset: the preset whose settings the method had, and how it differs from the paper; None of other settings.
         weight: how rows were weighted; None where every row counts once.
+        measured_elsewhere: whether others measured what the model was made of, and drew the noise.
     """
 
     format_version: int = entry(one_of(FORMAT_VERSION))
@@ -233,6 +234,7 @@ class Statement:
     read_off: tuple[str, ...] = entry(many(str), default=())
     preset: str | None = entry(str, default=None)
     weight: Weighting | None = entry(Weighting, default=None)
+    measured_elsewhere: bool = entry(bool, default=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""

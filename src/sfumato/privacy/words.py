@@ -27,7 +27,7 @@ _LARGEST_EXPONENT = 50.0  # beyond it nothing is promised, and the factor has no
 def summary(certificate: Statement) -> str:
     """Say the guarantee in one line, as a repr: every ε with its δ and its relation."""
     if certificate.epsilon is None:
-        return "Certificate(NOT PRIVATE: no noise)"
+        return f"Certificate(NOT PRIVATE: {_why_none(certificate)})"
     note = "" if not certificate.seeded else "NOT PRIVATE (seeded noise): would be "
     note += "facts NOT COVERED; else " if certificate.read_off else ""
     relation = "add/remove" if certificate.neighbours is Neighbours.ADD_REMOVE else "replace"
@@ -35,8 +35,15 @@ def summary(certificate: Statement) -> str:
     return f"Certificate({note}{cost}, {relation} one {shown(certificate.unit.name)})"
 
 
+def _why_none(description: Statement) -> str:
+    """Why there is no epsilon."""
+    return "its noise was drawn elsewhere" if description.measured_elsewhere else "no noise"
+
+
 def who(description: Statement) -> str:
     """Say who is protected: the unit, and how much of it."""
+    if description.measured_elsewhere:
+        return "Nobody, by Sfumato. Whom the noise protects is for those to say who drew it."
     name, rows = shown(description.unit.name), description.unit.max_rows
     if name == "row" and rows == 1:
         return (
@@ -49,6 +56,8 @@ def who(description: Statement) -> str:
 
 def relation(description: Statement) -> str:
     """Say which two tables the guarantee compares."""
+    if description.measured_elsewhere:
+        return "None is stated."
     name = shown(description.unit.name)
     unit = "row" if name == "row" else f"{name} with all its rows"
     how = _RELATIONS[description.neighbours]
@@ -58,6 +67,11 @@ def relation(description: Statement) -> str:
 def meaning(certificate: Statement) -> list[str]:
     """Say what the guarantee means, a paragraph each; nothing is promised without noise or with a seed."""
     epsilon, delta = certificate.epsilon, certificate.delta
+    if certificate.measured_elsewhere:
+        return [
+            "What this model was made of was measured elsewhere, and others drew the noise. Sfumato guarantees nothing "
+            "of it: what holds is what those guarantee who measured. Rows and estimates of it cost nothing more."
+        ]
     if epsilon is None:
         return ["This release was made without noise. It guarantees nothing."]
     if certificate.seeded:
@@ -131,7 +145,7 @@ def origins(description: Statement) -> str:
 def cost(description: Statement) -> str:
     """Say ε and δ, or that there is no guarantee."""
     if description.epsilon is None:
-        return "No guarantee: there is no noise"
+        return f"No guarantee: {_why_none(description)}"
     return _point(description.epsilon, description.delta)
 
 
@@ -144,7 +158,9 @@ def replaced(description: Statement) -> str:
 def guarantee(description: Statement) -> str:
     """Say the guarantee in one line, under both relations."""
     if description.epsilon is None:
-        return "Guarantee: NONE. There is no noise."
+        return "Guarantee: NONE. " + (
+            "Others drew the noise." if description.measured_elsewhere else "There is no noise."
+        )
     rows = description.unit.max_rows
     one = f"one {shown(description.unit.name)}" + ("" if rows == 1 else f" (up to {rows} rows)")
     if description.neighbours is Neighbours.REPLACE_ONE:

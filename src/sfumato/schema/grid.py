@@ -135,19 +135,18 @@ class ColumnGrid:
         """The cells between edges that a release holds, int64, shape (cells + 1,).
 
         Raises:
-            ReleaseError: they are not of all steps of the column, or 0 has no cell of its own.
+            ReleaseError: they are not of all steps of the column.
         """
         steps, code, zero = kind.steps, kind.zero_code, None
-        fits = edges.size > 1 and edges[-1] == steps.last + 1 and bool((np.diff(edges) > 0).all())
-        if fits and code is not None:
-            step = int(steps.at(np.array(code)))
-            zero = int(np.searchsorted(edges, step)), code
-            fits = bool(np.isin([step, step + 1], edges).all())
-        if not fits:
+        if not (edges.size > 1 and edges[-1] == steps.last + 1 and (np.diff(edges) > 0).all()):
             raise ReleaseError(
                 f"Expected cells of all values of the column {name!r} in the release, got others: its steps are not "
                 "those that it was fitted with. Fit again."
             )
+        if code is not None:
+            step = int(steps.at(np.array(code)))
+            cell = int(np.searchsorted(edges, step, side="right")) - 1
+            zero = (cell, code) if edges[cell + 1] - edges[cell] == 1 else None
         return cls(name, kind, edges.size - 1 + kind.nullable, edges, steps, zero)
 
     @property

@@ -83,6 +83,7 @@ class Limit:
 TARGET, CRITERIA = "a target", "criteria of acceptance"
 TUNE, EVALUATION, ESTIMATORS = "tune", "evaluation of real rows", "estimators"
 CONCLUSIONS = "conclusions beside real rows"
+MODEL = "a model of measurements"
 LIMITS = (
     Limit("linked", "sets", "the items of a row's set are not followed from row to row"),
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
@@ -96,6 +97,11 @@ LIMITS = (
     Limit("linked", ESTIMATORS, "they protect single rows"),
     Limit("weight", ESTIMATORS, "their sums count every row once"),
     Limit("open", ESTIMATORS, "bounds are part of their map into the unit ball"),
+    Limit("rules", MODEL, "what was measured counts rows as they are written, not what rules leave free"),
+    Limit("unit", MODEL, "whom the noise protects is for those to say who drew it"),
+    Limit("linked", MODEL, "what was measured counts single rows"),
+    Limit("sets", MODEL, "what was measured counts no items"),
+    Limit("weight", MODEL, "what was measured counts every row once"),
 )
 
 

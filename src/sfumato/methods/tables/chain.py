@@ -227,7 +227,8 @@ def _kept(known: np.ndarray, block: slice, moments: CrossMoments, most: int) -> 
         squares = (moments.by_class[:, block] - means) ** 2
         heard = squares > _CLASS_RELATED * np.maximum(moments.class_variances[:, block], 1e-9)
         related |= known & heard.any(axis=(0, 1))
-    linked = known & ((moments.means[related] ** 2) > _LINKED).any(axis=0)
+    measured = np.isfinite(variances).all(axis=0)
+    linked = known & measured & ((moments.means[related] ** 2) > _LINKED).any(axis=0)
     kept = np.flatnonzero(related | linked)
     if kept.size > most:
         strength = (means[:, kept] ** 2).max(axis=0)

@@ -97,7 +97,8 @@ class CrossMoments:
     Attributes:
         offsets: E[φ], shape (d,): 0 by the first release, unless the second says that it was wrong.
         noisy: as released, shape (d, d).
-        variances: of its noise, shape (d, d); 0 of labels that are kept from one column to the other.
+        variances: of its noise, shape (d, d); 0 of labels that are kept from one column to the other; ∞ of what was
+            not measured.
         means: shrunk, shape (d, d).
         spreads: variances of what noise is left, shape (d, d).
         class_means: E[φ | class], as released, shape (k, d); (0, d) without a target.
@@ -178,6 +179,39 @@ def cross_moments(
         classes.variances,
         by_class,
         class_variances,
+        entries.groups,
+        entries.kinds,
+    )
+
+
+def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entries) -> CrossMoments:
+    """The moments of features of which some were measured, each with noise of its own.
+
+    Args:
+        released: E[φ φᵀ] of features of different columns, shape (d, d); 0 where not measured.
+        variances: of its noise, shape (d, d); ∞ where not measured.
+        entries: of the features.
+    """
+    d, nothing = entries.owner.size, np.zeros_like(released)
+    measured = (entries.owner[:, None] != entries.owner) & np.isfinite(variances)
+    noisy = bool(variances[measured].any())
+    prior = _copula_moments(released, entries, nothing) if noisy else nothing
+    means, spreads = _shrunk_pairs(released, variances, prior, measured, entries)
+    if noisy:
+        _set_strong_pairs(means, spreads, released, variances, entries)
+    left = np.where(measured, np.maximum(spreads, LEAST_VARIANCE * variances), np.inf)
+    none = np.zeros((0, d, d))
+    classes = np.zeros((0, d))
+    return CrossMoments(
+        np.zeros(d),
+        released,
+        variances,
+        means,
+        left,
+        classes,
+        classes,
+        none,
+        none,
         entries.groups,
         entries.kinds,
     )

@@ -65,11 +65,32 @@ def column_shares(
     made = []
     for j, (column, runs) in enumerate(zip(features, statistic.runs, strict=True)):
         counts = NoisyCounts(cells[j], cells_std, run_counts[j], runs_std, runs)
-        shares = estimated_shares(counts, class_counts.sum(), *_on_curve(column), _axis(column))
-        drawn, found = _drawn(column, shares, resolution)
-        in_order = 0 if column.edges is None else len(found.values) - column.kind.nullable
-        made.append(ColumnShares(shares, runs, drawn, found, tables[j], counts_std, in_order))
+        made.append(shares_of(column, counts, class_counts.sum(), resolution, tables[j], counts_std))
     return made
+
+
+def shares_of(
+    column: ColumnGrid,
+    counts: NoisyCounts,
+    total: float,
+    resolution: Resolution,
+    by_class: np.ndarray,
+    by_class_std: float,
+) -> ColumnShares:
+    """One column's shares and features.
+
+    Args:
+        column: its cells.
+        counts: of them and of their runs.
+        total: number of records, estimated.
+        resolution: how finely it is modelled.
+        by_class: counts of runs by class, shape (k, runs).
+        by_class_std: of their noise.
+    """
+    shares = estimated_shares(counts, total, *_on_curve(column), _axis(column))
+    drawn, features = _drawn(column, shares, resolution)
+    in_order = 0 if column.edges is None else len(features.values) - column.kind.nullable
+    return ColumnShares(shares, counts.runs, drawn, features, by_class, by_class_std, in_order)
 
 
 def _drawn_together(counts: Sequence[np.ndarray], noise_std: float, columns: Sequence[ColumnGrid]) -> list[np.ndarray]:
