@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 72_500,
-    "lines of the core": 43_760,
-    "files": 470,
+    "lines": 72_950,
+    "lines of the core": 44_260,
+    "files": 471,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

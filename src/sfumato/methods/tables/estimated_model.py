@@ -23,9 +23,9 @@ from sfumato.fitting.contents import pandas_form
 from sfumato.inference.noisy_counts import CountTable, asked_tables, combined
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.stated_counts import require_finite
 from sfumato.measurements.measurement import Measurement
 from sfumato.measurements.queries import MarginalQuery
+from sfumato.measurements.stated_counts import require_finite
 from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
 from sfumato.methods.tables.cross_moments import CrossMoments, Entries, measured_moments
 from sfumato.methods.tables.recipe import MOST_ORDERS, ORDERS
