@@ -26,14 +26,14 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 72_950,
+    "lines": 73_060,
     "lines of the core": 44_260,
-    "files": 471,
+    "files": 472,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
     "ignored arrows": 0,
-    f"functions of more than {MOST_PARAMETERS} parameters": 8,
+    f"functions of more than {MOST_PARAMETERS} parameters": 0,
     "functions with a participle as a local": 650,
     "repeated basenames": 41,
     "repeated class names": 23,

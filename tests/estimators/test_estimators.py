@@ -211,7 +211,6 @@ def test_bad_input_is_refused_without_a_cell(estimator, change, data, match):
         (DPGaussianMixture(iterations=1, **PUBLIC), "iterations"),
         (DPGaussianMixture(start="records", **PUBLIC), "start"),
         (DPGaussianMixture(average_last=0, **PUBLIC), "average_last"),
-        (DPGaussianMixture(least_mass=-1, **PUBLIC), "least_mass"),
         (DPFactorAnalysis(0, **PUBLIC), "latent_dim"),
         (DPFactorAnalysis(3, **PUBLIC), "latent_dim"),
         (DPFactorAnalysis(1, least_variance=0, **PUBLIC), "least_variance"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,8 @@ import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
-from sfumato.cli.options import DeltaOption, LedgerOption, RowsOption, SchemaOption, SeedOption
+from sfumato.cli.option_groups import grouped
+from sfumato.cli.options import DeltaOption, LedgerOption, ReleaseOutOption, RowsOption, SchemaOption, SeedOption
 from sfumato.cli.output import print_cost, tell_written
 from sfumato.cli.saving import save_release
 from sfumato.errors import require_positive
@@ -34,7 +35,6 @@ else:
 EpsilonOption = Annotated[
     float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
 ]
-OutOption = Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")]
 ClipNormOption = Annotated[
     float | None,
     typer.Option(
@@ -43,6 +43,33 @@ ClipNormOption = Annotated[
         help="Records are shrunk to this norm, where half the width of a column's bounds is 1. Default: √columns.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelTask:
+    """The table to fit to, ε, and the release to write."""
+
+    data: DataArgument
+    schema: SchemaOption
+    epsilon: EpsilonOption
+    out: ReleaseOutOption
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRun:
+    """How an estimator is fitted."""
+
+    clip_norm: ClipNormOption = None
+    delta: DeltaOption = None
+    rows: RowsOption = None
+    seed: SeedOption = None
+    ledger: LedgerOption = None
+    input_format: InputFormatOption = None
+    overwrite: OverwriteOption = False
+
+    def settings(self, task: ModelTask) -> dict[str, Any]:
+        """Settings that every estimator has."""
+        return {"epsilon": task.epsilon, "delta": self.delta, "clip_norm": self.clip_norm, "seed": self.seed}
 
 
 class Covariance(StrEnum):
@@ -63,96 +90,62 @@ def _form(covariance: Covariance) -> CovarianceForm:
     }[covariance]()
 
 
+@grouped
 def mixture_command(
-    data: DataArgument,
-    schema: SchemaOption,
-    epsilon: EpsilonOption,
-    out: OutOption,
+    task: ModelTask,
     components: Annotated[int, typer.Option("--components", metavar="K", help="Gaussians of the mixture.")] = 1,
     covariance: Annotated[Covariance, typer.Option("--covariance", help="Of the Gaussians.")] = Covariance.full,
     iterations: Annotated[
         int, typer.Option("--iterations", metavar="J", help="Releases, the start's included; all are charged.")
     ] = 10,
-    clip_norm: ClipNormOption = None,
-    delta: DeltaOption = None,
-    rows: RowsOption = None,
-    seed: SeedOption = None,
-    ledger: LedgerOption = None,
-    input_format: InputFormatOption = None,
-    overwrite: OverwriteOption = False,
+    *,
+    run: ModelRun,
 ) -> None:
     """Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM)."""
     model = estimators.DPGaussianMixture(
-        components, covariance=_form(covariance), iterations=iterations, epsilon=epsilon, delta=delta,
-        clip_norm=clip_norm, seed=seed,
+        components, covariance=_form(covariance), iterations=iterations, **run.settings(task)
     )  # fmt: skip
-    _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
+    _fit(model, task, run)
 
 
+@grouped
 def factors_command(
-    data: DataArgument,
-    schema: SchemaOption,
-    epsilon: EpsilonOption,
-    out: OutOption,
+    task: ModelTask,
     factors: Annotated[int, typer.Option("--factors", metavar="R", help="Latent factors.")] = 2,
-    clip_norm: ClipNormOption = None,
-    delta: DeltaOption = None,
-    rows: RowsOption = None,
-    seed: SeedOption = None,
-    ledger: LedgerOption = None,
-    input_format: InputFormatOption = None,
-    overwrite: OverwriteOption = False,
+    *,
+    run: ModelRun,
 ) -> None:
     """Fit a factor analysis to numeric columns, from one private second moment."""
-    model = estimators.DPFactorAnalysis(factors, epsilon=epsilon, delta=delta, clip_norm=clip_norm, seed=seed)
-    _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
+    model = estimators.DPFactorAnalysis(factors, **run.settings(task))
+    _fit(model, task, run)
 
 
+@grouped
 def cluster_command(
-    data: DataArgument,
-    schema: SchemaOption,
-    epsilon: EpsilonOption,
-    out: OutOption,
+    task: ModelTask,
     clusters: Annotated[int, typer.Option("--clusters", metavar="K", help="How many centres.")] = 8,
     iterations: Annotated[
         int, typer.Option("--iterations", metavar="J", help="Lloyd iterations; all are charged.")
     ] = 7,
-    clip_norm: ClipNormOption = None,
-    delta: DeltaOption = None,
-    rows: RowsOption = None,
-    seed: SeedOption = None,
-    ledger: LedgerOption = None,
-    input_format: InputFormatOption = None,
-    overwrite: OverwriteOption = False,
+    *,
+    run: ModelRun,
 ) -> None:
     """Find centres of clusters of numeric columns by private k-means; samples of the release are centres."""
-    model = estimators.DPKMeans(
-        clusters, iterations=iterations, epsilon=epsilon, delta=delta, clip_norm=clip_norm, seed=seed
-    )  # fmt: skip
-    _fit(model, data, schema, out, rows, ledger, input_format, overwrite=overwrite)
+    model = estimators.DPKMeans(clusters, iterations=iterations, **run.settings(task))
+    _fit(model, task, run)
 
 
-def _fit(
-    model: PrivateEstimator,
-    data: str,
-    schema: Path,
-    out: Path,
-    rows: int | None,
-    ledger: Path | None,
-    input_format: str | None,
-    *,
-    overwrite: bool,
-) -> None:
+def _fit(model: PrivateEstimator, task: ModelTask, run: ModelRun) -> None:
     """Check all that is public, fit, and write the release."""
     require_positive(epsilon=model.epsilon)
-    refuse_data(out, {"data": data}, schema=schema, ledger=ledger)
-    refuse_existing(out, overwrite=overwrite, marker=files.FILES)
-    known = sfumato.OpenSchema.load(schema)
+    refuse_data(task.out, {"data": task.data}, schema=task.schema, ledger=run.ledger)
+    refuse_existing(task.out, overwrite=run.overwrite, marker=files.FILES)
+    known = sfumato.OpenSchema.load(task.schema)
     sources.accepted(known, accept_draft=False)
-    table = records.SchemaRecords(open_data(data, input_format, known), known)
-    model.set_params(n_public=known.rows if rows is None else rows)
-    model.fit(table, bounds=table.bounds, ledger=ledger)
+    table = records.SchemaRecords(open_data(task.data, run.input_format, known), known)
+    model.set_params(n_public=known.rows if run.rows is None else run.rows)
+    model.fit(table, bounds=table.bounds, ledger=run.ledger)
     release = model.release()
-    save_release(release, out, overwrite=overwrite, ledger=ledger)
+    save_release(release, task.out, overwrite=run.overwrite, ledger=run.ledger)
     print_cost(release.certificate)
-    tell_written(release, out)
+    tell_written(release, task.out)

@@ -117,6 +117,13 @@ NamesArePublicOption = Annotated[
     bool,
     typer.Option("--names-are-public", help="The first line of DATA holds public names, even such as 2019 or a date."),
 ]
+ReleaseOutOption = Annotated[
+    Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")
+]
+NumberOption = Annotated[
+    int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
+]
+RowsSeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
 
 

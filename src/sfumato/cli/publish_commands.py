@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,8 @@ import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
 from sfumato.cli.ending import last_output
-from sfumato.cli.options import ReleaseArgument
+from sfumato.cli.option_groups import grouped
+from sfumato.cli.options import NumberOption, ReleaseArgument, RowsSeedOption
 from sfumato.cli.output import say
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 
@@ -42,28 +44,32 @@ class ExportForm(StrEnum):
     certificate = "certificate"
 
 
-TitleOption = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Of the data.")]
-PublisherOption = Annotated[str | None, typer.Option("--publisher", metavar="TEXT", help="Who publishes them.")]
-PublisherTypeOption = Annotated[
-    str | None, typer.Option("--publisher-type", metavar="T", help="Government, Industry or Nonprofit.")
-]
-DescriptionOption = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What they are.")]
-LicenseOption = Annotated[str | None, typer.Option("--license", metavar="ID", help="Such as CC-BY-4.0.")]
-UrlOption = Annotated[str | None, typer.Option("--url", metavar="URL", help="Where they will be found.")]
-DateOption = Annotated[str | None, typer.Option("--date", metavar="DAY", help="Of publication; default today.")]
+@dataclass(frozen=True, kw_only=True)
+class PublicationOptions:
+    """Who publishes what, for catalogues."""
+
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Of the data.")] = None
+    publisher: Annotated[str | None, typer.Option("--publisher", metavar="TEXT", help="Who publishes them.")] = None
+    publisher_type: Annotated[
+        str | None, typer.Option("--publisher-type", metavar="T", help="Government, Industry or Nonprofit.")
+    ] = None
+    description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What they are.")] = None
+    license_: Annotated[str | None, typer.Option("--license", metavar="ID", help="Such as CC-BY-4.0.")] = None
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where they will be found.")] = None
+    date: Annotated[str | None, typer.Option("--date", metavar="DAY", help="Of publication; default today.")] = None
+
+    def entries(self) -> dict[str, str]:
+        """Those that are given."""
+        given = {entry.name.rstrip("_"): getattr(self, entry.name) for entry in fields(self)}
+        return {name: value for name, value in given.items() if value is not None}
 
 
-def _said(**entries: str | None) -> dict[str, str]:
-    return {key: value for key, value in entries.items() if value is not None}
-
-
+@grouped
 def pack_command(
     release: ReleaseArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder to make; nothing is replaced.")],
-    n: Annotated[
-        int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")] = None,
+    n: NumberOption = None,
+    seed: RowsSeedOption = None,
     format_: Annotated[RowsFormat, typer.Option("--format", help="Of the rows of a table.")] = RowsFormat.csv,
     spreadsheet_safe: Annotated[
         bool,
@@ -74,53 +80,36 @@ def pack_command(
     public_key: Annotated[
         Path | None, typer.Option("--public-key", metavar="FILE", help="The key it is signed with: checked.")
     ] = None,
-    title: TitleOption = None,
-    publisher: PublisherOption = None,
-    publisher_type: PublisherTypeOption = None,
-    description: DescriptionOption = None,
-    license_: LicenseOption = None,
-    url: UrlOption = None,
-    date: DateOption = None,
+    *,
+    publication: PublicationOptions,
 ) -> None:
     """Write the folder to publish: release, rows, noisy tables, codebook, cards. Reads no record."""
-    said = _said(
-        title=title, publisher=publisher, publisher_type=publisher_type, description=description, license=license_,
-        url=url, date=date,
-    )  # fmt: skip
     formats = pack.FORMATS if format_ is RowsFormat.both else (format_.value,)
     with last_output(out):
         sfumato.pack(
-            release, out, n=n, seed=seed, formats=formats, spreadsheet_safe=spreadsheet_safe, publication=said,
-            public_key=public_key,
+            release, out, n=n, seed=seed, formats=formats, spreadsheet_safe=spreadsheet_safe,
+            publication=publication.entries(), public_key=public_key,
         )  # fmt: skip
     say(f"Wrote {out}: {', '.join(sorted(item.name for item in out.iterdir()))}.")
     say(f"Everything in it may be published. Next: read {out / 'README.md'}, and fill in {out / 'registry.yaml'}.")
 
 
+@grouped
 def export_command(
     release: ReleaseArgument,
     form: Annotated[ExportForm, typer.Option("--as", help="What to write.")],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where to write it; default: standard output.")
     ] = None,
-    title: TitleOption = None,
-    publisher: PublisherOption = None,
-    publisher_type: PublisherTypeOption = None,
-    description: DescriptionOption = None,
-    license_: LicenseOption = None,
-    url: UrlOption = None,
-    date: DateOption = None,
+    *,
+    publication: PublicationOptions,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Describe a release for a catalogue: Croissant, Hugging Face, the registry of DP deployments."""
     if out is not None:
         refuse_inputs(out, release=release)
         refuse_existing(out, overwrite=overwrite)
-    said = _said(
-        title=title, publisher=publisher, publisher_type=publisher_type, description=description, license=license_,
-        url=url, date=date,
-    )  # fmt: skip
-    text = sfumato.export(release, form.value, publication=said)
+    text = sfumato.export(release, form.value, publication=publication.entries())
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,28 +16,23 @@ from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, refuse_data
+from sfumato.cli.option_groups import ChosenMethod, PublicFacts, grouped
 from sfumato.cli.options import (
-    DEFAULT_METHOD,
     AcceptDraftOption,
-    BuyRowsOption,
     CheckpointOption,
-    DeltaOption,
     EngineOption,
     EpsilonOption,
     FitWorkersOption,
     LedgerOption,
-    MethodOption,
     NamesArePublicOption,
-    PresetOption,
+    NumberOption,
     ReleaseArgument,
+    ReleaseOutOption,
     RiskOption,
-    RowsOption,
+    RowsSeedOption,
     SampleTypes,
     SchemaOption,
     SeedOption,
-    SetOption,
-    SettingsOption,
-    TargetOption,
     TypesOption,
     class_counts,
     column_kinds,
@@ -68,7 +63,7 @@ from sfumato.cli.outputs import (
 )
 from sfumato.cli.progress import stages, tell_duration
 from sfumato.cli.saving import save_release
-from sfumato.cli.settings import describe_settings, flat_settings, make_method, plain_text, presets_of
+from sfumato.cli.settings import describe_settings, plain_text, presets_of
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing
 
@@ -85,7 +80,6 @@ if TYPE_CHECKING:
     from sfumato.privacy import certificate as certificates
     from sfumato.privacy import words
     from sfumato.privacy.budget import BuyCount
-    from sfumato.privacy.risk import Risk
     from sfumato.records import private
     from sfumato.release import files
     from sfumato.release_front import Release
@@ -102,12 +96,6 @@ else:
     )
 
 
-def _rows(rows: int | None, buy: bool) -> int | BuyCount | None:
-    if buy and rows is not None:
-        raise ConfigError("Expected either --rows or --buy-rows, got both.")
-    return sfumato.BuyCount() if buy else rows
-
-
 def _refuse_both(schema: Path | None, kinds: str | None, workers: int | None, engine: str | None) -> None:
     if schema is not None and kinds is not None:
         raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")
@@ -115,14 +103,7 @@ def _refuse_both(schema: Path | None, kinds: str | None, workers: int | None, en
         raise ConfigError("Expected either --workers or --engine, got both.")
 
 
-def _at_risk(
-    synthesizer: Synthesizer, risk: Risk | None, known: Schema, target: str | None, n_public: int | BuyCount | None
-) -> Synthesizer:
-    if risk is None:
-        return synthesizer
-    return synthesizer.at_risk(risk, known, target=target, n_public=n_public)
-
-
+@grouped
 def plan_command(
     schema: SchemaOption,
     epsilon: EpsilonOption = None,
@@ -131,17 +112,13 @@ def plan_command(
         float | None,
         typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
     ] = None,
-    method: MethodOption = DEFAULT_METHOD,
-    preset: PresetOption = None,
-    set_: SetOption = None,
-    settings: SettingsOption = None,
-    delta: DeltaOption = None,
-    rows: RowsOption = None,
-    buy_rows: BuyRowsOption = False,
-    target: TargetOption = None,
+    *,
+    chosen: ChosenMethod,
+    facts: PublicFacts,
     json_output: JsonOption = False,
 ) -> None:
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
+    method, target = chosen.method, facts.target
     spends = method not in registry.METHODS or registry.METHODS[method].private
     asked = [epsilon, target_error, risk]
     if spends and asked.count(None) != 2:
@@ -149,9 +126,9 @@ def plan_command(
         raise ConfigError(f"Expected one of --epsilon, --target-error and --risk, got {got}.")
     if not spends and (target_error is not None or risk is not None):
         raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
-    allowed, chosen = parse_risk(risk), flat_settings(set_, settings)
-    synthesizer = make_method(method, 1.0 if spends and epsilon is None else epsilon, delta, chosen, preset=preset)
-    known, n_public = sfumato.OpenSchema.load(schema), _rows(rows, buy_rows)
+    allowed = parse_risk(risk)
+    synthesizer = chosen.at(1.0 if spends and epsilon is None else epsilon)
+    known, n_public = sfumato.OpenSchema.load(schema), facts.n_public
     if target_error is not None:
         if known.open:
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
@@ -159,7 +136,7 @@ def plan_command(
             raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
-    synthesizer = _at_risk(synthesizer, allowed, known, target, n_public)
+    synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
     plan = synthesizer.description(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan.to_dict())
@@ -168,9 +145,31 @@ def plan_command(
         tell_duration(synthesizer, known, target, n_public)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FitRun:
+    """How a fit runs, and what it keeps."""
+
+    seed: SeedOption = None
+    checkpoint: CheckpointOption = None
+    ledger: LedgerOption = None
+    types: TypesOption = SampleTypes.kinds
+    input_format: InputFormatOption = None
+    overwrite: OverwriteOption = False
+    accept_draft: AcceptDraftOption = False
+    names_are_public: NamesArePublicOption = False
+    workers: FitWorkersOption = None
+    engine: EngineOption = None
+
+    def options(self) -> dict[str, Any]:
+        """Those that `fit` takes as they are."""
+        taken = ("seed", "checkpoint", "ledger", "accept_draft", "workers")
+        return {name: getattr(self, name) for name in taken} | {"as_source": self.types is SampleTypes.as_source}
+
+
+@grouped
 def fit_command(
     data: TablesArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")],
+    out: ReleaseOutOption,
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -183,65 +182,43 @@ def fit_command(
     ] = None,
     epsilon: EpsilonOption = None,
     risk: RiskOption = None,
-    method: MethodOption = DEFAULT_METHOD,
-    preset: PresetOption = None,
-    set_: SetOption = None,
-    settings: SettingsOption = None,
-    delta: DeltaOption = None,
-    rows: RowsOption = None,
-    buy_rows: BuyRowsOption = False,
-    target: TargetOption = None,
-    seed: SeedOption = None,
-    checkpoint: CheckpointOption = None,
-    ledger: LedgerOption = None,
-    types: TypesOption = SampleTypes.kinds,
-    input_format: InputFormatOption = None,
-    overwrite: OverwriteOption = False,
-    accept_draft: AcceptDraftOption = False,
-    names_are_public: NamesArePublicOption = False,
-    workers: FitWorkersOption = None,
-    engine: EngineOption = None,
+    *,
+    chosen: ChosenMethod,
+    facts: PublicFacts,
+    run: FitRun,
 ) -> None:
     """Fit a release to private data."""
     allowed = parse_risk(risk, epsilon=epsilon)
-    chosen, start = flat_settings(set_, settings), 1.0 if allowed else epsilon
-    synthesizer = make_method(method, start, delta, chosen, preset=preset)
-    refuse_data(out, {"data": data}, schema=schema, settings=settings, checkpoint=checkpoint, ledger=ledger)
-    refuse_existing(out, overwrite=overwrite, marker=files.FILES)
-    n_public = _rows(rows, buy_rows)
-    _refuse_both(schema, kinds, workers, engine)
+    synthesizer = chosen.at(1.0 if allowed else epsilon)
+    others = {"schema": schema, "settings": chosen.settings, "checkpoint": run.checkpoint, "ledger": run.ledger}
+    refuse_data(out, {"data": data}, **others)
+    refuse_existing(out, overwrite=run.overwrite, marker=files.FILES)
+    n_public, target = facts.n_public, facts.target
+    _refuse_both(schema, kinds, run.workers, run.engine)
     known = None if schema is None else sfumato.OpenSchema.load(schema)
     if known is not None:
-        sources.accepted(known, accept_draft=accept_draft)
-    source = open_tables(data, input_format, known)
+        sources.accepted(known, accept_draft=run.accept_draft)
+    source = open_tables(data, run.input_format, known)
     if known is None and not source.names:
         raise ConfigError(f"Expected --schema for {source.label}, whose lines name no columns for all. Declare them.")
     if known is None:
-        known = sfumato.OpenSchema.of(source, column_kinds(kinds), target=target, names_are_public=names_are_public)
+        known = sfumato.OpenSchema.of(
+            source, column_kinds(kinds), target=target, names_are_public=run.names_are_public
+        )  # fmt: skip
         n_public = sfumato.BuyCount() if n_public is None else n_public
-    synthesizer = _at_risk(synthesizer, allowed, known, target, n_public)
+    synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
     _tell_what_is_left_out(source, known)
     _tell_what_is_public(source, known, n_public)
-    with choice.engine_at(engine) as cluster, stages(synthesizer, known, target, n_public) as progress:
+    with choice.engine_at(run.engine) as cluster, stages(synthesizer, known, target, n_public) as progress:
         release = synthesizer.fit(
-            source,
-            schema=known,
-            target=target,
-            n_public=n_public,
-            seed=seed,
-            progress=progress,
-            checkpoint=checkpoint,
-            ledger=ledger,
-            as_source=types is SampleTypes.as_source,
-            accept_draft=accept_draft,
-            workers=workers,
-            engine=cluster,
-        )
+            source, schema=known, target=target, n_public=n_public, progress=progress, engine=cluster, **run.options()
+        )  # fmt: skip
     save_release(
-        release, out, overwrite=overwrite, ledger=ledger, checkpoint=checkpoint, resumable=_keeps(synthesizer, known)
-    )
-    if checkpoint is not None:
-        journal.remove(checkpoint)
+        release, out, overwrite=run.overwrite, ledger=run.ledger, checkpoint=run.checkpoint,
+        resumable=_keeps(synthesizer, known),
+    )  # fmt: skip
+    if run.checkpoint is not None:
+        journal.remove(run.checkpoint)
     print_cost(release.certificate)
     tell_written(release, out)
 
@@ -284,13 +261,20 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     say(f"To be estimated with part of the budget: {estimated}.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class UniqueSamples:
+    """Samples without rows that occur once in them."""
+
+    unique_rows: UniqueRowsOption = UniqueRowsChoice.keep
+    unique_on: UniqueOnOption = None
+
+
+@grouped
 def sample_command(
     release: ReleaseArgument,
     out: OutOption,
-    n: Annotated[
-        int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")] = None,
+    n: NumberOption = None,
+    seed: RowsSeedOption = None,
     given: Annotated[
         list[str] | None,
         typer.Option("--given", metavar="COL=VALUE", help="A value that all rows have; may be repeated."),
@@ -307,8 +291,8 @@ def sample_command(
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", help="Processes that draw; the rows are those of one.")
     ] = 1,
-    unique_rows: UniqueRowsOption = UniqueRowsChoice.keep,
-    unique_on: UniqueOnOption = None,
+    *,
+    unique: UniqueSamples,
     replicates: Annotated[
         int | None,
         typer.Option(
@@ -326,7 +310,7 @@ def sample_command(
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     found = sfumato.load(release)
     if found.schema.two_tables is not None:
-        if class_count or replicates is not None or unique_rows is not UniqueRowsChoice.keep or unique_on:
+        if class_count or replicates is not None or unique.unique_rows is not UniqueRowsChoice.keep or unique.unique_on:
             raise ConfigError("Expected -n, --seed, --given and --workers for two tables, got another option.")
         asked = given_values(given, found.schema)
         place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
@@ -345,11 +329,11 @@ def sample_command(
         given=given_values(given, found.schema),
         class_counts=class_counts(class_count),
         workers=workers,
-        unique_rows=unique_rows.value,
-        unique_columns=unique_on or None,
+        unique_rows=unique.unique_rows.value,
+        unique_columns=unique.unique_on or None,
     )
     write(_counted(batches, n, found), found.form.keys, found.schema.csv_output)
-    tell_sampled(name, release, unique=unique_rows)
+    tell_sampled(name, release, unique=unique.unique_rows)
 
 
 def _write_pairs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,12 +16,14 @@ import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
+from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import (
     DEFAULT_METHOD,
     AcceptDraftOption,
     DeltaOption,
     LedgerOption,
     MethodOption,
+    ReleaseOutOption,
     RowsOption,
     SampleTypes,
     SchemaOption,
@@ -58,39 +61,62 @@ else:
 _MOST_CANDIDATES = 10_000
 
 
-def tune_command(
-    data: DataArgument,
-    schema: SchemaOption,
-    out: Annotated[Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")],
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="Privacy loss of the whole search, in nats; above 0.")
-    ],
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """Settings that are tried."""
+
     grid: Annotated[
         list[str] | None,
         typer.Option("--grid", metavar="KEY=V1,V2,...", help="Values of a setting to try; repeated, all combinations."),
-    ] = None,
+    ] = None
     candidates: Annotated[
         Path | None,
         typer.Option("--candidates", metavar="FILE", help="Instead: a list of settings to try, in YAML or JSON."),
-    ] = None,
-    method: MethodOption = DEFAULT_METHOD,
-    set_: SetOption = None,
-    settings: SettingsOption = None,
+    ] = None
+    method: MethodOption = DEFAULT_METHOD
+    set_: SetOption = None
+    settings: SettingsOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """The law of the number of fits."""
+
     repetitions: Annotated[
         float, typer.Option("--repetitions", metavar="N", help="Mean of the random number of fits.")
-    ] = 10.0,
+    ] = 10.0
     shape: Annotated[
         float, typer.Option("--shape", metavar="S", help="Of the law of that number: 1 geometric, 0 logarithmic.")
-    ] = 1.0,
+    ] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRun:
+    """How a search runs."""
+
+    seed: SeedOption = None
+    ledger: LedgerOption = None
+    types: TypesOption = SampleTypes.kinds
+    input_format: InputFormatOption = None
+    overwrite: OverwriteOption = False
+    accept_draft: AcceptDraftOption = False
+
+
+@grouped
+def tune_command(
+    data: DataArgument,
+    schema: SchemaOption,
+    out: ReleaseOutOption,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="E", help="Privacy loss of the whole search, in nats; above 0.")
+    ],
+    *,
+    tried: Tried,
+    law: Law,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     target: TargetOption = None,
-    seed: SeedOption = None,
-    ledger: LedgerOption = None,
-    types: TypesOption = SampleTypes.kinds,
-    input_format: InputFormatOption = None,
-    overwrite: OverwriteOption = False,
-    accept_draft: AcceptDraftOption = False,
+    run: SearchRun,
     accept: Annotated[
         Path | None,
         typer.Option(
@@ -102,40 +128,31 @@ def tune_command(
     ] = 0.1,
 ) -> None:
     """Fit the best of several settings: a search whose whole cost is epsilon."""
+    grid, candidates, settings = tried.grid, tried.candidates, tried.settings
     if grid is not None and candidates is not None:
         raise ConfigError("Expected either --grid or --candidates, got both.")
     known = sfumato.OpenSchema.load(schema)
     if grid is None and candidates is None and accept is None and not known.accept:
         raise ConfigError("Expected either --grid or --candidates, got neither, and no criteria to accept one fit by.")
-    same = flat_settings(set_, settings)
+    same = flat_settings(tried.set_, settings)
     # without any of the two, one candidate that is judged
     listed = (_grid(grid) if grid else [{}]) if candidates is None else _listed(candidates)
-    methods = [_candidate(method, _joined(same, tried), epsilon, delta) for tried in listed]
-    others = {"schema": schema, "settings": settings, "candidates": candidates, "ledger": ledger, "accept": accept}
+    methods = [_candidate(tried.method, _joined(same, own), epsilon, delta) for own in listed]
+    others = {"schema": schema, "settings": settings, "candidates": candidates, "ledger": run.ledger, "accept": accept}
     refuse_data(out, {"data": data}, **others)
-    refuse_existing(out, overwrite=overwrite, marker=files.FILES)
+    refuse_existing(out, overwrite=run.overwrite, marker=files.FILES)
     criteria = None if accept is None else documents.read_document(accept)
-    sources.accepted(known, accept_draft=accept_draft)
+    sources.accepted(known, accept_draft=run.accept_draft)
     schemas.require_closed(known)
-    source = open_data(data, input_format, known)
+    source = open_data(data, run.input_format, known)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = sfumato.tune(
-            source,
-            methods,
-            schema=known,
-            target=target,
-            n_public=rows,
-            mean_repetitions=repetitions,
-            shape=shape,
-            seed=seed,
-            ledger=ledger,
-            as_source=types is SampleTypes.as_source,
-            accept_draft=accept_draft,
-            accept=criteria,
-            accept_share=accept_share,
-        )
-    save_release(release, out, overwrite=overwrite, ledger=ledger)
+            source, methods, schema=known, target=target, n_public=rows, mean_repetitions=law.repetitions,
+            shape=law.shape, seed=run.seed, ledger=run.ledger, as_source=run.types is SampleTypes.as_source,
+            accept_draft=run.accept_draft, accept=criteria, accept_share=accept_share,
+        )  # fmt: skip
+    save_release(release, out, overwrite=run.overwrite, ledger=run.ledger)
     print_cost(release.certificate)
     for line in words.chosen(release.certificate):
         say(line)

@@ -40,7 +40,6 @@ class DPGaussianMixture(PrivateEstimator):
         start: "moments": the first release buys the Gaussian of all records, and means are drawn from it; "random":
             means are drawn from the ball, and no record is used; or a public `GaussianMixture` in data units.
         average_last: how many of the last releases are averaged; by default three in ten.
-        least_mass: a component of less noisy mass is dead; by default 4 standard deviations of a mass's noise.
         seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
 
     Attributes:
@@ -76,7 +75,6 @@ class DPGaussianMixture(PrivateEstimator):
         iterations: int = 10,
         start: str | GaussianMixture = "moments",
         average_last: int | None = None,
-        least_mass: float | None = None,
         seed: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -90,7 +88,6 @@ class DPGaussianMixture(PrivateEstimator):
         self.iterations = iterations
         self.start = start
         self.average_last = average_last
-        self.least_mass = least_mass
         self.seed = seed
 
     @property
@@ -121,7 +118,7 @@ class DPGaussianMixture(PrivateEstimator):
         )
 
     def _m_step(self) -> MStep:
-        return MStep(estimate=self.estimate, least_mass=self.least_mass)
+        return MStep(estimate=self.estimate)
 
     def _start(self, session: Session) -> GaussianMixture | MomentStart:
         k, q, form = self.n_components, session.dimension, self.covariance
