@@ -9,8 +9,9 @@ import pytest
 from fixtures import linked_rules
 from fixtures.linked import schema, visits
 from harness.coupling import attack, check_same, leaves
-from sfumato import BuyCount, ConditionalGaussian
+from sfumato import BuyCount, ConditionalGaussian, tune
 from sfumato.schema.schema import Schema
+from sfumato.search import scores, tuning
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 FEW = 60
@@ -66,6 +67,30 @@ def test_the_longest_units_with_little_noise(monkeypatch):
     attack(
         monkeypatch, fit, with_unit(BASE, UNITS["many rows alike"]), with_unit(BASE, UNITS["corners"]), replaced=True
     )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("found", FOUND)
+def test_a_search(monkeypatch, found, unit):
+    """Beyond its scores of units and of steps, and its fits, nothing of a unit reaches a search."""
+    monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 2)
+    monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: 0)
+    monkeypatch.setattr(scores, "_SAMPLES", 64)
+    monkeypatch.setattr(scores, "_BLOCK", 64)
+    method = ConditionalGaussian(epsilon=3.0, delta=1e-6, calibration_rows=60)
+
+    def fit(data):
+        release = tune(data, [method], schema=FOUND[found], n_public=FEW, seed=1)
+        assert {"units: counts of pairs of cells", "steps: counts of pairs of cells"} <= {
+            measurement.name for measurement in release.measurements
+        }
+        return leaves(release)
+
+    with_one = with_unit(BASE, UNITS[unit])
+    attack(monkeypatch, fit, BASE, with_one)
+    other = with_unit(BASE, UNITS["one row" if unit != "one row" else "many rows apart"], seed=3)
+    assert attack(monkeypatch, fit, with_one, other, replaced=True) > 0
 
 
 @pytest.mark.parametrize("start", [BASE, BASE[:1], BASE[:0]], ids=["60 units", "one row", "none"])

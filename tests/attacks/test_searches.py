@@ -67,9 +67,7 @@ class OneCount(Synthesizer):
 @pytest.fixture(autouse=True)
 def sampled(monkeypatch):
     """Counts of samples, without samples."""
-    monkeypatch.setattr(
-        tuning.Search, "_sampled", lambda self, fitted, layout: _flags(float(fitted.parameters["share"]))
-    )
+    monkeypatch.setattr(tuning.Search, "_sampled", lambda self, fitted: [_flags(float(fitted.parameters["share"]))])
 
 
 def _flags(share):
@@ -147,7 +145,7 @@ def test_neighbours_release_the_same(monkeypatch):
     turn = iter(range(100))
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 4)
     monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
-    monkeypatch.setattr(tuning.Search, "_sampled", lambda self, fitted, layout: np.ones(layout.starts[-1]))
+    monkeypatch.setattr(tuning.Search, "_sampled", _no_samples)
 
     def fit(data):
         release = tune(data, candidates, schema=tables.schema(), target="income", n_public=60, seed=1)
@@ -174,7 +172,7 @@ def test_neighbours_are_judged_the_same(monkeypatch, replaced):
     candidate = ConditionalGaussian(epsilon=9.0, delta=DELTA, calibration_rows=200)
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 3)
     monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
-    monkeypatch.setattr(tuning.Search, "_sampled", lambda self, fitted, layout: np.ones(layout.starts[-1]))
+    monkeypatch.setattr(tuning.Search, "_sampled", _no_samples)
     monkeypatch.setattr(acceptance, "_SAMPLES", 4_096)
     monkeypatch.setattr(tuning, "not_accepted", lambda certificate: _Verdicts(certificate))
 
@@ -198,6 +196,12 @@ def test_neighbours_are_judged_the_same(monkeypatch, replaced):
     check_sensitivities(tape, replaced=replaced)
     released = Counter(found.stage.name for found in tape.releases)
     assert {released[f"accept {i}: {next(iter(entry))}"] for i, entry in enumerate(CRITERIA, 1)} == {3}
+
+
+def _no_samples(self, fitted):
+    """As many samples in every cell."""
+    del fitted
+    return [score.of_samples.zero() + 1 for score in self.scores]
 
 
 class _Verdicts(Exception):  # noqa: N818 - what a search hands back
@@ -271,7 +275,7 @@ class _NoFlags:
 @pytest.mark.parametrize("wrong", [False, True], ids=["as charged", "with a tenth of the noise"])
 def test_what_verdicts_tell(monkeypatch, wrong):
     """One record more is one more in another cell; of several fits the one whose noise hid it best is released."""
-    monkeypatch.setattr(tuning.Search, "_sampler", lambda self, fitted: _NoFlags())
+    monkeypatch.setattr(tuning.Search, "_inner", lambda self, fitted: _NoFlags())
     monkeypatch.setattr(acceptance, "_SAMPLES", 8)
     (criterion,) = read_criteria([{"marginal_error": 0.5}])
     judges = judges_of([criterion], SCHEMA, ROWS)

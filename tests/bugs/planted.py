@@ -32,7 +32,7 @@ TUNING = "search/tuning.py"
 DRIVER = "fitting/driver.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
-SCORED = "distance = squared_distance(counts, self._sampled(fitted, layout), layout)\n"
+SCORED = "distance = mean_distance(scores, counts, self._sampled(fitted))\n"
 KEPT = "            if found.before(best):\n                best = found\n"
 SEALED_NUMBER = "return noisy_sum(_largest(counts, samples, starts), stage=stage, ledger=ledger, noise=noise)"
 JUDGED = "        noisy = noisy_misplaced(exact, seen, starts, stage=self.stage, ledger=ledger, noise=noise)\n"
@@ -51,6 +51,8 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 LINKED = "records/linked.py"
 STEPS = "methods/linked/statistics.py"
+SHARING = "records/sharing.py"
+STEP_PAIRS = "search/pair_counts.py"
 TABLE_PAIRS = "records/table_pairs.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
@@ -240,9 +242,9 @@ BUGS = [
     ),
     PlantedBug(
         "weights of linked rows: rounded up beyond what a unit may add",
-        "methods/linked/statistics.py",
-        "((product + (1 << (coarser - 1))) >> coarser)",
-        "((product >> coarser) + 1)",
+        SHARING,
+        "(product + (1 << (coarser - 1))) >> coarser",
+        "(product >> coarser) + 1",
         "tests/mechanisms/test_queries.py -k weighted",
     ),
     PlantedBug(
@@ -303,7 +305,7 @@ BUGS = [
     ),
     PlantedBug(
         "steps: every one counts whole",
-        STEPS,
+        SHARING,
         "        return np.minimum(1 << WEIGHT_BITS, (self.full << WEIGHT_BITS) // np.maximum(steps, 1))\n",
         "        return np.full_like(steps, 1 << WEIGHT_BITS)\n",
         "tests/mechanisms/test_queries.py -k steps",
@@ -317,7 +319,7 @@ BUGS = [
     ),
     PlantedBug(
         "linked rows: what lies beyond the last step is read",
-        STEPS,
+        SHARING,
         "    mine = np.arange(width) < steps[:, None]\n",
         "    mine, steps = np.full((steps.size, width), True), np.full(steps.size, width)\n",
         "tests/methods/linked/test_statistics.py -k beyond",
@@ -1326,16 +1328,16 @@ BUGS = [
     PlantedBug(
         "search: a score without noise",
         TUNING,
-        "Account(once, noise).measure(SCORE_STAGE,",
-        "Account(once, NoNoise()).measure(SCORE_STAGE,",
+        "Account(once, noise).measure(s.stage,",
+        "Account(once, NoNoise()).measure(s.stage,",
         f"{SEARCHES} -k choice",
     ),
     PlantedBug(
         "search: the best by an un-noised score",
         TUNING,
         KEPT,
-        "            exact = Noisy(reduce(PairCounts(layout), records).open_in_mechanism(), 0.0)\n"
-        "            true = squared_distance(exact, self._sampled(fitted, layout), layout)\n"
+        "            exact = Noisy(reduce(scores[0].statistic, records).open_in_mechanism(), 0.0)\n"
+        "            true = scores[0].distance(exact, self._sampled(fitted)[0])\n"
         "            if best is None or true < least:\n"
         "                best, least = found, true\n",
         f"{SEARCHES} -k choice",
@@ -1345,9 +1347,30 @@ BUGS = [
         TUNING,
         SCORED,
         "once = Ledger(Plan(self.plans[0].parts[0]), None)\n"
-        "            counts = Account(once, noise).measure(SCORE_STAGE, PairCounts(layout), records)\n"
+        "            counts = (Account(once, noise).measure(scores[0].stage, scores[0].statistic, records),)\n"
         f"            {SCORED}",
         f"{SEARCHES} -k same",
+    ),
+    PlantedBug(
+        "search of linked rows: every step of a unit counts whole in its pairs",
+        STEP_PAIRS,
+        "        shared = AS_ONE.weights(steps)[owners]\n",
+        "        shared = np.full(owners.size, 1 << SHARE_BITS)\n",
+        "tests/mechanisms/test_queries.py -k steps",
+    ),
+    PlantedBug(
+        "search of linked rows: pairs of steps count twice as much as they are charged for",
+        STEP_PAIRS,
+        "    step: float = 2.0 ** -(SHARE_BITS + FINER_BITS)\n",
+        "    step: float = 2.0 ** (1 - SHARE_BITS - FINER_BITS)\n",
+        "tests/mechanisms/test_queries.py -k steps",
+    ),
+    PlantedBug(
+        "search of linked rows: distances by the true number of units",
+        TUNING,
+        SCORED,
+        SCORED + "            distance *= len(records.sequences().sizes)\n",
+        f"{LINKED_FITS} -k search",
     ),
     PlantedBug(
         "search: a fit that fails is left out",
@@ -1423,8 +1446,8 @@ BUGS = [
     PlantedBug(
         "accept: verdicts are left out of the account",
         TUNING,
-        "searches.append(Plan([once, *repeated, *verdicts]))",
-        "searches.append(Plan([once, *repeated, *(replace(v, noise_multiplier=1e6) for v in verdicts)]))",
+        "searches.append(Plan([*scores, *repeated, *verdicts]))",
+        "searches.append(Plan([*scores, *repeated, *(replace(v, noise_multiplier=1e6) for v in verdicts)]))",
         "tests/search/test_acceptance.py -k share",
     ),
     PlantedBug(

@@ -54,7 +54,7 @@ from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
 from sfumato.search.auroc import ScoreCounts, Task
 from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
-from sfumato.search.pair_counts import PairCounts, WeightedPairCounts, pair_layout
+from sfumato.search.pair_counts import PairCounts, StepPairCounts, WeightedPairCounts, pair_layout
 
 TABLE = Schema(
     columns={
@@ -286,6 +286,7 @@ def _weighted_step_cases(layout, pool) -> list[StatisticCase]:
     return [
         StatisticCase("weighted counts of steps", WeightedStepCounts(layout, sharing=Sharing(3), column="w"), units),
         StatisticCase("weighted steps as one", WeightedStepCounts(layout, sharing=Sharing(1), column="w"), units),
+        StatisticCase("weighted pairs of steps", StepPairCounts(pair_layout(TABLE, None), column="w"), units),
         StatisticCase("weighted moments of steps", moments(1.0, 3), units),
         StatisticCase("weighted moments, units as one", moments(0.6, 1), units),
         StatisticCase("weighted moments of steps, loose", moments(60.0, 5), units, attained=0.0),
@@ -330,6 +331,7 @@ def _step_cases() -> list[StatisticCase]:
         StatisticCase("moments of steps", step_moments(1.0, 3), pool),
         StatisticCase("moments of steps, each unit as one", step_moments(0.6, 1), pool),
         StatisticCase("moments of steps, loose", step_moments(60.0, 5), pool, attained=0.0),
+        StatisticCase("counts of pairs of steps", StepPairCounts(pair_layout(TABLE, None)), pool),
         *_weighted_step_cases(layout, pool),
     ]
 

@@ -22,7 +22,7 @@ from sfumato.records.private import PrivateData
 from sfumato.schema.accept import read_criteria
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
-from sfumato.search import acceptance, tuning
+from sfumato.search import acceptance, scores, tuning
 from sfumato.search.acceptance import judges_of, verdicts_on
 from sfumato.search.auroc import BINS, ScoreCounts, Task, auroc_of
 from sfumato.search.marginal_counts import MarginalLayout
@@ -37,8 +37,8 @@ HARD = [{"marginal_error": 0.3}, {"auroc": 0.99999, "target": "income"}]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(tuning, "_SAMPLES", 2_000)
-    monkeypatch.setattr(tuning, "_BLOCK", 2_000)
+    monkeypatch.setattr(scores, "_SAMPLES", 2_000)
+    monkeypatch.setattr(scores, "_BLOCK", 2_000)
     monkeypatch.setattr(acceptance, "_SAMPLES", 1 << 14)
 
 
@@ -227,7 +227,7 @@ def test_fits_that_pass_more_go_before_nearer_ones(monkeypatch):
     """Of three fits the second is nearest, but only the third passes."""
     distances, passed = iter([0.3, 0.1, 0.2]), iter([False, False, True])
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 3)
-    monkeypatch.setattr(tuning, "squared_distance", lambda *_: next(distances))
+    monkeypatch.setattr(tuning, "mean_distance", lambda *_: next(distances))
     real = tuning.verdicts_on
 
     def set_apart(*arguments):

@@ -19,6 +19,7 @@ from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.lenses.chain import plain_schema, read_kinds
+from sfumato.lenses.lens import Units
 from sfumato.records.engine import Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.private import PrivateData
@@ -64,7 +65,7 @@ class LinkedData:
         self._source = as_records(source, schema)
         self._schema = schema
         self.tables = linked_tables(plain_schema(schema), schema.weight)
-        self._sequences: _Sequences | None = None
+        self._sequences: Sequences | None = None
 
     @property
     def schema(self) -> Schema:
@@ -93,22 +94,9 @@ class LinkedData:
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns, a unit a row."""
-        sequences = self.sequences()
-        for start in range(0, sequences.sizes.size, _UNITS_AT_ONCE):
-            some = slice(start, start + _UNITS_AT_ONCE)
-            first = sequences.starts[some]
-            rows = {name: codes[first] for name, codes in sequences.codes.items()}
-            if self.tables.count:
-                rows[self.tables.count] = _codes(sequences.sizes[some], self.tables.fewest, self.tables.max_rows)
-            yield rows if self.tables.fewest else self._without(rows, sequences.sizes[some] == 0)
+        return unit_records(self.tables, self.sequences())
 
-    def _without(self, rows: Rows, empty: np.ndarray) -> Rows:
-        """Return units of which some have no first row: it is missing."""
-        kinds = self.tables.units.of_kind(TabularKind)
-        gone = {name: absent_code(kinds[name]) for name in self.tables.before}
-        return {name: np.where(empty, gone[name], codes) if name in gone else codes for name, codes in rows.items()}
-
-    def sequences(self) -> _Sequences:
+    def sequences(self) -> Sequences:
         """Return the rows that count in their order; read once."""
         if self._sequences is None:
             # of coding and sorting nothing may be said but that it failed
@@ -155,26 +143,49 @@ class StepRecords:
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns, a unit a row."""
-        sequences = self._data.sequences()
-        units = np.flatnonzero(sequences.sizes > 1)
-        units = units[np.argsort(-sequences.sizes[units], kind="stable")]  # of like length together: little is empty
-        start = 0
-        while start < units.size:
-            width = int(sequences.sizes[units[start]]) - 1
-            some = units[start : start + max(1, _STEPS_AT_ONCE // width)]
-            yield self._of(sequences.sizes[some], _places(sequences, some, width), sequences.codes)
-            start += some.size
+        return step_records(self._tables, self._data.sequences())
 
-    def _of(self, sizes: np.ndarray, places: np.ndarray, codes: Mapping[str, np.ndarray]) -> Rows:
-        tables, n = self._tables, places.shape
-        rows = {name: codes[name][places[:, :1]].repeat(n[1] - 1, axis=1) for name in tables.constants}
-        rows[tables.count] = np.repeat(_codes(sizes, 2, tables.max_rows)[:, None], n[1] - 1, axis=1)
-        numbers = np.minimum(np.arange(2, n[1] + 1), tables.max_rows)
-        rows[tables.place] = np.tile(_codes(numbers, 2, tables.max_rows), (n[0], 1))
-        for name, before in tables.before.items():
-            rows[before] = codes[name][places[:, :-1]]
-            rows[name] = codes[name][places[:, 1:]]
-        return {**with_gaps(tables, rows), STEPS: sizes - 1}
+
+def unit_records(tables: LinkedTables, sequences: Sequences) -> Iterator[Rows]:
+    """Yield chunks of records of units."""
+    for start in range(0, sequences.sizes.size, _UNITS_AT_ONCE):
+        some = slice(start, start + _UNITS_AT_ONCE)
+        first = sequences.starts[some]
+        rows = {name: codes[first] for name, codes in sequences.codes.items()}
+        if tables.count:
+            rows[tables.count] = _codes(sequences.sizes[some], tables.fewest, tables.max_rows)
+        yield rows if tables.fewest else _without(tables, rows, sequences.sizes[some] == 0)
+
+
+def _without(tables: LinkedTables, rows: Rows, empty: np.ndarray) -> Rows:
+    """Return units of which some have no first row: it is missing."""
+    kinds = tables.units.of_kind(TabularKind)
+    gone = {name: absent_code(kinds[name]) for name in tables.before}
+    return {name: np.where(empty, gone[name], codes) if name in gone else codes for name, codes in rows.items()}
+
+
+def step_records(tables: LinkedTables, sequences: Sequences) -> Iterator[Rows]:
+    """Yield chunks of records of steps."""
+    units = np.flatnonzero(sequences.sizes > 1)
+    units = units[np.argsort(-sequences.sizes[units], kind="stable")]  # of like length together: little is empty
+    start = 0
+    while start < units.size:
+        width = int(sequences.sizes[units[start]]) - 1
+        some = units[start : start + max(1, _STEPS_AT_ONCE // width)]
+        yield _steps_of(tables, sequences.sizes[some], _places(sequences, some, width), sequences.codes)
+        start += some.size
+
+
+def _steps_of(tables: LinkedTables, sizes: np.ndarray, places: np.ndarray, codes: Mapping[str, np.ndarray]) -> Rows:
+    n = places.shape
+    rows = {name: codes[name][places[:, :1]].repeat(n[1] - 1, axis=1) for name in tables.constants}
+    rows[tables.count] = np.repeat(_codes(sizes, 2, tables.max_rows)[:, None], n[1] - 1, axis=1)
+    numbers = np.minimum(np.arange(2, n[1] + 1), tables.max_rows)
+    rows[tables.place] = np.tile(_codes(numbers, 2, tables.max_rows), (n[0], 1))
+    for name, before in tables.before.items():
+        rows[before] = codes[name][places[:, :-1]]
+        rows[name] = codes[name][places[:, 1:]]
+    return {**with_gaps(tables, rows), STEPS: sizes - 1}
 
 
 def with_gaps(tables: LinkedTables, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -209,7 +220,7 @@ def _chunks(source: Source, names: list[str]) -> Iterator[tuple[Chunk, bool]]:
 
 
 @final
-class _Sequences:
+class Sequences:
     """The rows that count, units one after the other and each unit's rows in order.
 
     Attributes:
@@ -223,8 +234,14 @@ class _Sequences:
         held = np.maximum(sizes, 1)
         self.starts = np.cumsum(held) - held
 
+    @classmethod
+    def of(cls, units: Units) -> Sequences:
+        """Return units as a sampler draws them."""
+        sizes = np.bincount(units.owners, ~units.without, int(units.owners.max(initial=-1)) + 1).astype(np.int64)
+        return cls(sizes, units.rows)
 
-def _places(sequences: _Sequences, units: np.ndarray, steps: int) -> np.ndarray:
+
+def _places(sequences: Sequences, units: np.ndarray, steps: int) -> np.ndarray:
     """Return where the rows of units lie, shape (units, steps + 1); beyond a unit's last row, that row again."""
     within = np.minimum(np.arange(steps + 1), sequences.sizes[units, None] - 1)
     return sequences.starts[units, None] + within
@@ -257,14 +274,14 @@ class _Sorting:
             self._sort()
             self._counted = max(self._counted, self._held)
 
-    def sequences(self) -> _Sequences:
+    def sequences(self) -> Sequences:
         """Return the rows that count."""
         self._sort()
         units = self._units[0]
         sizes = np.bincount(units, minlength=len(self._numbers))
         for without in self._without:
             sizes[without] = 0
-        return _Sequences(sizes, self._codes[0])
+        return Sequences(sizes, self._codes[0])
 
     def _sort(self) -> None:
         """Put all rows in their order, and drop those that do not count."""

@@ -81,14 +81,14 @@ class Limit:
 
 
 TARGET, CRITERIA = "a target", "criteria of acceptance"
-TUNE, EVALUATION, ESTIMATORS = "tune", "evaluation of real rows", "estimators"
+EVALUATION, ESTIMATORS = "evaluation of real rows", "estimators"
 CONCLUSIONS = "conclusions beside real rows"
 MODEL = "a model of measurements"
 LIMITS = (
     Limit("linked", "sets", "the items of a row's set are not followed from row to row"),
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
     Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
-    Limit("linked", TUNE, "the score has no counts of units and of steps"),
+    Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),

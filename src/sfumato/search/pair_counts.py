@@ -18,6 +18,8 @@ import numpy as np
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.mechanisms.queries import Noisy
 from sfumato.records.engine import Rows
+from sfumato.records.sharing import AS_ONE, FINER_BITS, flattened, weighted_steps
+from sfumato.records.sharing import WEIGHT_BITS as SHARE_BITS
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 from sfumato.search.marginal_counts import PAIR_CELLS, MarginalCounts, MarginalLayout, coarse_size
@@ -65,6 +67,27 @@ class WeightedPairCounts(PairCounts):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records by their weights."""
         self.layout.count(total, rows, whole_weights(rows, self.column).astype(np.float64))
+
+
+@dataclass(frozen=True)
+class StepPairCounts(PairCounts):
+    """For every pair of columns, how many steps lie in each pair of coarse cells; a unit's steps count as one together.
+
+    A unit of k steps adds w(k) ≤ 2^10/k to one cell of each of the t tables for each step, in steps of 2^-10, or, if
+    weighted, at most that: in each table entries are not negative and add up to 1 at most, so the norm is √t at most,
+    and two units are at most √(2t) apart, however their steps lie. One `Gaussian` event. Proof: docs/proofs/tune.md.
+    """
+
+    step: float = 2.0 ** -(SHARE_BITS + FINER_BITS)
+    column: str = ""
+    name: str = "counts of steps in pairs of cells"
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count the steps of some units."""
+        flat, owners, steps = flattened(rows)
+        shared = AS_ONE.weights(steps)[owners]
+        counted = weighted_steps(shared, flat, self.column) if self.column else shared << FINER_BITS
+        self.layout.count(total, flat, counted.astype(np.float64))
 
 
 def pair_counts(schema: Schema, layout: MarginalLayout) -> PairCounts:

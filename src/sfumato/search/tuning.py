@@ -28,9 +28,7 @@ from sfumato.fitting.driver import Driver, Fit, Fitted, described
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.io.sources import open_source
 from sfumato.lenses.chain import PlainRows, plain_schema
-from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
@@ -43,7 +41,9 @@ from sfumato.privacy.certificate_form import Protected, Searched, Verdict
 from sfumato.privacy.ledger import SearchLedger, alike
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
+from sfumato.records.linked import LinkedData
 from sfumato.records.private import PrivateData
+from sfumato.records.table_pairs import open_records
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
@@ -51,7 +51,7 @@ from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.set_columns import itemised
-from sfumato.schema.shapes import CRITERIA, TUNE, require_able
+from sfumato.schema.shapes import CRITERIA, require_able
 from sfumato.search.acceptance import (
     Judge,
     judges_of,
@@ -61,12 +61,9 @@ from sfumato.search.acceptance import (
     verdicts_on,
     with_criteria,
 )
-from sfumato.search.marginal_counts import MarginalLayout
-from sfumato.search.pair_counts import PairCounts, pair_counts, pair_layout, squared_distance
+from sfumato.search.scores import SCORE_STAGE, Score, mean_distance, sampled_counts, score_stages, scores_of
 
-SCORE_STAGE = "score"
 METHOD = "tune"
-_SAMPLES, _SAMPLES_SEED, _BLOCK = 20_000, 0, 4096
 _UPWARD = 1 + 1e-12
 
 
@@ -128,7 +125,6 @@ def tune(
     refuse_lists_of_data(schema, data)
     schema = open_schema(schema)
     warn_of_draft(schema, accept_draft=fit_options.accept_draft)
-    require_able(schema, TUNE)
     schema = with_criteria(read_schema(schema), accept)
     if schema.accept:
         require_able(schema, CRITERIA)
@@ -137,7 +133,8 @@ def tune(
         score_share=score_share, accept_share=accept_share,
     )  # fmt: skip
     noise = noise_door(search.budget, fit_options.seed)
-    records = PrivateData(open_source(data, csv=schema.reader.csv), schema)
+    source = open_records(data, schema)
+    records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema)
     check_types(records.source, schema, as_source=fit_options.as_source)
     driver = Driver(
         plan=search.plans[0],
@@ -152,7 +149,9 @@ def tune(
         best = driver.silenced(lambda: search.run(records, driver.ledger, noise))
         certificate = driver.certificate(search.description(best, type(records.source), fit_options.as_source))
         form = form_of(records.source, schema, as_source=fit_options.as_source)
-        release = best.fitted.release(certificate, schema, form, [(PairCounts.name, best.counts)])
+        names = [score.name for score in search.scores]
+        measured = list(zip(names, best.counts, strict=True))
+        release = best.fitted.release(certificate, schema, form, measured)
         if best.accepted:  # else its verdicts alone leave
             driver.final(release)
     if not best.accepted:
@@ -167,7 +166,7 @@ class Best:
     candidate: int
     distance: float
     fitted: Fitted
-    counts: Noisy
+    counts: tuple[Noisy, ...]
     verdicts: tuple[Verdict, ...] = ()
 
     @property
@@ -204,6 +203,11 @@ class Search:
     facts: Facts
     judges: tuple[Judge, ...] = ()
 
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """What fits are compared with."""
+        return scores_of(self.facts)
+
     @classmethod
     def of(
         cls,
@@ -223,7 +227,7 @@ class Search:
         require_instance(Sequence, "a list of methods", candidates=candidates)  # type: ignore[type-abstract]
         candidates = tuple(candidates)
         _check(candidates, schema)
-        rows = schema.rows if n_public is None else n_public
+        rows = schema.n_records if n_public is None else n_public
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a search, got none. Declare a round number.")
         rows = number_of_rows(rows)
@@ -232,20 +236,19 @@ class Search:
         budget.warn_if_delta_is_large(rows)
         relative = [candidate.uncalibrated(schema, target, rows, budget.delta) for candidate in candidates]
         judges = judges_of(schema.accept, plain_schema(schema), rows)
-        plans = _calibrated(relative, budget, law, score_share, judges, accept_share)
+        facts = Facts(schema, target, rows)
+        plans = _calibrated(relative, budget, law, facts, score_share, judges, accept_share)
         for judge in judges:
             judge.check_noise(plans[0])
-        return cls(candidates, plans, budget, Facts(schema, target, rows), judges)
+        return cls(candidates, plans, budget, facts, judges)
 
-    def run(self, records: PrivateData, account: SearchLedger, noise: NoiseSource) -> Best:
+    def run(self, records: PrivateData | LinkedData, account: SearchLedger, noise: NoiseSource) -> Best:
         """Charge all, then fit as often as drawn, and keep the best."""
-        described = self.facts.described
-        weight = None if described.weight is None else described.weight.column
-        layout = pair_layout(self.facts.schema, self.facts.target, weight)
+        scores = self.scores
         repetitions = drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)
         account.charge(repetitions)
         once = account.once()
-        counts = Account(once, noise).measure(SCORE_STAGE, pair_counts(described, layout), records)
+        counts = tuple(Account(once, noise).measure(s.stage, s.statistic, s.records(records)) for s in scores)
         once.close()
         best: Best | None = None
         for _ in range(repetitions):
@@ -254,7 +257,7 @@ class Search:
             fit = Fit(records, Account(ledger, noise), self.facts)
             fitted = self.candidates[j].run(fit)
             ledger.close()
-            distance = squared_distance(counts, self._sampled(fitted, layout), layout)
+            distance = mean_distance(scores, counts, self._sampled(fitted))
             found = Best(j, distance, fitted, counts, self._judged(fitted, records, account, noise))
             if found.before(best):
                 best = found
@@ -263,7 +266,7 @@ class Search:
         return best
 
     def _judged(
-        self, fitted: Fitted, records: PrivateData, account: SearchLedger, noise: NoiseSource
+        self, fitted: Fitted, records: PrivateData | LinkedData, account: SearchLedger, noise: NoiseSource
     ) -> tuple[Verdict, ...]:
         """Judge one fit by every criterion, in order."""
         kept = verdicts_of_rules(self.facts.described.accept)
@@ -273,18 +276,18 @@ class Search:
 
     def _sampler(self, fitted: Fitted) -> Sampler:
         """Return a sampler of the release's rows, coded as the records are."""
+        return PlainRows(self.facts.described, self._inner(fitted))
+
+    def _inner(self, fitted: Fitted) -> Sampler:
+        """Return the release's own sampler."""
         sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
         if isinstance(sampler, MixtureSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
-        return PlainRows(self.facts.described, sampler)
+        return sampler
 
-    def _sampled(self, fitted: Fitted, layout: MarginalLayout) -> np.ndarray:
+    def _sampled(self, fitted: Fitted) -> list[np.ndarray]:
         """Return counts of samples of one fit: of its own release, at no cost."""
-        sampler = self._sampler(fitted)
-        counts = np.zeros(layout.starts[-1])
-        for block in range(-(-_SAMPLES // _BLOCK)):
-            layout.count(counts, sampler.rows(_BLOCK, public_stream(_SAMPLES_SEED, block)))
-        return counts
+        return sampled_counts(self.scores, self.facts.described, self._inner(fitted))
 
     def description(self, best: Best, source: type, as_source: bool = False) -> Description:
         """Return all of the certificate but `private`, for records read by a class of sources."""
@@ -344,6 +347,7 @@ def _calibrated(
     relative: Sequence[Plan],
     budget: PrivacyBudget,
     law: Repetitions,
+    facts: Facts,
     score_share: float,
     judges: Sequence[Judge],
     accept_share: float,
@@ -352,12 +356,9 @@ def _calibrated(
     single, gaussian = _level(relative, budget)
     unsampled = [stage for plan in single for stage in plan.stages if stage.inclusion is None]
     distance = max((stage.replace_distance for stage in unsampled), default=2.0)
-    once = Stage(
-        name=SCORE_STAGE,
-        noise_multiplier=gaussian * multiplier_for_share(score_share),
-        replace_distance=float(np.sqrt(2)),
-        measures="how many rows lie in each pair of coarse cells of two columns, to score fits against",
-    )
+    scores = [
+        replace(stage, noise_multiplier=gaussian * stage.noise_multiplier) for stage in score_stages(facts, score_share)
+    ]
     of_fit = 1 - score_share - (accept_share if judges else 0.0)
     verdicts = [
         replace(stage, noise_multiplier=gaussian * stage.noise_multiplier, repetitions=law)
@@ -375,8 +376,8 @@ def _calibrated(
             )
             for stage in plan.stages
         ]
-        searches.append(Plan([once, *repeated, *verdicts]))
-    factor = calibrate(searches[0], budget).stages[0].noise_multiplier / once.noise_multiplier
+        searches.append(Plan([*scores, *repeated, *verdicts]))
+    factor = calibrate(searches[0], budget).stages[0].noise_multiplier / scores[0].noise_multiplier
     # one factor for all, so that plans that are alike are so to the last bit; rounding may have made it too small
     while account(searches[0].scaled(factor), budget.delta).epsilon > budget.epsilon:
         factor *= _UPWARD

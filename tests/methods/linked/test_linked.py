@@ -279,8 +279,8 @@ def test_what_does_not_read_linked_rows_yet_says_so(frame, release, tmp_path):
         evaluate(frame, frame, schema=release.schema, target="sex")
     with pytest.raises(ConfigError, match="no target beside linked rows"):
         write_report(release, tmp_path / "r.html", real=frame, target="sex")
-    with pytest.raises(ConfigError, match="without linked rows for tune"):
-        tune(frame, [ConditionalGaussian(epsilon=1.0)], schema=release.schema)
+    with pytest.raises(ConfigError, match="without linked rows for criteria of acceptance"):
+        tune(frame, [ConditionalGaussian(epsilon=1.0)], schema=release.schema, accept=[{"marginal_error": 0.1}])
     for ask in (lambda: release.mean("score"), lambda: release.replicates(2)):
         with pytest.raises(EstimateError, match="got one of linked rows"):
             ask()

@@ -21,43 +21,17 @@ from sfumato.lenses.weights import whole_weights
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.records.engine import Rows
-from sfumato.records.linked import STEPS
+from sfumato.records.sharing import AS_ONE, FINER_BITS, WEIGHT_BITS, Sharing, flattened, weighted_steps
 
-WEIGHT_BITS = 10
-_FINER = 6  # bits of a weighted step beyond those
 _MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of tables
 _MARGIN = 2.0**-30  # more than the rounding of a Frobenius norm of up to a million products
 _WORK_BYTES = 1 << 22
-
-
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """How much each step of a unit counts.
-
-    Attributes:
-        full: K, the number of steps of a unit that count whole, at least 1.
-    """
-
-    full: int
-
-    def weights(self, steps: np.ndarray) -> np.ndarray:
-        """Return what each step of units with so many steps counts, in 2^-10, int64: at most K·2^10 together."""
-        return np.minimum(1 << WEIGHT_BITS, (self.full << WEIGHT_BITS) // np.maximum(steps, 1))
 
 
 def step_bits(n_public: int) -> MomentBits:
     """Return how finely entries and weights of steps are whole numbers, for a public number of units."""
     together = min(_MOST_BITS, _ALL_BITS - (n_public - 1).bit_length())
     return MomentBits((together - WEIGHT_BITS) // 2, WEIGHT_BITS)
-
-
-def flattened(rows: Rows) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Return the steps of units one after the other, the unit of each, and how many each unit has."""
-    steps = rows[STEPS]
-    names = [name for name in rows if name != STEPS]
-    width = rows[names[0]].shape[1]
-    mine = np.arange(width) < steps[:, None]
-    return {name: rows[name][mine] for name in names}, np.repeat(np.arange(steps.size), steps), steps
 
 
 @dataclass(frozen=True)
@@ -69,7 +43,7 @@ class StepCounts(TwoResolutionCounts):
     K·√(c(a² + b²)). No entry is negative, so that two units are at most √2 times that apart. One `Gaussian` event.
     """
 
-    sharing: Sharing = Sharing(1)
+    sharing: Sharing = AS_ONE
     name: str = "counts of steps in runs and cells"
 
     @property
@@ -117,18 +91,17 @@ class WeightedStepCounts(StepCounts):
     @property
     def step(self) -> np.ndarray:
         """What 1 is worth: a or b, times 2^-16."""
-        return super().step * 2.0**-_FINER
+        return super().step * 2.0**-FINER_BITS
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count the steps of some units by their weights."""
         flat, owners, steps = flattened(rows)
-        product = self.sharing.weights(steps)[owners] * whole_weights(flat, self.column)
-        coarser = UNIT_WEIGHT_BITS - _FINER
-        self.add_weighted(total, flat, ((product + (1 << (coarser - 1))) >> coarser).astype(np.float64))
+        shared = self.sharing.weights(steps)[owners]
+        self.add_weighted(total, flat, weighted_steps(shared, flat, self.column).astype(np.float64))
 
     def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return each column's counts in weighted steps ÷ the bound."""
-        return super().split(value * 2.0**-_FINER)
+        return super().split(value * 2.0**-FINER_BITS)
 
 
 @dataclass(frozen=True)
@@ -142,7 +115,7 @@ class StepMoments(TableMoments):
     In whole numbers: x = y·C/2^b, and u of 2^-m with u·F ≤ 2^m·4^b, F rounded up.
     """
 
-    sharing: Sharing = Sharing(1)
+    sharing: Sharing = AS_ONE
     name: str = "second moments of steps"
     compact = None  # type: ignore[assignment] - steps of a unit are clipped together
 

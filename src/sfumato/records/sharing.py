@@ -1,0 +1,54 @@
+"""How much each step of a unit counts in counts: all steps of a unit share one bound. Proof: docs/proofs/linked.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.lenses.weights import WEIGHT_BITS as UNIT_WEIGHT_BITS
+from sfumato.lenses.weights import whole_weights
+from sfumato.records.engine import Rows
+from sfumato.records.linked import STEPS
+
+WEIGHT_BITS = 10
+FINER_BITS = 6
+"""Of a weighted step, beyond those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How much each step of a unit counts.
+
+    Attributes:
+        full: K, the number of steps of a unit that count whole, at least 1.
+    """
+
+    full: int
+
+    def weights(self, steps: np.ndarray) -> np.ndarray:
+        """Return what each step of units with so many steps counts, in 2^-10, int64: at most K·2^10 together."""
+        return np.minimum(1 << WEIGHT_BITS, (self.full << WEIGHT_BITS) // np.maximum(steps, 1))
+
+
+AS_ONE = Sharing(1)
+"""All steps of a unit count as one step together."""
+
+
+def flattened(rows: Rows) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Return the steps of units one after the other, the unit of each, and how many each unit has."""
+    steps = rows[STEPS]
+    names = [name for name in rows if name != STEPS]
+    width = rows[names[0]].shape[1]
+    mine = np.arange(width) < steps[:, None]
+    return {name: rows[name][mine] for name in names}, np.repeat(np.arange(steps.size), steps), steps
+
+
+def weighted_steps(shared: np.ndarray, flat: Rows, column: str) -> np.ndarray:
+    """Return what steps count times their unit's weight ÷ the bound, in 2^-16, int64, shape (n,).
+
+    v = ⌊(s·ω + 2^13)/2^14⌋ of s in 2^-10 and ω ≤ 2^20 in 2^-20, so v ≤ 2^6·s: no more than without weights.
+    """
+    product = shared * whole_weights(flat, column)
+    coarser = UNIT_WEIGHT_BITS - FINER_BITS
+    return (product + (1 << (coarser - 1))) >> coarser
