@@ -257,10 +257,10 @@ def _fit_column(
     wanted = Moments(moments.means[block][:, kept], spreads, groups)
     scores = np.flatnonzero(column.features.kinds == SCORE)
     score = int(scores[0]) if scores.size else None
-    weights, tilts = fit_softmax(rows, wanted, values, table, slack=effort.slack, rounds=effort.rounds, score=score)
+    fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, rounds=effort.rounds, score=score)
     if not apart:
-        return tilts, weights[None]
-    return _fit_classes(weights, tilts, table, block, kept, moments, rows, values, groups, effort)
+        return fit.tilts, fit.weights[None]
+    return _fit_classes(fit.weights, fit.tilts, table, block, kept, moments, rows, values, groups, effort)
 
 
 def _fit_classes(
@@ -304,7 +304,7 @@ def _fit_classes(
         own = SimulatedRows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))
         spread = np.maximum(spreads[c], effort.least_variance / shares[c])
         wanted = Moments(predicted[c] + deviations[c], spread, groups)
-        added, own_tilts = fit_softmax(
+        fit = fit_softmax(
             own,
             wanted,
             values,
@@ -312,9 +312,9 @@ def _fit_classes(
             slack=effort.slack,
             rounds=effort.rounds // 2,
             score=None,
-            offset=predictor[members],
+            base=weights,
             tilts=tilts[c : c + 1],
         )
-        found[c] += added
-        new[c] = own_tilts[0]
+        found[c] += fit.weights
+        new[c] = fit.tilts[0]
     return new, found

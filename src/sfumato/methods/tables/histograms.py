@@ -16,6 +16,7 @@ from scipy import linalg
 
 from sfumato.maths.gaussian import project_to_simplex
 from sfumato.maths.shrinkage import likely_counts
+from sfumato.methods.tables.edges import with_edges
 from sfumato.methods.tables.tails import Axis, NoisyCounts, with_tails
 
 STANDS_OUT = 3.5
@@ -86,6 +87,7 @@ def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarr
             break
         apart = found
     curve = np.where(apart, 0.0, with_tails(curve, combined, counts, ~apart, axis))
+    curve = with_edges(curve, combined, counts, ~apart)
     # beside spikes the curve may be empty, as a cell off the curve may be
     curve *= _not_noise(curve.sum(), _sum_std(counts, ~apart))
     alone = np.maximum(combined, 0.0)

@@ -51,13 +51,13 @@ def feasible_moments(
     runs = np.minimum(np.searchsorted(ends, (np.arange(_ROWS) + 0.5) / _ROWS), ends.size - 1)
     features = second.values[runs].astype(np.float32)
     classes = np.zeros(_ROWS, dtype=np.int64)
-    own, other = first.values[:, first.score], features[:, second.score]
+    own = first.values[:, first.score]
     explained = correlation**2
-    offset = np.zeros((_ROWS, first.values.shape[1]), dtype=np.float32)
-    offset[:, first.score] = correlation / (1 - explained) * other
+    base = np.zeros((first.values.shape[1], features.shape[1]))
+    base[first.score, second.score] = correlation / (1 - explained)
     table = first.shares[None] / first.shares.sum()
     tilts = np.log(np.maximum(table, 1e-9)) - own**2 / 2 * explained / (1 - explained)
-    weights, tilts = fit_softmax(
+    fit = fit_softmax(
         SimulatedRows(features, classes),
         Moments(released, variances, groups),
         first.values,
@@ -65,8 +65,8 @@ def feasible_moments(
         slack=_SLACK,
         rounds=_ROUNDS,
         score=None,
-        offset=offset,
+        base=base,
         tilts=tilts,
     )
-    chances = probabilities(offset + features @ weights.T.astype(np.float32), first.values, tilts, classes)
+    chances = probabilities(features @ (base + fit.weights).T.astype(np.float32), first.values, fit.tilts, classes)
     return (chances.astype(np.float64) @ first.values).T @ features / _ROWS

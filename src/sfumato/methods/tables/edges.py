@@ -1,0 +1,80 @@
+"""Columns that end: where counts say that nothing lies beyond, a smooth curve that fades does not say otherwise.
+
+Ages of 25 to 64 in bounds of 20 to 70 end at once; a curve that is smooth has records on either side of such an end, and
+a law of tails goes on. Two answers, each for the cells from a bound up to some cell:
+
+    nothing     where it makes the counts three times as likely as the curve does, and more; the curve is averaged
+                with it
+    less        where the counts contradict the curve by more than noise does, they are taken, shrunk by their noise
+
+A function of released values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.methods.tables.tails import NoisyCounts
+
+_FEWEST = 8  # cells on the curve
+_CONTRADICTED = 2.5  # noise deviations
+_MOST = 0.25  # share of the curve's rows that is looked at from a bound
+_PLACES = 3.0  # where an end may be without counts that tell them apart: what its likelihood is divided by
+
+
+def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, free: np.ndarray) -> np.ndarray:
+    """Return the curve, cut off at both ends where the counts contradict it; its sum stays.
+
+    Args:
+        curve: counts of cells, as they are smoothed, shape (c,).
+        combined: least-squares counts of cells.
+        counts: what was released.
+        free: which cells lie on the curve.
+    """
+    places = np.flatnonzero(free)
+    total = curve[places].sum()
+    if places.size < _FEWEST or total <= 0:
+        return curve
+    made = curve.copy()
+    for cells in (places, places[::-1]):
+        made[cells] *= 1 - _nothing(made, counts, cells)
+        expected, seen = np.cumsum(made[cells]), np.cumsum(combined[cells])
+        std = _sum_std(counts, cells)
+        inner = max(int(np.searchsorted(expected, _MOST * expected[-1])), 1)
+        score = ((expected - np.maximum(seen, 0.0)) / std)[:inner]
+        last = int(np.argmax(score))
+        if score[last] > _CONTRADICTED:
+            left = max(float(seen[last]), 0.0)
+            left *= left**2 / (left**2 + std[last] ** 2)
+            made[cells[: last + 1]] *= min(1.0, left / max(float(expected[last]), 1e-12))
+    inside = made[places].sum()
+    if inside > 0:
+        made[places] *= total / inside
+    return made
+
+
+def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
+    """Return how likely each cell lies beyond the end, from a bound inwards, shape (cells,)."""
+    level, fine = curve[cells], counts.fine[cells]
+    gains = np.cumsum(level * (level - 2 * fine)) / (2 * counts.fine_std**2)
+    runs = counts.runs[cells]
+    ends = np.append(np.flatnonzero(np.diff(runs)), cells.size - 1)
+    sums = np.diff(np.cumsum(level)[ends], prepend=0.0)
+    whole = np.diff(ends, prepend=-1) == np.bincount(counts.runs)[runs[ends]]
+    coarse = np.where(whole, sums * (sums - 2 * counts.coarse[runs[ends]]), 0.0) / (2 * counts.coarse_std**2)
+    gains[:] += np.concatenate([[0.0], np.cumsum(coarse)])[np.searchsorted(ends, np.arange(cells.size) + 1)]
+    inner = max(int(np.searchsorted(np.cumsum(level), _MOST * level.sum())), 1)
+    last = int(np.argmax(gains[:inner]))
+    likely = max(1 - _PLACES * float(np.exp(-max(gains[last], 0.0))), 0.0)
+    return np.where(np.arange(cells.size) <= last, likely, 0.0)
+
+
+def _sum_std(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
+    """Return the noise of the sum of the outermost 1, 2, … cells; of whole runs both counts are known."""
+    std = counts.fine_std * np.sqrt(np.arange(1, cells.size + 1))
+    runs = counts.runs[cells]
+    ends = np.append(np.flatnonzero(np.diff(runs)), cells.size - 1)
+    fine = np.bincount(counts.runs, minlength=counts.coarse.size)[runs[ends]] * counts.fine_std**2
+    whole = np.sqrt(np.cumsum(fine * counts.coarse_std**2 / (fine + counts.coarse_std**2)))
+    std[ends] = np.minimum(std[ends], whole)
+    return std
