@@ -15,7 +15,7 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def problem(*, slack=0.0, offset=False, classes=CLASSES, n=400):
+def problem(*, slack=0.0, base=False, classes=CLASSES, n=400):
     """Any moments and shares, with blocks of two and of four entries."""
     shares = rng(1).dirichlet(np.full(RUNS, 5.0), classes)
     values = number_features(shares.mean(axis=0), False, 2).values
@@ -24,15 +24,15 @@ def problem(*, slack=0.0, offset=False, classes=CLASSES, n=400):
     rows = SimulatedRows(features, rng(3).integers(0, classes, n))
     target = 0.1 * rng(4).standard_normal((2, INPUTS))
     moments = Moments(target, 0.01 * rng(5).random((2, INPUTS)), np.array([[0, 0, 1, 1], [2, 2, 1, 1]]))
-    before = rng(6).standard_normal((n, 2)) if offset else None
+    before = rng(6).standard_normal((2, INPUTS)) if base else None
     return rows, moments, values, shares, softmax_fit._Problem.of(rows, moments, values, shares, slack, before)
 
 
 @pytest.mark.parametrize("slack", [0.0, 0.5])
-@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("base", [False, True])
 @pytest.mark.parametrize("classes", [1, 2])
-def test_the_gradient_is_that_of_the_objective(slack, offset, classes):
-    fitted = problem(slack=slack, offset=offset, classes=classes)[-1]
+def test_the_gradient_is_that_of_the_objective(slack, base, classes):
+    fitted = problem(slack=slack, base=base, classes=classes)[-1]
     for name in ("whitened", "values"):
         setattr(fitted, name, getattr(fitted, name).astype(np.float64))
     x = fitted.start(0, None) + 0.2 * rng(7).standard_normal(2 * INPUTS + classes * RUNS)
@@ -79,7 +79,8 @@ EXACT = np.zeros((2, INPUTS)), np.zeros((2, INPUTS), dtype=int)
 @pytest.mark.parametrize("score", [0, None])
 def test_without_slack_moments_and_shares_are_met(score):
     rows, values, truth, moments, shares = possible()
-    weights, tilts = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=300, score=score)
+    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=300, score=score)
+    weights, tilts = fit.weights, fit.tilts
     met = outcome(rows, values, weights, tilts)
     np.testing.assert_allclose(met[0], moments, atol=2e-3)
     np.testing.assert_allclose(met[1], shares, atol=2e-4)
@@ -88,18 +89,18 @@ def test_without_slack_moments_and_shares_are_met(score):
 
 def test_shares_are_met_after_few_steps():
     rows, values, _, moments, shares = possible()
-    weights, tilts = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=3, score=0)
+    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=3, score=0)
+    weights, tilts = fit.weights, fit.tilts
     np.testing.assert_allclose(outcome(rows, values, weights, tilts)[1], shares, atol=6e-3)
 
 
-def test_an_offset_is_added_to():
-    """What an offset explains already needs no weights."""
+def test_weights_that_are_there_are_added_to():
+    """What they explain already needs no others."""
     rows, values, truth, moments, shares = possible()
     options = {"slack": 0.0, "rounds": 300, "score": None}
-    explained = rows.features @ truth.T
-    weights, _ = fit_softmax(rows, Moments(moments, *EXACT), values, shares, offset=explained, **options)
+    weights = fit_softmax(rows, Moments(moments, *EXACT), values, shares, base=truth, **options).weights
     np.testing.assert_allclose(weights, 0.0, atol=0.02)
-    half, _ = fit_softmax(rows, Moments(moments, *EXACT), values, shares, offset=explained / 2, **options)
+    half = fit_softmax(rows, Moments(moments, *EXACT), values, shares, base=truth / 2, **options).weights
     np.testing.assert_allclose(half, truth / 2, atol=0.02)
 
 
@@ -115,7 +116,8 @@ def test_a_gaussian_pair_keeps_its_correlation(rho):
     moment = np.mean(values[cells[0], 0] * values[cells[1], 0])
     rows = SimulatedRows(values[np.arange(n) % runs].astype(np.float32), np.zeros(n, dtype=int))
     wanted = Moments(np.array([[moment]]), np.zeros((1, 1)), np.zeros((1, 1), dtype=int))
-    weights, tilts = fit_softmax(rows, wanted, values, shares[None], slack=0.0, rounds=200, score=0)
+    fit = fit_softmax(rows, wanted, values, shares[None], slack=0.0, rounds=200, score=0)
+    weights, tilts = fit.weights, fit.tilts
     column = SoftmaxColumn(shares, np.arange(runs), values, np.log(shares)[None], shares[None])
     chain = SoftmaxChain(
         np.ones(1),
@@ -139,10 +141,10 @@ def test_a_block_within_its_noise_stays_nothing():
     target[0, 0] = 0.4
     groups = np.array([[0, 0, 1, 1], [0, 0, 1, 1]])
     moments = Moments(target, np.full((2, INPUTS), std**2), groups)
-    weights, _ = fit_softmax(rows, moments, values, shares, slack=0.5, rounds=300, score=None)
+    weights = fit_softmax(rows, moments, values, shares, slack=0.5, rounds=300, score=None).weights
     assert np.abs(weights[:, 2:]).max() < 0.01
     assert weights[0, 0] > 0.2
-    free, _ = fit_softmax(rows, moments, values, shares, slack=0.0, rounds=300, score=None)
+    free = fit_softmax(rows, moments, values, shares, slack=0.0, rounds=300, score=None).weights
     assert np.abs(free[:, 2:]).max() > 0.02
 
 
@@ -152,15 +154,40 @@ def test_the_slack_is_what_is_left_of_a_block():
     target = np.zeros((2, INPUTS))
     target[0] = 0.3
     moments = Moments(target, np.full((2, INPUTS), std**2), np.zeros((2, INPUTS), dtype=int))
-    weights, tilts = fit_softmax(rows, moments, values, shares, slack=0.5, rounds=500, score=None)
+    fit = fit_softmax(rows, moments, values, shares, slack=0.5, rounds=500, score=None)
+    weights, tilts = fit.weights, fit.tilts
     missed = np.linalg.norm(target - outcome(rows, values, weights, tilts)[0])
     assert missed == pytest.approx(0.5 * std * np.sqrt(target.size), rel=0.2)
+
+
+def test_moments_of_no_table_are_moved_to_those_of_one():
+    """Two features of a column with correlations of .98 with each of two that have one of .2."""
+    rows, values, _, _, shares = possible()
+    rows.features[:, 1] = 0.2 * rows.features[:, 0] + np.sqrt(1 - 0.2**2) * rng(11).standard_normal(len(rows.features))
+    target = np.zeros((2, INPUTS))
+    target[0, :2] = 0.98
+    moments = Moments(target, np.full((2, INPUTS), 1e-4), np.zeros((2, INPUTS), dtype=int))
+    fit = fit_softmax(rows, moments, values, shares, slack=0.5, rounds=300, score=0)
+    assert fit.cuts > 0
+    assert fit.value >= 0
+    met = outcome(rows, values, fit.weights, fit.tilts)[0]
+    assert (met[0, :2] > 0.6).all()
+    assert np.abs(met[:, 2:]).max() < 0.1
+
+
+def test_moments_of_a_table_are_not_moved():
+    rows, values, _, moments, shares = possible()
+    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=300, score=0)
+    assert fit.cuts == 0
+    assert 0 < fit.value < np.log(RUNS)
+    assert fit.gradient < 0.01
 
 
 def test_moments_of_no_table_give_finite_weights():
     rows, values, _, _, shares = possible()
     target = np.full((2, INPUTS), 3.0)
-    weights, tilts = fit_softmax(rows, Moments(target, *EXACT), values, shares, slack=0.0, rounds=100, score=0)
+    fit = fit_softmax(rows, Moments(target, *EXACT), values, shares, slack=0.0, rounds=100, score=0)
+    weights, tilts = fit.weights, fit.tilts
     assert np.isfinite(weights).all()
     assert np.isfinite(tilts).all()
 
@@ -170,7 +197,8 @@ def test_classes_that_are_never_simulated_and_runs_without_mass():
     shares = np.concatenate([shares, shares[:1]])
     shares[:, 2] = 0
     shares /= shares.sum(axis=1, keepdims=True)
-    weights, tilts = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=100, score=0)
+    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, rounds=100, score=0)
+    weights, tilts = fit.weights, fit.tilts
     assert tilts.shape == (3, RUNS)
     assert np.isfinite(weights).all()
     assert np.isfinite(tilts).all()

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
 from sfumato.maths.shrinkage import shrunk
@@ -31,8 +30,6 @@ _MOST_CORRELATION = 0.995
 _STRONG = 0.4  # correlation from which a pair's moments are made those of a law
 _MOST_STRONG = 2_000  # pairs: each takes some hundredths of a second
 _LEAST_KEPT = 0.5
-_FEWEST_TOGETHER, _LEAST_ROOT = 3, 0.01
-_LEAST_EIGENVALUE, _MOST_PROJECTIONS = 0.002, 40  # of the median weight of a feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +162,6 @@ def cross_moments(
     means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
     if variance and not low_rank:
         _set_strong_pairs(means, spreads, released, variances, entries)
-    if variance:
-        _set_together(means, entries)
     variances = _set_lawful(means, spreads, variances, entries, kept)
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
     by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
@@ -244,29 +239,6 @@ def _set_strong_pairs(
             )
             means[rows, columns], means[columns, rows] = found, found.T
             spreads[rows, columns] = spreads[columns, rows] = 0.0
-
-
-def _set_together(means: np.ndarray, entries: Entries) -> None:
-    """Put in the nearest moments that the features of one table can have together, in units of their noise.
-
-    Every pair may be lawful and all pairs together not: of six near-copies noise of .02 a moment makes a matrix that no
-    rows have. Reference: Higham 2002 (the nearest matrix with a given diagonal, by alternating projections).
-    """
-    if len(means) < _FEWEST_TOGETHER:
-        return
-    roots = np.maximum(entries.roots, _LEAST_ROOT)  # the noise of a moment is in inverse proportion to them
-    scale, own = np.outer(roots, roots), np.diag(roots**2)
-    across = entries.owner[:, None] != entries.owner
-    floor = _LEAST_EIGENVALUE * float(np.median(roots**2))
-    matrix, correction = np.where(across, means * scale, 0.0) + own, 0.0
-    for _ in range(_MOST_PROJECTIONS):
-        values, vectors = linalg.eigh(matrix - correction)
-        if values[0] >= floor / 2:
-            break
-        projected = (vectors * np.maximum(values, floor)) @ vectors.T
-        correction = projected - (matrix - correction)
-        matrix = np.where(across, projected, own)
-    means[across] = np.clip(matrix / scale, -1.0, 1.0)[across]
 
 
 def _set_copies(

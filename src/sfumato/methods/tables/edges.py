@@ -1,7 +1,7 @@
 """Columns that end: where counts say that nothing lies beyond, a smooth curve that fades does not say otherwise.
 
-Ages of 25 to 64 in bounds of 20 to 70 end at once; a curve that is smooth has records on either side of such an end, and
-a law of tails goes on. Two answers, each for the cells from a bound up to some cell:
+Ages of 25 to 64 in bounds of 20 to 70 end at once; a curve that is smooth has records on either side of such an end,
+and a law of tails goes on. Two answers, each for the cells from a bound up to some cell:
 
     nothing     where it makes the counts three times as likely as the curve does, and more; the curve is averaged
                 with it

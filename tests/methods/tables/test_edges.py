@@ -1,0 +1,42 @@
+"""Columns that end at once: their ends are cut where counts say so, and tails that are there stay."""
+
+import numpy as np
+import pytest
+
+from sfumato.methods.tables.histograms import estimated_shares
+from sfumato.methods.tables.tails import NoisyCounts
+
+ROWS, FINE, COARSE = 20_000, 27.0, 24.0
+
+
+def estimated(shares, seed, fine=FINE, coarse=COARSE):
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(ROWS, shares)
+    runs = np.arange(shares.size) // 4
+    noisy = NoisyCounts(
+        counts + rng.normal(0, fine, counts.size) * bool(fine),
+        fine,
+        np.bincount(runs, counts) + rng.normal(0, coarse, runs[-1] + 1),
+        coarse,
+        runs,
+    )
+    return estimated_shares(noisy, ROWS, np.ones(counts.size, dtype=bool), np.ones(counts.size))
+
+
+@pytest.mark.parametrize(("size", "first", "last"), [(51, 5, 45), (121, 18, 95), (80, 0, 40), (101, 60, 101)])
+def test_nothing_lies_beyond_an_end(size, first, last):
+    """Ages 25 to 64 in bounds of 20 to 70, adults of 18 to 94 in 0 to 120, and others."""
+    shares = np.zeros(size)
+    shares[first:last] = 1 / (last - first)
+    outside = [1 - estimated(shares, seed)[first:last].sum() for seed in range(10)]
+    assert np.mean(outside) < 0.003
+    assert max(outside) < 0.02
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.3])
+def test_a_tail_that_is_there_stays(rate):
+    shares = np.exp(-rate * np.arange(120.0))
+    shares /= shares.sum()
+    tail = shares.cumsum() > 0.99
+    kept = np.mean([estimated(shares, seed)[tail].sum() for seed in range(10)])
+    assert 0.5 < kept / shares[tail].sum() < 2
