@@ -181,7 +181,7 @@ def test_a_number_of_persons_is_bought_and_a_missing_one_is_named(frames):
 
 
 def test_the_front_door_takes_both_tables_and_buys_no_declared_number(frames):
-    found = fit(frames, schema(FEW), epsilon=2.0, seed=0, calibration_rows=300)
+    found = fit(frames, schema(FEW), epsilon=2.0, seed=0, settings={"calibration_rows": 300})
     assert found.certificate.n_public == FEW
     assert found.certificate.stages[0].name == "units: marginals"
     assert len(found.sample(10)["persons"]) == 10
