@@ -209,7 +209,7 @@ class ReleaseValue:
             True
         """
         if self.schema.two_tables is not None:
-            _require_whole(class_counts, unique_rows, unique_columns)
+            _require_whole(self.schema, class_counts, unique_rows, unique_columns)
             tables = joined_pairs(self.table_batches(n, seed=seed, given=given))
             return {name: self._contained(table) for name, table in tables.items()}
         batches = self.batches(
@@ -256,8 +256,6 @@ class ReleaseValue:
         if n > _MOST_ROWS:
             raise ConfigError(f"Expected at most {_MOST_ROWS} rows, got a larger n.")
         if isinstance(conditions.sampler, UnitSampler):
-            if compared is not None:
-                raise ConfigError("Expected linked rows as they are drawn, got unique_rows. Leave it out.")
             linked = LinkedBlocks(self._decoder, n, seed_of(seed), conditions)
             tables = linked.tables_between(0, max(1, -(-n // linked.size)), workers)
             return rows_with_units(tables) if self.schema.two_tables else tables
@@ -373,7 +371,7 @@ class ReleaseValue:
         require_flag(overwrite=overwrite)
         require_flag(spreadsheet_safe=spreadsheet_safe)
         if self.schema.two_tables is not None:
-            _require_whole(class_counts, unique_rows, unique_columns)
+            _require_whole(self.schema, class_counts, unique_rows, unique_columns)
             pairs = self.table_batches(n, seed=seed, given=given, workers=workers)
             csv = self.schema.csv_output
             write_tables(pairs, path, overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv)
@@ -387,7 +385,7 @@ class ReleaseValue:
 
 
 def _require_whole(
-    class_counts: Mapping[Any, int] | None, unique_rows: str, unique_columns: Sequence[str] | None
+    schema: Schema, class_counts: Mapping[Any, int] | None, unique_rows: str, unique_columns: Sequence[str] | None
 ) -> None:
     """Refuse what samples of two tables cannot have.
 
@@ -396,8 +394,7 @@ def _require_whole(
     """
     if class_counts is not None:
         raise ConfigError("Expected class_counts for a release with a target, got a release of two tables.")
-    if unique_rows != "keep" or unique_columns:
-        raise ConfigError("Expected two tables as they are drawn, got unique_rows. Leave it out.")
+    columns_to_compare(schema, unique_rows, unique_columns, class_counts=None)
 
 
 def read_release(path: str | os.PathLike[str], kind: type[_Value]) -> _Value:

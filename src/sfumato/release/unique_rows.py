@@ -20,6 +20,7 @@ from sfumato._lazy import later
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, SampleWarning, require_choice, require_instance
 from sfumato.schema.schema import Schema
+from sfumato.schema.shapes import UNIQUE_ROWS, require_able
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,14 +57,15 @@ def columns_to_compare(
     """Return the columns on which rows have to repeat; None if all rows are kept.
 
     Raises:
-        ConfigError: not one of the two words, columns that are not the release's, a release of something else than a
-            table, or class counts, which dropping rows would change.
+        ConfigError: not one of the two words, columns that are not the release's, a release of linked rows or of
+            something else than a table, or class counts, which dropping rows would change.
     """
     _require_words(unique_rows, unique_columns)
     if unique_rows == "keep":
         if unique_columns:
             raise ConfigError("Expected unique_columns beside unique_rows='drop' only, got them without it.")
         return None
+    require_able(schema, UNIQUE_ROWS, "Leave unique_rows out")
     if class_counts is not None:
         raise ConfigError(
             "Expected no class_counts beside unique_rows='drop', got both: dropping rows changes the classes. Sample "

@@ -82,12 +82,13 @@ class Limit:
 
 TARGET, CRITERIA = "a target", "criteria of acceptance"
 EVALUATION, ESTIMATORS = "evaluation of real rows", "estimators"
-CONCLUSIONS = "conclusions beside real rows"
+CONCLUSIONS, UNIQUE_ROWS = "conclusions beside real rows", "unique_rows"
 MODEL = "a model of measurements"
 LIMITS = (
     Limit("linked", "sets", "the items of a row's set are not followed from row to row"),
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
     Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
+    Limit("linked", UNIQUE_ROWS, "a row that is left out would be missing from its unit"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),
@@ -119,8 +120,8 @@ def require_taken(schema: SchemaFacts, takes: Collection[str], method: str) -> N
             )
 
 
-def require_able(schema: SchemaFacts, task: str) -> None:
-    """Refuse a shape with which a task cannot be done.
+def require_able(schema: SchemaFacts, task: str, instead: str = "") -> None:
+    """Refuse a shape with which a task cannot be done; `instead` is how to do without the task, where that is nearer.
 
     Raises:
         ConfigError: names both, and the reason.
@@ -129,7 +130,8 @@ def require_able(schema: SchemaFacts, task: str) -> None:
         if limit.beside == task and (got := SHAPES[limit.shape].got(schema)):
             shape = SHAPES[limit.shape]
             raise ConfigError(
-                f"Expected a schema without {shape.words} for {task}, got {got}: {limit.reason}. {shape.instead}."
+                f"Expected a schema without {shape.words} for {task}, got {got}: {limit.reason}. "
+                f"{instead or shape.instead}."
             )
 
 
