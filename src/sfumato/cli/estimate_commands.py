@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +16,7 @@ from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import print_json, print_table, say
 from sfumato.errors import ConfigError, require_open_unit
+from sfumato.inference.question_table import BY_NAME, QuestionKind, forms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,10 +26,7 @@ if TYPE_CHECKING:
 else:
     pd, moments = later("pandas"), later("sfumato.inference.moments")
 
-_FORMS = (
-    "'y ~ x + C(z)', mean COL, variance COL, quantile COL Q, correlation COL COL, share COL=LABEL, missing COL, "
-    "count [COL=LABEL], or crosstab COL COL"
-)
+_FORMS = f"'y ~ x + C(z)', or {forms()}"
 _NAMED = 3  # questions before a reason that they share
 
 
@@ -45,8 +43,7 @@ def estimate_command(
         list[str] | None,
         typer.Argument(
             metavar="[QUESTION...]",
-            help="A formula, as 'y ~ x + C(z)'; or mean COL, variance COL, quantile COL Q, correlation COL COL, "
-            "share COL=LABEL ..., missing COL (the share of missing cells), count [COL=LABEL ...], crosstab COL COL.",
+            help=f"A formula, as 'y ~ x + C(z)'; or {forms()}.",
         ),
     ] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
@@ -158,27 +155,24 @@ def _ask(release: QuestionMethods, question: Sequence[str], by: str | None, logi
     if logit:
         raise ConfigError("Expected a formula beside --logit, such as 'y ~ x', got none.")
     name, *rest = question
-    grouped: dict[str, tuple[int, Callable[..., Any]]] = {"mean": (1, release.mean), "variance": (1, release.variance)}
-    alone: dict[str, tuple[int, Callable[..., Any]]] = {
-        "crosstab": (2, release.crosstab),
-        "correlation": (2, release.correlation),
-    }
-    if name == "share":
-        return release.share(_labels(rest), by=by, **options)
-    if name == "missing":
-        return release.share(dict.fromkeys(_exactly(rest, name, 1)), by=by, **options)
-    if name in grouped:
-        return grouped[name][1](*_exactly(rest, name, grouped[name][0]), by=by, **options)
+    known = BY_NAME.get(name)
+    if known is None:
+        raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.")
     if by is not None:
-        raise ConfigError(f"Expected --by beside a formula, mean, variance, share or missing, got it beside {name}.")
-    if name == "count":
-        return release.count(_labels(rest), **options)
-    if name == "quantile":
-        column, share = _exactly(rest, name, 2)
-        return release.quantile(column, _share(share), **options)
-    if name in alone:
-        return alone[name][1](*_exactly(rest, name, alone[name][0]), **options)
-    raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.")
+        if not known.by:
+            grouped = ", ".join(one.name for one in BY_NAME.values() if one.by)
+            raise ConfigError(f"Expected --by beside a formula or {grouped}, got it beside {name}.")
+        options["by"] = by
+    return getattr(release, name)(*_read(known, rest), **options)
+
+
+def _read(question: QuestionKind, rest: Sequence[str]) -> list[Any]:
+    """Return the arguments of a question's method."""
+    if "=" in question.arguments:
+        return [_labels(rest)]
+    arguments = question.arguments.split()
+    values = _exactly(rest, question.name, len(arguments))
+    return [_share(value) if wanted == "Q" else value for wanted, value in zip(arguments, values, strict=True)]
 
 
 def _exactly(rest: Sequence[str], name: str, n: int) -> Sequence[str]:

@@ -23,6 +23,7 @@ from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.formulas import Design
 from sfumato.inference.measured import MODEL_ROWS
 from sfumato.inference.moments import Value, length
+from sfumato.inference.question_table import QUESTIONS, QuestionKind, listed_of
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import Regression, Regressions, fit_design
 from sfumato.inference.totals import FEWEST_ROWS
@@ -53,8 +54,7 @@ class Answer:
     """A line of the list: one kind of question, of one column or pair.
 
     Attributes:
-        kind: what is asked: "rows", "mean", "median", "variance", "share", "missing" (the share of missing cells),
-            "mean by", "crosstab", "correlation", "ols", "logit", "ols by class", and what is refused.
+        kind: of the question, of `QUESTIONS`.
         first: the column; of a regression the left side.
         second: the other one of a pair.
         answered: "yes", "no", or "some" of its numbers; "not asked" of pairs that were left out of the list.
@@ -103,7 +103,7 @@ def answers(
     ranked = ranked_pairs(questions)
     asked = strongest(ranked, most_pairs)
     lister = _Lister(questions, target, level)
-    found = [lister.one("rows", lambda: questions.count({}, target))]
+    found = [lister.line(question) for question in listed_of() if question.ask]
     for name in itemised(questions.measured.release.schema) if columns is None else columns:
         found += lister.column(name)
     for pair in asked:
@@ -145,35 +145,38 @@ class _Lister:
         answered: Answered = "yes" if there == n else "some" if there else "no"
         return Answer(kind, first, second, answered, n, std_error=error, why=why)
 
+    def line(self, question: QuestionKind, *columns: str) -> Answer:
+        """Return the line of a question about columns in its own order."""
+        if question.several:
+            return getattr(self, f"_{question.several}")(question.kind, *columns)
+        ask = question.ask
+        assert ask is not None
+        return self.one(question.kind, lambda: ask(self.questions, *columns, self.target), *columns)
+
+    def _kinds(self, name: str) -> frozenset[str]:
+        """Return what a column is: as `QuestionKind.of` has it."""
+        kinds = {"nullable"} if self.questions.nullable(name) else set()
+        if self.questions.measured.column(name).numeric:
+            return frozenset(kinds | {"number"})
+        return frozenset(kinds | {"label"} | ({"two labels"} if self._labels(name)[0] == 2 else set()))
+
     def column(self, name: str) -> Iterator[Answer]:
         """Yield what can be asked of one column."""
         ask = self.questions
         if name in ask.following:
             yield Answer("column", name, answered="not asked", why=_FOLLOWS)
             return
-        if ask.nullable(name):
-            yield self.one("missing", lambda: ask.share({name: None}, None, self.target), name)
-        if not ask.measured.column(name).numeric:
-            labels, codes = self._labels(name)
-            yield self.several("share", shares(ask, name, codes, labels, target=self.target), name)
-            return
-        yield self.one("mean", lambda: ask.mean(name, None, self.target), name)
-        yield self.one("median", lambda: ask.quantile(name, 0.5, self.target), name)
-        yield self.one("variance", lambda: ask.variance(name, None, self.target), name)
+        for question in listed_of(self._kinds(name)):
+            yield self.line(question, name)
 
     def pair(self, first: str, second: str) -> Iterator[Answer]:
         """Yield what can be asked of two columns together."""
-        numeric = [self.questions.measured.column(name).numeric for name in (first, second)]
-        if all(numeric):
-            yield self.one("correlation", lambda: self.questions.correlation(first, second, self.target), first, second)
-            yield self._slope("ols", first, second)
-        elif not any(numeric):
-            yield self._crosstab(first, second)
-        else:
-            number, label = (first, second) if numeric[0] else (second, first)
-            yield self._means(number, label)
-            if self._labels(label)[0] == 2:
-                yield self._slope("logit", label, number)
+        kinds = {name: self._kinds(name) for name in (first, second)}
+        for question in QUESTIONS:
+            for one, other in ((first, second), (second, first)):
+                if question in listed_of(kinds[one], kinds[other]):
+                    yield self.line(question, one, other)
+                    break
 
     def by_class(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Answer]:
         """Yield regressions by the target of the fit, of the strongest pairs of numbers."""
@@ -190,28 +193,32 @@ class _Lister:
         codes = self.questions.measured.codes[name].astype(np.int64)
         return self.questions.measured.column(name).kind.n_levels, codes
 
-    def _crosstab(self, first: str, second: str) -> Answer:
+    def _shares(self, kind: str, name: str) -> Answer:
+        labels, codes = self._labels(name)
+        return self.several(kind, shares(self.questions, name, codes, labels, target=self.target), name)
+
+    def _crosstab(self, kind: str, first: str, second: str) -> Answer:
         (n, one), (k, other) = self._labels(first), self._labels(second)
         asked = self.questions.asked((first, second), self.target)
         cells = indicators(one * k + other, n * k)
         drawn = (
             np.count_nonzero(cells, axis=0) >= FEWEST_ROWS
         )  # of others the model has hardly a row: nothing above noise was measured of them
-        return self.several("crosstab", ratios(asked, cells[:, drawn], self.ones[:, None]), first, second)
+        return self.several(kind, ratios(asked, cells[:, drawn], self.ones[:, None]), first, second)
 
-    def _means(self, number: str, label: str) -> Answer:
+    def _means(self, kind: str, number: str, label: str) -> Answer:
         n, codes = self._labels(label)
         asked = self.questions.asked((number, label), self.target)
         try:
             bounds = self.questions.bounds(number)
         except EstimateError as error:
-            return Answer("mean by", number, label, "no", why=str(error))
+            return Answer(kind, number, label, "no", why=str(error))
         values, there = self.questions.numbers(number)
         wholes = indicators(codes, n) * there[:, None]
         found = ratios(asked, values[:, None] * wholes, wholes)
         if bounds is not None:
             found = replace(found, std_error=np.hypot(found.std_error, self._beyond(bounds, asked, wholes)))
-        return self.several("mean by", found, number, label)
+        return self.several(kind, found, number, label)
 
     def _beyond(self, bounds: EstimatedBounds, asked: Asked, wholes: np.ndarray) -> np.ndarray:
         """Return the errors of means of groups by what lies beyond estimated bounds, shape (k,)."""

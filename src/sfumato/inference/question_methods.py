@@ -77,6 +77,10 @@ class QuestionMethods(ABC):
         """
         return self._questions.share(condition, by, target)
 
+    def missing(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
+        """Return the share of missing cells of a column declared nullable; arguments and errors as `mean`."""
+        return self._questions.share({column: None}, by, target)
+
     def count(self, condition: Mapping[str, object] | None = None, *, target: str = "table") -> Estimate:
         """Return the number of rows with these labels, or of all; arguments and errors as `mean`."""
         return self._questions.count(condition, target)

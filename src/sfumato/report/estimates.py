@@ -20,6 +20,7 @@ from sfumato.inference.associations import association, ranked_pairs, strongest
 from sfumato.inference.batches import bar_ends
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.moments import shown
+from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.set_columns import itemised
@@ -30,26 +31,6 @@ MOST_COLUMNS = 40
 LISTED_PAIRS = 60
 MOST_ANSWERS = 300
 _TARGET = "table"
-
-_QUESTIONS = {
-    "rows": "the number of rows",
-    "mean": "mean of a number",
-    "median": "median, and other quantiles, of a number",
-    "variance": "variance of a number",
-    "share": "share of each label",
-    "missing": "share of missing cells",
-    "mean by": "mean of a number by labels",
-    "crosstab": "cross-table of two columns of labels, shares of cells",
-    "correlation": "correlation of two numbers",
-    "ols": "least squares of one number on another",
-    "logit": "logistic regression of a label on a number",
-    "ols by class": "regressions by the target of the fit",
-    "column": "columns that follow from others",
-    "other pairs": "the other pairs",
-    "three columns": "three columns together",
-    "single records": "single records, extremes",
-}
-"""Kinds of questions in the words of the page, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +143,13 @@ def _pair_line(names: tuple[str, str], measure: str, estimate: Estimate) -> Pair
 def answer_lines(found: pd.DataFrame) -> list[AnswerLine]:
     """Return a line for each kind of question in the list of a release's answers."""
     lines = []
-    for kind, question in _QUESTIONS.items():
+    for kind, question in BY_KIND.items():
         rows = _records(found[found["kind"] == kind])
         if rows:
             there = [row for row in rows if row["answered"] in ("yes", "some")]
             whole = [row for row in rows if row["answered"] == "yes"]
             why = tuple(dict.fromkeys(row["why"] for row in rows if row["why"]))
-            lines.append(AnswerLine(question, _how_many(rows, len(whole), len(there)), _example(there), why))
+            lines.append(AnswerLine(question.phrase, _how_many(rows, len(whole), len(there)), _example(there), why))
     return lines
 
 
@@ -185,7 +166,7 @@ def _example(rows: Sequence[dict[str, Any]]) -> str:
     """Return the first answer with a number, as an example; of shares the median error."""
     if not rows:
         return ""
-    if rows[0]["kind"] in ("share", "missing", "crosstab"):
+    if BY_KIND[rows[0]["kind"]].share:
         return f"± {two_digits(100 * float(np.median([row['std_error'] for row in rows])))} percentage points"
     return f"{named(rows[0])}: {answer_text(rows[0])}".removeprefix(": ")
 
@@ -193,7 +174,7 @@ def _example(rows: Sequence[dict[str, Any]]) -> str:
 def answer_rows(found: pd.DataFrame) -> list[tuple[str, str, str, str]]:
     """Return question, columns, whether it is answered and the answer, of the first answers of the list."""
     return [
-        (_QUESTIONS[row["kind"]], named(row), row["answered"], answer_text(row))
+        (BY_KIND[row["kind"]].phrase, named(row), row["answered"], answer_text(row))
         for row in _records(found.head(MOST_ANSWERS))
         if row["first"]
     ]
