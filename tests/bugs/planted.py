@@ -271,8 +271,8 @@ BUGS = [
     PlantedBug(
         "weights: the noise that is stated is not scaled with the counts",
         "methods/tables/recipe.py",
-        "_unweighted(counts, runs, RUN_STEP / worth,",
-        "_unweighted(counts, runs, RUN_STEP,",
+        "unweighted(counts, runs, RUN_STEP / worth,",
+        "unweighted(counts, runs, RUN_STEP,",
         "tests/methods/tables/test_weighted.py -k unit_of_weights",
     ),
     PlantedBug(
@@ -717,18 +717,20 @@ BUGS = [
     ),
     PlantedBug(
         "what the query of moments says, moved by the records",
-        "methods/tables/recipe.py",
-        "            *_moment_measurements(noisy, moments, measuring.worth),\n",
-        "            *_moment_measurements(noisy, replace(moments, clip_norm=moments.clip_norm\n"
-        "                + 1e-3 * float(reduce(counting, fit.data).open_in_mechanism().sum())), measuring.worth),\n",
+        "methods/tables/second_stage.py",
+        "        return SecondRelease(moment_measurements(noisy, moments, self.worth), pairs)\n",
+        "        true = float(reduce(TwoResolutionCounts(first.layout), fit.data).open_in_mechanism().sum())\n"
+        "        moved = replace(moments, clip_norm=moments.clip_norm + 1e-3 * true)\n"
+        "        return SecondRelease(moment_measurements(noisy, moved, self.worth), pairs)\n",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
         "a clip norm read off the records",
-        "methods/tables/recipe.py",
-        "    moments = measuring.moments(layout,",
-        "    clip_norm += 1e-6 * float(reduce(TwoResolutionCounts(layout), fit.data).open_in_mechanism().sum())\n"
-        "    moments = measuring.moments(layout,",
+        "methods/tables/second_stage.py",
+        "        moments = self.statistic(first.layout,",
+        "        true = float(reduce(TwoResolutionCounts(first.layout), fit.data).open_in_mechanism().sum())\n"
+        "        clip_norm += 1e-6 * true\n"
+        "        moments = self.statistic(first.layout,",
         f"{RECIPES} -k gaussian",
     ),
     PlantedBug(
@@ -1703,6 +1705,11 @@ HELPERS = {
     "the label ratio leaked": "\n\ndef _leaked(exact, counting):\n"
     "    counts = counting.split(exact.open_in_mechanism())[0][0].sum(axis=1)\n"
     "    return {'class_shares': np.maximum(counts, 1) / np.maximum(counts, 1).sum()}\n",
+    **dict.fromkeys(
+        ("what the query of moments says, moved by the records", "a clip norm read off the records"),
+        "\n\nfrom sfumato.methods.tables.cell_counts import TwoResolutionCounts\n"
+        "from sfumato.records.engine import reduce\n",
+    ),
     "Poisson samples charged, records shuffled and dealt out": "\n\nimport itertools\n_DEALT = itertools.count()\n",
     "search: every fit draws the same noise": "\n\nfrom sfumato.mechanisms.noise import SeededNoise\n",
     "search: a score without noise": "\n\nfrom sfumato.mechanisms.noise import NoNoise\n",

@@ -21,7 +21,8 @@ from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments
-from sfumato.methods.tables.recipe import _count_measurements, _moment_measurements
+from sfumato.methods.tables.recipe import _count_measurements
+from sfumato.methods.tables.second_stage import moment_measurements
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
 
 ABOVE = 1 + Fraction(1, 2**50)
@@ -138,7 +139,7 @@ def test_measurements_have_the_noise_that_they_state(by_class, target, unit_rows
             assert truths[0].sum() == truths[1].sum() == len(chunk["age"]) * 3
         else:
             noisy = noisy_second_moment(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(seed))
-            measured = _moment_measurements(noisy, statistic)
+            measured = moment_measurements(noisy, statistic)
             truths = [true[0] / statistic.weights[0], true[1:] / statistic.weights[-1]][: len(measured)]
             if by_class:
                 np.testing.assert_allclose(truths[1].sum(axis=0), truths[0], atol=1e-9 * np.abs(truths[0]).max())

@@ -30,6 +30,7 @@ _MOST_CORRELATION = 0.995
 _STRONG = 0.4  # correlation from which a pair's moments are made those of a law
 _MOST_STRONG = 2_000  # pairs: each takes some hundredths of a second
 _LEAST_KEPT = 0.5
+_NOTHING_KNOWN = 1e6  # variance of a mean that was not measured; features have variance 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +185,14 @@ def cross_moments(
     )
 
 
-def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entries) -> CrossMoments:
+def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entries, n_classes: int = 1) -> CrossMoments:
     """The moments of features of which some were measured, each with noise of its own.
 
     Args:
         released: E[φ φᵀ] of features of different columns, shape (d, d); 0 where not measured.
         variances: of its noise, shape (d, d); ∞ where not measured.
         entries: of the features.
+        n_classes: of a target, whose classes were not told apart.
     """
     d, nothing = entries.owner.size, np.zeros_like(released)
     measured = (entries.owner[:, None] != entries.owner) & np.isfinite(variances)
@@ -201,7 +203,7 @@ def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entri
         _set_strong_pairs(means, spreads, released, variances, entries)
     left = np.where(measured, np.maximum(spreads, LEAST_VARIANCE * variances), np.inf)
     none = np.zeros((0, d, d))
-    classes = np.zeros((0, d))
+    classes = np.zeros((n_classes if n_classes > 1 else 0, d))
     return CrossMoments(
         np.zeros(d),
         released,
@@ -209,7 +211,7 @@ def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entri
         means,
         left,
         classes,
-        classes,
+        classes + _NOTHING_KNOWN,
         none,
         none,
         entries.groups,

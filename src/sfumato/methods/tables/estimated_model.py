@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from sfumato.measurements.measurement import Measurement
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.stated_counts import require_finite
 from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
-from sfumato.methods.tables.cross_moments import CrossMoments, Entries, measured_moments
+from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
 from sfumato.methods.tables.recipe import MOST_ORDERS, ORDERS
 from sfumato.methods.tables.shares import Resolution, shares_of
 from sfumato.methods.tables.tails import NoisyCounts
@@ -80,7 +79,7 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     common = _on_common_cells(read, _checked(read, measurements))
     tables = [table for measurement in common for table in CountTable.all_of(measurement)]
     n = _number_of_rows(read, tables)
-    pairs = _pair_tables(read.released, tables)
+    pairs = pair_tables(read.released, tables)
     entry = _entry_noise(pairs.values(), n)
     grid = Grid(tuple(_grid_column(name, read, tables) for name in read.released))
     orders = next((orders for noise, orders in ORDERS if entry < noise), 1)
@@ -90,7 +89,7 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     if entry < _FAINT:
         least = _LEAST_VARIANCE / n
         effort = Effort(_SLACK, _ROUNDS_WITHOUT_NOISE, _SIMULATED_WITHOUT_NOISE, low_rank=False, least_variance=least)
-    moments = _moments(columns, pairs, n)
+    moments = pair_moments(columns, pairs, n)
     chain = fit_table_chain(columns, np.array([float(n)]), moments, effort, public_stream(0))
     unit = Protected(**read.protects)
     return Release(
@@ -176,19 +175,6 @@ def _number_of_rows(schema: Schema, tables: Sequence[CountTable]) -> int:
     return schema.rows
 
 
-def _pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tuple[int, int], CountTable]:
-    """The finest table of every pair of columns that was measured, its axes in the order of the columns."""
-    pairs = {}
-    for (i, one), (j, other) in combinations(enumerate(names), 2):
-        candidates = combined(t.over({one, other}) for t in tables if {one, other} <= t.columns)
-        if candidates:
-            table = max(candidates, key=lambda t: t.value.size)
-            if table.axes[0].column != one:
-                table = CountTable(table.axes[::-1], table.value.T, table.variance)
-            pairs[i, j] = table
-    return pairs
-
-
 def _entry_noise(pairs: Iterable[CountTable], n: int) -> float:
     """About the noise of the mean product of two features, of the median pair; 0 without pairs."""
     noise = [np.sqrt(table.variance * table.value.size) / n for table in pairs]
@@ -221,28 +207,3 @@ def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution
         runs = coarse.axes[0].grouped(np.arange(column.n_cells))
         counts = NoisyCounts(fine.value, std, coarse.value, float(np.sqrt(coarse.variance)), runs)
     return shares_of(column, counts, float(n), resolution, counts.coarse[None], counts.coarse_std)
-
-
-def _moments(columns: Sequence[ColumnShares], pairs: Mapping[tuple[int, int], CountTable], n: int) -> CrossMoments:
-    """The moments of features of the measured pairs."""
-    features = [column.features for column in columns]
-    entries = Entries.of(features, [column.hermite() for column in columns], [column.pooled() for column in columns])
-    d = entries.owner.size
-    values, variances = np.zeros((d, d)), np.full((d, d), np.inf)
-    for (i, j), table in pairs.items():
-        first, second = (_means_in(columns[k], axis) for k, axis in zip((i, j), table.axes, strict=True))
-        here = np.ix_(np.arange(d)[entries.block(i)], np.arange(d)[entries.block(j)])
-        values[here] = first.T @ table.value @ second / n
-        # Var Σ z(a, b) φ(a) φ(b) = σ² Σ φ(a)² Σ φ(b)²
-        variances[here] = np.outer((first**2).sum(axis=0), (second**2).sum(axis=0)) * table.variance / n**2
-    upper = np.triu(entries.owner[:, None] < entries.owner)
-    values = np.where(upper, values, values.T)
-    return measured_moments(values, np.where(upper, variances, variances.T), entries)
-
-
-def _means_in(column: ColumnShares, axis: Cells) -> np.ndarray:
-    """Means of a column's features in the cells of a table, shape (cells, q)."""
-    cells = axis.grouped(np.arange(axis.base))
-    values, shares = column.features.values[column.drawn], np.maximum(column.shares, 1e-12)
-    sums = np.stack([np.bincount(cells, shares * value, axis.size) for value in values.T], axis=1)
-    return sums / np.bincount(cells, shares, axis.size)[:, None]

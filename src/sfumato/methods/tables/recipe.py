@@ -21,18 +21,22 @@ from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.maths.streams import public_stream
-from sfumato.measurements.queries import Query
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
-from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
+from sfumato.methods.tables.chain import Effort, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
-from sfumato.methods.tables.copies import Copy
-from sfumato.methods.tables.cross_moments import Entries, cross_moments
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.histograms import STANDS_OUT
+from sfumato.methods.tables.second_stage import (
+    MOMENTS,
+    FirstRelease,
+    SecondMoments,
+    SecondStage,
+    moment_stage,
+    unweighted,
+)
 from sfumato.methods.tables.shares import Resolution, column_shares, released_counts
-from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.grid import Grid
@@ -84,8 +88,8 @@ def counted_rows(facts: Facts) -> float:
     return max(1.0, _MEAN_WEIGHT * facts.rows if weight.total is None else weight.total / bound)
 
 
-MARGINALS, MOMENTS = "marginals", "second moments by class"
-RUN_COUNTS, CELL_COUNTS, POOLED = "counts of runs by class", "counts of cells", "second moments"
+MARGINALS = "marginals"
+RUN_COUNTS, CELL_COUNTS = "counts of runs by class", "counts of cells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,13 @@ class TableFacts:
 
 
 def table_stages(
-    facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0, names: Names | None = None
+    facts: Facts,
+    *,
+    marginal_share: float,
+    level_groups: int,
+    share: float = 1.0,
+    names: Names | None = None,
+    stage: SecondStage | None = None,
 ) -> list[Stage]:
     """Return the two stages, after what cannot be fitted has been refused.
 
@@ -180,8 +190,9 @@ def table_stages(
         level_groups: most levels of a column that keep an indicator of their own.
         share: part of the squared budget for the table.
         names: of the stages.
+        stage: the second one, by default that of second moments.
     """
-    names = names or Names()
+    names, second = names or Names(), share * (1 - marginal_share)
     sizes = TableFacts.of(facts, level_groups)
     counted = sizes.n_levels + _COUNTED_CELLS * sizes.n_number_entries
     require_fits(sizes.n_classes, sizes.dimension(1), counted, sizes.n_features)
@@ -193,12 +204,7 @@ def table_stages(
             replace_distance=ratio,
             measures="how many rows lie in each cell of each column, and per class in runs of cells",
         ),
-        Stage(
-            name=names.moments,
-            noise_multiplier=multiplier_for_share(share * (1 - marginal_share)),
-            replace_distance=ratio,
-            measures="how the columns go together, over all rows and per class",
-        ),
+        moment_stage(names.moments, second) if stage is None else stage.stage(second),
     ]
 
 
@@ -355,13 +361,24 @@ class Measuring:
         """Return the statistic of the second stage."""
         return TableMoments(layout, vectors, clip_norm, by_class, bits=MomentBits.of(n_public))
 
+    def second_stage(self, clip_slack: float) -> SecondMoments:
+        """The second stage: second moments of features."""
+        name, worth = self.names.moments, self.worth
+        return SecondMoments(name, self.clip_norm, self.moments, clip_slack, self.copied, worth)
+
 
 def run_table(
-    fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None, measuring: Measuring | None = None
+    fit: Fit,
+    *,
+    level_groups: int,
+    clip_slack: float,
+    simulated: int | None,
+    measuring: Measuring | None = None,
+    second: SecondStage | None = None,
 ) -> Fitted:
-    """Buy both releases and fit the chain."""
+    """Measure twice and fit the chain; the second stage is by default that of second moments."""
     measuring = measuring or Measuring()
-    names = measuring.names
+    names = measuring.names if second is None else replace(measuring.names, moments=second.name)
     schema = fit.data.schema
     facts = measuring.sized(TableFacts.of(fit.facts, level_groups))
 
@@ -377,64 +394,25 @@ def run_table(
     class_counts = released_counts(counts, counting)
     settings = measuring.resettled(settings, class_counts, made)
     columns = column_shares(counts, counting, class_counts, settings.resolution)
-    shares = [column.shares for column in columns]
-    vectors = [column.vectors() for column in columns]
     class_weight = 0.0
     if target is not None or settings.effort.low_rank:  # one class of all rows tells where columns lie
         class_weight = _class_weight(settings.entry, facts)
-        shares.append(class_counts / class_counts.sum())
-        vectors.append(np.sqrt(class_weight) * np.eye(facts.n_classes))
-    multiplier = 0.0 if fit.noise.silent else fit.plan[names.moments].noise_multiplier * facts.unit_rows
-    clip_norm = clip_slack * measuring.clip_norm(vectors, shares, multiplier, measuring.seen(fit, class_counts))
-    moments = measuring.moments(layout, tuple(vectors), clip_norm, settings.by_class, fit.n_public)
-    noisy = fit.measure(names.moments, moments)
-    entries = Entries.of(
-        [column.features for column in columns],
-        [column.hermite() for column in columns],
-        [column.pooled() for column in columns],
-        _copies(layout, columns, measuring.copied),
+    low_rank, rows = settings.effort.low_rank, measuring.seen(fit, class_counts)
+    first = FirstRelease(
+        layout, columns, class_counts, class_weight, settings.by_class, low_rank, rows, facts.unit_rows
     )
-    released = cross_moments(
-        noisy, moments.weights, entries, class_counts, class_weight, low_rank=settings.effort.low_rank
-    )
+    released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     chain = fit_table_chain(
-        columns, class_counts, released, settings.effort, public_stream(_SEED), measuring.drawn_first
+        columns, class_counts, released.moments, settings.effort, public_stream(_SEED), measuring.drawn_first
     )
     return Fitted(
         sampler={"name": TableSoftmax.name, "target": target},
         parameters={**chain.to_arrays(), **grid.arrays()},
         measurements=(
             *_count_measurements(counts, counting, measuring.worth),
-            *_moment_measurements(noisy, moments, measuring.worth),
+            *released.measurements,
         ),
     )
-
-
-def _copies(layout: TableLayout, columns: Sequence[ColumnShares], copied: Mapping[str, str]) -> list[Copy]:
-    """Return the columns of labels that may be kept from an earlier one."""
-    places = {column.name: j for j, column in enumerate(layout.features)}
-    found = []
-    for name, before in copied.items():
-        if name not in places or columns[places[name]].ordered:  # what rules compute is not among them
-            continue
-        first, second = columns[places[before]], columns[places[name]]
-        shares = (first.shares + second.shares) / 2
-        values = [column.features.values[column.drawn] for column in (first, second)]
-        found.append(Copy.of((places[before], places[name]), shares, *values))
-    return found
-
-
-def _unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice, query: Query) -> Noisy:
-    """Return a part of a release that was divided by its weight; `part` of the first axis has its grid."""
-    origin = noisy.origin
-    if origin is not None:
-        own = {
-            name: simplest(grid[part])
-            for name in ("grid", "off_diagonal_grid")
-            if isinstance(grid := getattr(origin, name), np.ndarray)
-        }
-        origin = replace(origin, **own).divided(float(weight))
-    return Noisy(value, noisy.noise_std / weight, noisy.symmetric, origin, query)
 
 
 def _count_measurements(
@@ -444,17 +422,6 @@ def _count_measurements(
     by_class, cells = statistic.split(counts.value)
     runs, fine = worth * np.concatenate(by_class, axis=1), worth * np.concatenate(cells)
     return (
-        (RUN_COUNTS, _unweighted(counts, runs, RUN_STEP / worth, slice(0, 1), statistic.run_query)),
-        (CELL_COUNTS, _unweighted(counts, fine, CELL_STEP / worth, slice(-1, None), statistic.cell_query)),
+        (RUN_COUNTS, unweighted(counts, runs, RUN_STEP / worth, slice(0, 1), statistic.run_query)),
+        (CELL_COUNTS, unweighted(counts, fine, CELL_STEP / worth, slice(-1, None), statistic.cell_query)),
     )
-
-
-def _moment_measurements(noisy: Noisy, statistic: TableMoments, worth: float = 1.0) -> tuple[tuple[str, Noisy], ...]:
-    """Return the second release without its weights; in the unit of records' weights."""
-    first = statistic.weights[0] / worth
-    pooled = _unweighted(noisy, noisy.value[0] / first, first, 0, statistic.pooled_query)
-    if statistic.weights.size == 1:
-        return ((POOLED, pooled),)
-    weight = statistic.weights[1] / worth
-    by_class = _unweighted(noisy, noisy.value[1:] / weight, weight, slice(1, None), statistic.class_query)
-    return ((POOLED, pooled), (MOMENTS, by_class))

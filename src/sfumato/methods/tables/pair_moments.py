@@ -1,0 +1,66 @@
+"""Second moments of features from noisy tables of two columns: E[φ_i φ_jᵀ] = Σ P(a, b) φ_i(a) φ_j(b)ᵀ.
+
+A pair of columns that was not counted together has a moment of infinite variance. Within a cell of a table nothing is
+known of what goes together: a feature that tells its rows apart counts by its mean there.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from sfumato.inference.noisy_counts import CountTable, combined
+from sfumato.measurements.cells import Cells
+from sfumato.methods.tables.chain import ColumnShares
+from sfumato.methods.tables.cross_moments import CrossMoments, Entries, measured_moments
+
+
+def pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tuple[int, int], CountTable]:
+    """The finest table of every pair of columns that was measured, its axes in the order of the columns."""
+    pairs = {}
+    for (i, one), (j, other) in combinations(enumerate(names), 2):
+        candidates = combined(t.over({one, other}) for t in tables if {one, other} <= t.columns)
+        if candidates:
+            table = max(candidates, key=lambda t: t.value.size)
+            if table.axes[0].column != one:
+                table = CountTable(table.axes[::-1], table.value.T, table.variance)
+            pairs[i, j] = table
+    return pairs
+
+
+def pair_moments(
+    columns: Sequence[ColumnShares], pairs: Mapping[tuple[int, int], CountTable], n: float, n_classes: int = 1
+) -> CrossMoments:
+    """The moments of features of the measured pairs.
+
+    Args:
+        columns: shares and features of each column.
+        pairs: tables of two columns, by the places of these, the first one first.
+        n: number of rows that were counted.
+        n_classes: of a target, whose classes were not told apart.
+    """
+    features = [column.features for column in columns]
+    entries = Entries.of(features, [column.hermite() for column in columns], [column.pooled() for column in columns])
+    d = entries.owner.size
+    values, variances = np.zeros((d, d)), np.full((d, d), np.inf)
+    for (i, j), table in pairs.items():
+        first, second = (_means_in(columns[k], axis) for k, axis in zip((i, j), table.axes, strict=True))
+        here = np.ix_(np.arange(d)[entries.block(i)], np.arange(d)[entries.block(j)])
+        values[here] = first.T @ table.value @ second / n
+        # Var Σ z(a, b) φ(a) φ(b) = σ² Σ φ(a)² Σ φ(b)²
+        variances[here] = np.outer((first**2).sum(axis=0), (second**2).sum(axis=0)) * table.variance / n**2
+    upper = np.triu(entries.owner[:, None] < entries.owner)
+    values = np.where(upper, values, values.T)
+    return measured_moments(values, np.where(upper, variances, variances.T), entries, n_classes)
+
+
+def _means_in(column: ColumnShares, axis: Cells) -> np.ndarray:
+    """Means of a column's features in the cells of a table, shape (cells, q)."""
+    cells = axis.grouped(np.arange(axis.base))
+    values, shares = column.features.values[column.drawn], np.maximum(column.shares, 1e-12)
+    sums = np.stack([np.bincount(cells, shares * value, axis.size) for value in values.T], axis=1)
+    return sums / np.bincount(cells, shares, axis.size)[:, None]
