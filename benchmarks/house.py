@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 73_500,
-    "lines of the core": 44_570,
-    "files": 476,
+    "lines": 73_750,
+    "lines of the core": 44_810,
+    "files": 479,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
