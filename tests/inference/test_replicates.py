@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sfumato
 from fixtures.ruled import hospital, hospital_schema
-from sfumato import ConditionalGaussian, combine
+from sfumato import ConditionalGaussian, Schema, combine
+from sfumato.columns import Continuous
 from sfumato.desk.rule_breaks import count_breaks
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, EstimateError
 from sfumato.io.sources import open_source
 
 
@@ -123,3 +125,33 @@ def test_results_are_those_of_fitted_models(replicates):
 def test_other_results_are_refused(results, said):
     with pytest.raises(ConfigError, match=said):
         combine(results)
+
+
+def many_columns(columns, rows, epsilon):
+    rng = np.random.default_rng(5)
+    shared = rng.standard_normal((rows, 3)) @ rng.normal(0, 0.6, (3, columns))
+    numbers = np.clip(50 + 12 * (shared + rng.standard_normal((rows, columns))), 0, 100)
+    frame = pd.DataFrame(numbers, columns=[f"x{j}" for j in range(columns)])
+    schema = Schema(columns={name: Continuous(lower=0, upper=100) for name in frame}, rows=rows)
+    return sfumato.fit(frame, schema, epsilon=epsilon, delta=1e-6, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Degrees of freedom")
+def test_noise_that_no_rows_can_follow_is_refused():
+    """More totals than rows of the model that count."""
+    noisy = many_columns(36, 3_000, 1.0)
+    with pytest.raises(EstimateError, match="36 columns with so much"):
+        next(iter(noisy.replicates(2, n=100, seed=0)))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Degrees of freedom")
+def test_of_many_columns_replicates_spread_as_noise_does():
+    """Thirty columns of 100,000 rows."""
+    release = many_columns(30, 100_000, 1.0)
+    pairs = [(f"x{j}", f"x{j + 7}") for j in range(20)]
+    stated = [release.correlation(*pair).std_error for pair in pairs]
+    tables = [[table[list(pair)].corr().iloc[0, 1] for pair in pairs] for table in release.replicates(12, seed=1)]
+    spread = np.std(tables, axis=0, ddof=1) / stated
+    assert 0.8 < np.sqrt(np.mean(spread**2)) < 1.15

@@ -147,6 +147,11 @@ class Calibration:
         """The number of records, estimated."""
         return float(self.weights.sum())
 
+    @property
+    def degrees(self) -> float:
+        """How many of the measured totals the weights follow: the trace of what noise leaves of them."""
+        return float(np.trace(linalg.cho_solve(self._factor, self._prior * self._n * self._covariance)))
+
     def total(self, functions: np.ndarray) -> np.ndarray:
         """Return the totals of functions of the rows, shape (k,), of shape (N, k)."""
         return self.weights @ functions
@@ -300,9 +305,10 @@ class Calibration:
 
     def _slope(self, weights: np.ndarray) -> np.ndarray:
         """Return by how much tilted weights' totals, and the noise's part, move with the solution, shape (p, p)."""
-        weighed = self._functions * weights[:, None]
-        moved = self._prior * (weighed.T @ self._centred)
-        moved += self._rows_variance / self._n * np.outer(weighed.sum(axis=0), self._means)
+        rooted = (self._functions * np.sqrt(weights)[:, None]).astype(np.float32)  # a step need not be exact
+        totals = weights @ self._functions
+        moved = self._prior * ((rooted.T @ rooted).astype(np.float64) - np.outer(totals, self._means))
+        moved += self._rows_variance / self._n * np.outer(totals, self._means)
         return moved + np.diag(self._noise + self._floor)
 
     def _tilted(self, solved: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.errors import EstimateError
 from sfumato.inference.measured import MODEL_ROWS, Measured
-from sfumato.inference.noisy_counts import asked_tables
+from sfumato.inference.noisy_counts import asked_tables, coarsest
 from sfumato.inference.products import Products
 from sfumato.inference.totals import Totals
 
@@ -23,7 +23,7 @@ _MOST_LEVELS = 25  # labels of which all features are kept: of two such columns,
 _TINY = 1e-6
 _FEW_CLASSES = 6
 _MOST_PRODUCTS = 400
-_MOST_TOGETHER = 26  # columns, beside the target, of which one direction each has so many products
+_MOST_TOGETHER = 60  # columns, beside the target, of which one direction each is asked of
 _MOST_SOLVED = 700  # where all labels are kept: those of two columns of 24
 
 CellFunctions = Sequence[np.ndarray]
@@ -67,7 +67,7 @@ def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Tot
     own = {measured.class_column} if measured.class_column is not None and measured.n_classes <= _FEW_CLASSES else set()
     parts = []
     for name in measured.names:
-        tables = asked_tables(measured.tables, {name, *own})
+        tables = coarsest(asked_tables(measured.tables, {name, *own}))
         parts += [table.totals(measured.base, MODEL_ROWS) for table in tables if name in table.columns]
     most, by_class = _of_all(measured, products, places, bool(own))
     first = {name: list(functions)[: most[0]] for name, functions in asked.items()} if most else {}
@@ -105,10 +105,11 @@ def _of_all(measured: Measured, products: Products, places: list[int], by_class:
             d = sum(min(width, most) for width in widths) + (measured.n_classes if own else 1)
             if products.matrices(by_class=own) * d * (d + 1) // 2 <= _MOST_PRODUCTS:
                 return [most] * len(places), own
+    if len(places) <= _MOST_TOGETHER:
+        return [1] * len(places), False
     raise EstimateError(
-        f"Expected a release of at most {_MOST_TOGETHER} columns for replicates, got {len(places)}: they would hold no "
-        "noise of how columns go together, and analyses of them would be too sure. Ask the release, or fit fewer "
-        "columns."
+        f"Expected a release of at most {_MOST_TOGETHER} columns for replicates, got {len(places)}: how "
+        "so many go together is more than can be solved for. Ask the release, or fit fewer columns."
     )
 
 

@@ -94,7 +94,10 @@ def _average(tables: Sequence[CountTable]) -> CountTable:
 def asked_tables(tables: Iterable[CountTable], columns: Collection[str]) -> list[CountTable]:
     """The tables of these columns: of one column at every resolution, of several at the coarsest."""
     found = combined(table.over(columns) for table in tables)
-    if len(columns) == 1:
-        return found
-    least = {key: min(t.value.size for t in found if t.columns == key) for key in {t.columns for t in found}}
-    return [table for table in found if table.value.size == least[table.columns]]
+    return found if len(columns) == 1 else coarsest(found)
+
+
+def coarsest(tables: Collection[CountTable]) -> list[CountTable]:
+    """Of the tables of the same columns those with the fewest cells."""
+    least = {key: min(t.value.size for t in tables if t.columns == key) for key in {t.columns for t in tables}}
+    return [table for table in tables if table.value.size == least[table.columns]]

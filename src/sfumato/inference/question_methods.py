@@ -196,7 +196,8 @@ class QuestionMethods(ABC):
 
         Raises:
             ConfigError: an argument is outside its domain.
-            EstimateError: the release holds no measurements to draw from, or more than 26 columns.
+            EstimateError: the release holds no measurements to draw from, more than 60 columns, or so much noise about
+                them that rows of a model cannot follow it.
 
         Example:
             >>> fits = [smf.ols("wage ~ age", table).fit() for table in release.replicates(20)]  # doctest: +SKIP
