@@ -11,7 +11,7 @@ from fixtures.linked import schema, visits
 from harness.coupling import attack, check_same, leaves
 from sfumato import BuyCount, ConditionalGaussian, tune
 from sfumato.schema.schema import Schema
-from sfumato.search import scores, tuning
+from sfumato.search import pair_scores, tuning
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 FEW = 60
@@ -76,8 +76,8 @@ def test_a_search(monkeypatch, found, unit):
     """Beyond its scores of units and of steps, and its fits, nothing of a unit reaches a search."""
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 2)
     monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: 0)
-    monkeypatch.setattr(scores, "_SAMPLES", 64)
-    monkeypatch.setattr(scores, "_BLOCK", 64)
+    monkeypatch.setattr(pair_scores, "_SAMPLES", 64)
+    monkeypatch.setattr(pair_scores, "_BLOCK", 64)
     method = ConditionalGaussian(epsilon=3.0, delta=1e-6, calibration_rows=60)
 
     def fit(data):

@@ -15,7 +15,7 @@ from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.plan import Plan
 from sfumato.privacy.repetitions import Repetitions
-from sfumato.search import scores, tuning
+from sfumato.search import pair_scores, tuning
 
 SCHEMA = tables.schema()
 SHARES = (0.2, 0.4, 0.7)
@@ -27,8 +27,8 @@ CANDIDATES = [ConditionalGaussian(epsilon=1.0, delta=DELTA, marginal_share=s, ca
 def quick(monkeypatch):
     """Few samples to score; and three repetitions, which try the candidates in turn."""
     turn = iter(range(1_000))
-    monkeypatch.setattr(scores, "_SAMPLES", 2_000)
-    monkeypatch.setattr(scores, "_BLOCK", 2_000)
+    monkeypatch.setattr(pair_scores, "_SAMPLES", 2_000)
+    monkeypatch.setattr(pair_scores, "_BLOCK", 2_000)
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 3)
     monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
 

@@ -61,7 +61,7 @@ from sfumato.search.acceptance import (
     verdicts_on,
     with_criteria,
 )
-from sfumato.search.scores import SCORE_STAGE, Score, mean_distance, sampled_counts, score_stages, scores_of
+from sfumato.search.pair_scores import SCORE_STAGE, Score, mean_distance, sampled_counts, score_stages, scores_of
 
 METHOD = "tune"
 _UPWARD = 1 + 1e-12
