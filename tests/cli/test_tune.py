@@ -6,14 +6,14 @@ import pytest
 from fixtures import tables
 from sfumato.methods.tables import recipe as table_model
 from sfumato.release_front import load
-from sfumato.search import acceptance, scores, tuning
+from sfumato.search import acceptance, pair_scores, tuning
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(table_model, "_SIMULATED", 500)
-    monkeypatch.setattr(scores, "_SAMPLES", 2_000)
+    monkeypatch.setattr(pair_scores, "_SAMPLES", 2_000)
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 2)
     tables.write_csv(tmp_path / "people.csv")
     (tmp_path / "schema.yaml").write_text(tables.SCHEMA_TEXT, encoding="utf-8")

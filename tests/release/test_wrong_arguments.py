@@ -85,6 +85,7 @@ def calls(release: sfumato.Release) -> dict[str, tuple[Callable[..., Any], Mappi
     by = release.ols("a ~ b", by="s")
     found: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
         "mean": (release.mean, {"column": "a"}), "share": (release.share, {"condition": {"s": "f"}}),
+        "missing": (release.missing, {"column": "s"}),
         "count": (release.count, {}), "crosstab": (release.crosstab, {"first": "s", "second": "t"}),
         "quantile": (release.quantile, {"column": "d"}), "variance": (release.variance, {"column": "a"}),
         "correlation": (release.correlation, {"first": "a", "second": "b"}),

@@ -22,7 +22,7 @@ from sfumato.records.private import PrivateData
 from sfumato.schema.accept import read_criteria
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
-from sfumato.search import acceptance, scores, tuning
+from sfumato.search import acceptance, pair_scores, tuning
 from sfumato.search.acceptance import judges_of, verdicts_on
 from sfumato.search.auroc import BINS, ScoreCounts, Task, auroc_of
 from sfumato.search.marginal_counts import MarginalLayout
@@ -37,8 +37,8 @@ HARD = [{"marginal_error": 0.3}, {"auroc": 0.99999, "target": "income"}]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(scores, "_SAMPLES", 2_000)
-    monkeypatch.setattr(scores, "_BLOCK", 2_000)
+    monkeypatch.setattr(pair_scores, "_SAMPLES", 2_000)
+    monkeypatch.setattr(pair_scores, "_BLOCK", 2_000)
     monkeypatch.setattr(acceptance, "_SAMPLES", 1 << 14)
 
 
