@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, require_name
 from sfumato.extras import require_extra
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import units_of
@@ -79,6 +79,7 @@ class QuestionMethods(ABC):
 
     def missing(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the share of missing cells of a column declared nullable; arguments and errors as `mean`."""
+        require_name(column=column)
         return self._questions.share({column: None}, by, target)
 
     def count(self, condition: Mapping[str, object] | None = None, *, target: str = "table") -> Estimate:
