@@ -112,8 +112,13 @@ def fit(
     """
     if risk is not None and (epsilon is not None or isinstance(method, Synthesizer)):
         raise ConfigError("Expected either risk or epsilon, got both. Leave one out; a method object has an epsilon.")
+    settings = {} if settings is None else settings
+    if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
+        raise ConfigError(
+            f"Expected settings to be a mapping of a method's settings by name, got a {type(settings).__name__}."
+        )
     fit_options = FitOptions.collected(options)
-    synthesizer = _method(method, epsilon if risk is None else 1.0, delta, settings or {})
+    synthesizer = _method(method, epsilon if risk is None else 1.0, delta, settings)
     source = data if schema is None else None
     if schema is None:
         source = open_source(data)
