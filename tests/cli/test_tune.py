@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato.methods.tables import recipe as table_model
+from sfumato.methods.tables import chain as table_model
 from sfumato.release_front import load
 from sfumato.search import acceptance, pair_scores, tuning
 

@@ -104,7 +104,7 @@ class MomentBits:
 
 @dataclass(frozen=True, eq=False)
 class CellEntries:
-    """CellEntries of a record's vector that follow from its cell in one column.
+    """The entries of a record's vector that follow from its cell in one column.
 
     Attributes:
         cells: of the column.
@@ -116,7 +116,7 @@ class CellEntries:
 
     @classmethod
     def of(cls, cells: Cells, whole: np.ndarray) -> CellEntries:
-        """CellEntries by base cell, shape (base, q); cells with the same ones are one group."""
+        """The entries by base cell, shape (base, q); cells with the same ones are one group."""
         distinct, groups = np.unique(whole, axis=0, return_inverse=True)
         return cls(replace(cells, groups=np.asarray(groups).reshape(-1).astype(np.int64)), distinct)
 
@@ -148,7 +148,7 @@ class MomentQuery:
 
     @property
     def dimension(self) -> int:
-        """CellEntries d of a record's vector."""
+        """Length d of a record's vector."""
         return sum(entries.whole.shape[1] for entries in self.features)
 
     @property
@@ -171,7 +171,7 @@ class MomentQuery:
         return [(entries.whole**2).sum(axis=1) for entries in self.features]
 
     def clipping(self, cells: Sequence[np.ndarray]) -> np.ndarray:
-        """U of rows with these cells of each of `features`, whole numbers in float64, shape (n,)."""
+        """The factor u of rows with these cells of each of `features`, whole numbers in float64, shape (n,)."""
         squares = np.zeros(cells[0].size, dtype=np.int64)
         for of_cell, column in zip(self._squares, cells, strict=True):
             squares += of_cell[column]

@@ -29,7 +29,7 @@ from sfumato.methods.images.recipe import (
     run_images,
 )
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
-from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
+from sfumato.methods.tables.recipe import LEVEL_GROUPS, one_way_error, run_table, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.schema.shapes import SHAPES
@@ -59,7 +59,7 @@ class ConditionalGaussian(Synthesizer):
     takes: ClassVar[frozenset[str]] = frozenset(SHAPES)
 
     marginal_share: float = 0.4
-    level_groups: int = 64
+    level_groups: int = LEVEL_GROUPS
     clip_slack: float = 1.0
     purpose: Purpose = field(default_factory=Fidelity)
     pose: Pose = "auto"

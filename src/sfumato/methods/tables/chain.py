@@ -26,6 +26,11 @@ _MOST_RELATED, _MOST_TOGETHER = 300, 100  # features that a column is predicted 
 _MOST_TILT = 10.0  # of a column's shares by its score
 _FEWEST_ROWS = 20  # of a class, simulated
 _CLASS_ROWS = 200
+_SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000  # rows
+_MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
+_ROUNDS, _ROUNDS_WITHOUT_NOISE = 100, 200
+_SLACK = 0.5
+_LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,18 @@ class Effort:
     rows: int
     low_rank: bool
     least_variance: float = 0.0
+
+    @classmethod
+    def noisy(cls, *, columns: int = 1, rows: int | None = None, low_rank: bool = False) -> Effort:
+        """The effort that noisy moments of so many columns are worth."""
+        simulated = _SIMULATED if columns <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY)
+        return cls(_SLACK, _ROUNDS, rows or simulated, low_rank)
+
+    @classmethod
+    def exact(cls, n: float, *, rows: int | None = None) -> Effort:
+        """The effort that moments of n rows without noise are worth."""
+        least = _LEAST_VARIANCE / n
+        return cls(_SLACK, _ROUNDS_WITHOUT_NOISE, rows or _SIMULATED_WITHOUT_NOISE, False, least)
 
 
 @dataclass(frozen=True, slots=True)

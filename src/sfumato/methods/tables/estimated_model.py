@@ -27,7 +27,7 @@ from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.stated_counts import require_finite
 from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
 from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
-from sfumato.methods.tables.recipe import MOST_ORDERS, ORDERS
+from sfumato.methods.tables.recipe import FAINT, LEVEL_GROUPS, MOST_ORDERS, MOST_RUNS, orders_of
 from sfumato.methods.tables.shares import Resolution, shares_of
 from sfumato.methods.tables.tails import NoisyCounts
 from sfumato.privacy.certificate import measured_elsewhere
@@ -39,11 +39,6 @@ from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.shapes import MODEL, require_able
 
 METHOD = "measurements of others"
-_RUNS, _LEVEL_GROUPS = 48, 64  # as in the table method
-_SLACK, _ROUNDS, _ROUNDS_WITHOUT_NOISE = 0.5, 60, 200
-_SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
-_LEAST_VARIANCE = 0.3  # of a moment without noise, ÷ n
-_FAINT = 1e-4  # noise of a moment below which a fit is that without noise
 _NOTHING = 1e9  # deviations, of counts at another resolution that there are not
 _STANDS_OUT, _OFF = 5.0, 0.01  # deviations, and part of the rows, by which counts may add up to other than declared
 
@@ -82,13 +77,9 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     pairs = pair_tables(read.released, tables)
     entry = _entry_noise(pairs.values(), n)
     grid = Grid(tuple(_grid_column(name, read, tables) for name in read.released))
-    orders = next((orders for noise, orders in ORDERS if entry < noise), 1)
-    resolution = Resolution(_RUNS, MOST_ORDERS if entry < _FAINT else orders, _LEVEL_GROUPS, {})
+    resolution = Resolution(MOST_RUNS, MOST_ORDERS if entry < FAINT else orders_of(entry), LEVEL_GROUPS, {})
     columns = [_shares(column, tables, n, resolution) for column in grid.columns]
-    effort = Effort(_SLACK, _ROUNDS, _SIMULATED, low_rank=False)
-    if entry < _FAINT:
-        least = _LEAST_VARIANCE / n
-        effort = Effort(_SLACK, _ROUNDS_WITHOUT_NOISE, _SIMULATED_WITHOUT_NOISE, low_rank=False, least_variance=least)
+    effort = Effort.exact(n) if entry < FAINT else Effort.noisy(columns=len(columns))
     moments = pair_moments(columns, pairs, n)
     chain = fit_table_chain(columns, np.array([float(n)]), moments, effort, public_stream(0))
     unit = Protected(**read.protects)

@@ -104,21 +104,17 @@ _MOST_CLASSES = 1_000
 _MEAN_WEIGHT = 0.25  # ÷ the bound, where no total is public: settings alone rest on it
 _FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
 _BOUND_SHARE = 0.05  # of the rows at a bound, which would be lost if noise hid them in a cell of their own
-_MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
+MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
+LEVEL_GROUPS = 64  # levels of a column that keep an indicator of their own, by default
 MOST_ORDERS = 14
-ORDERS = ((0.001, MOST_ORDERS), (0.025, 6), (0.04, 3))  # of polynomials, by the noise of an entry where they pay
-_FAINT = 1e-4  # noise of an entry below which settings are those without noise
+_ORDERS = ((0.001, MOST_ORDERS), (0.025, 6), (0.04, 3))  # of polynomials, by the noise of an entry where they pay
+FAINT = 1e-4  # noise of an entry below which settings are those without noise
 _FEW_CLASSES, _CLASS_ENTRY_NOISE = 6, 0.2
 _BY_CLASS = ((0.02, 0.118), (0.2, 0.25))  # of the release, by the noise of an entry
 _TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
 _CLASS_WEIGHT = 0.5
 _CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
 _COUNTED_CELLS = 37  # of a number by class, at most
-_SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000
-_MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
-_ROUNDS, _ROUNDS_WITHOUT_NOISE = 100, 200
-_SLACK = 0.5
-_LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
 _SEED = 0
 
 
@@ -267,21 +263,22 @@ class Settings:
         if not fit.noise.silent:
             entry = entry_noise(plan[names.moments].noise_multiplier, facts, n)
         by_class = _by_class(facts, entry)
-        if entry < _FAINT:
+        if entry < FAINT:
             resolution = _fitting(Resolution(_RUNS_WITHOUT_NOISE, MOST_ORDERS, level_groups, weights), facts, by_class)
-            rows, least = simulated or _SIMULATED_WITHOUT_NOISE, _LEAST_VARIANCE / n
-            effort = Effort(_SLACK, _ROUNDS_WITHOUT_NOISE, rows, low_rank=False, least_variance=least)
-            return cls(_CELLS_WITHOUT_NOISE, True, entry, resolution, by_class, effort)
+            return cls(_CELLS_WITHOUT_NOISE, True, entry, resolution, by_class, Effort.exact(n, rows=simulated))
         counts_std = (
             plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
         )
         cells = int(np.clip(n / counts_std, _FEWEST_CELLS, _MOST_CELLS))
-        orders = next((orders for noise, orders in ORDERS if entry < noise), 1)
-        resolution = _fitting(Resolution(_MOST_RUNS, orders, level_groups, weights), facts, by_class)
-        rows = simulated or (_SIMULATED if facts.n_features <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY))
-        effort = Effort(_SLACK, _ROUNDS, rows, low_rank=resolution.orders == 1)
+        resolution = _fitting(Resolution(MOST_RUNS, orders_of(entry), level_groups, weights), facts, by_class)
+        effort = Effort.noisy(columns=facts.n_features, rows=simulated, low_rank=resolution.orders == 1)
         ends = bool(STANDS_OUT * counts_std <= _BOUND_SHARE * n)
         return cls(cells, ends, entry, resolution, by_class, effort)
+
+
+def orders_of(entry: float) -> int:
+    """How many polynomials of a number pay where an entry of the moments has this noise."""
+    return next((orders for noise, orders in _ORDERS if entry < noise), 1)
 
 
 def _by_class(facts: TableFacts, entry: float) -> float:
@@ -302,7 +299,7 @@ def _class_weight(entry: float, facts: TableFacts) -> float:
 def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Resolution:
     """Return the resolution with as many orders as memory holds."""
     matrices = 1 + facts.n_classes if by_class else 1
-    for _, orders in ORDERS:
+    for _, orders in _ORDERS:
         if orders <= resolution.orders and fits(matrices, facts.dimension(orders)):
             return replace(resolution, orders=orders)
     return replace(resolution, orders=1)
