@@ -10,7 +10,9 @@ import pytest
 
 import sfumato
 from sfumato.errors import ConfigError, UnknownGroupError
+from sfumato.inference.measured import MODEL_ROWS
 from sfumato.inference.moments import shown
+from sfumato.inference.questions import Questions
 
 N = 3_000
 START = pd.Timestamp("2020-01-01")
@@ -93,6 +95,17 @@ def test_shares_of_missing_cells(release, table) -> None:
     assert never.std_error > 0
     with pytest.raises(ConfigError, match="nullable"):
         release.share({"sex": None})
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_share_hardly_drawn_is_the_noisy_count_alone(release, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """How many of the model's rows a share near 0 has is chance: no fewer than three are asked, and none refuses."""
+    drawn = np.arange(MODEL_ROWS) < rows
+    monkeypatch.setattr(Questions, "having", lambda *_: drawn)
+    never = release.share({"whole": None})
+    assert "Measured: a noisy count of whole." in never.rests_on
+    assert 0 <= never.value < 0.02
+    assert never.std_error > 0
 
 
 def test_a_mean_says_over_whom_it_is_taken(release, table) -> None:

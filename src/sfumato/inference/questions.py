@@ -190,7 +190,7 @@ class Questions(Rows):
             by is None
             and len(names) == 1
             and names[0] not in self.following
-            and not found.any()
+            and np.count_nonzero(found) < FEWEST_ROWS
             and is_missing(condition[names[0]])
         ):
             return self._share_counted(asked, names[0])
@@ -213,7 +213,7 @@ class Questions(Rows):
         return bounded(asked.estimate(value, found, what), 0.0, np.inf)
 
     def _share_counted(self, asked: Asked, name: str) -> Estimate:
-        """Return the share of missing cells by their noisy count alone, where the model draws none.
+        """Return the share of missing cells by their noisy count alone, where the model draws hardly any.
 
         Raises:
             EstimateError: its cells were not counted by themselves.
