@@ -69,7 +69,6 @@ def test_the_longest_units_with_little_noise(monkeypatch):
     )
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("found", FOUND)
 def test_a_search(monkeypatch, found, unit):

@@ -1375,6 +1375,13 @@ BUGS = [
         f"{LINKED_FITS} -k search",
     ),
     PlantedBug(
+        "searches: samples without a step have no finite distance, and fits no order",
+        STEP_PAIRS,
+        "    m = max(1.0, float(counts.sum()) / n_tables)\n",
+        "    m = float(counts.sum()) / n_tables\n",
+        "tests/search -k without_a_record or one_row",
+    ),
+    PlantedBug(
         "search: a fit that fails is left out",
         TUNING,
         "            fitted = self.candidates[j].run(fit)\n",

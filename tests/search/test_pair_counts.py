@@ -49,6 +49,23 @@ def test_the_distance_is_unbiased_and_small_for_samples_of_the_same_law(samples)
         assert np.mean(found) == pytest.approx(exact, abs=4 * np.std(found) / np.sqrt(200))
 
 
+def test_samples_without_a_record_have_a_distance(samples):
+    """As of steps, where no unit has a second row: all cells of theirs are 0."""
+    records, near, _ = samples
+    none = np.zeros_like(near)
+    shares = records / 4_000
+    assert squared_distance(Noisy(records, 0.0), none, LAYOUT) == pytest.approx(shares @ shares / len(LAYOUT.tables))
+    assert squared_distance(Noisy(none, 0.0), none, LAYOUT) == 0.0
+
+
+def test_tables_without_a_record_are_shares_of_no_less_than_their_noise(samples):
+    """A number of records below its own noise is no divisor: the distance stays that of shares."""
+    none = np.zeros_like(samples[0])
+    rng = np.random.default_rng(5)
+    found = [squared_distance(noisy(none, rng), samples[1], LAYOUT) for _ in range(200)]
+    assert np.abs(found).max() < 2.0
+
+
 def test_one_noise_for_all_ranks_better_than_a_noise_for_each(samples):
     """The design: what scores share cancels, so differences have less noise than scores bought apart."""
     records, near, far = samples

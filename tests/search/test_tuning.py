@@ -2,20 +2,26 @@
 
 import json
 from dataclasses import replace
+from itertools import permutations
 
+import numpy as np
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
 
-from fixtures import tables
+from fixtures import linked, tables
 from sfumato import P3GM, ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger, tune
 from sfumato.errors import BudgetExceededError, ConfigError
 from sfumato.fitting import account as accounts
+from sfumato.fitting.facts import Facts
+from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import PrivacyBudget
+from sfumato.privacy.certificate_form import Verdict
 from sfumato.privacy.plan import Plan
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.search import pair_scores, tuning
+from sfumato.search.tuning import Best
 
 SCHEMA = tables.schema()
 SHARES = (0.2, 0.4, 0.7)
@@ -80,6 +86,39 @@ def test_the_nearest_leaves_and_nothing_of_the_others(monkeypatch):
     assert not any(str(distance) in told for distance in distances if distance != min(distances))
     names = [measurement.name for measurement in release.measurements]
     assert len(names) == len(set(names)) == 4
+
+
+def test_the_order_of_fits_is_total():
+    """More criteria passed go first, then nearer fits; a distance that is no finite number goes last, in any order."""
+    passed, missed = (
+        Verdict(criterion="m", value=0.1, noise_std=0.01, relation="<=", threshold=0.1, passed=passed)
+        for passed in (True, False)
+    )
+    ranked = [Best(0, distance, None, (), (passed,)) for distance in (-0.1, 0.2, np.nan)]
+    ranked += [Best(0, distance, None, (), (missed,)) for distance in (0.1, np.inf)]
+    for order in permutations(ranked):
+        best = None
+        for found in order:
+            best = found if found.before(best) else best
+        assert best is ranked[0]
+    for i, one in enumerate(ranked):
+        assert not any(other.before(one) for other in ranked[i:])
+
+
+def test_units_of_one_row_have_a_finite_score(tmp_path):
+    """Neither the records nor the samples have a step; nothing is shown of the repetitions but the best."""
+    single = linked.visits(60, 1).groupby("patient").head(1).reset_index(drop=True)
+    method = ConditionalGaussian(epsilon=20.0, delta=DELTA, calibration_rows=60)
+    release = search([method], single, schema=linked.schema(units=60), n_public=60)
+    assert np.isfinite(release.certificate.content["search"]["squared_distance"])
+    release.save(tmp_path / "r.sfm")
+
+
+def test_numpy_says_nothing_of_a_fit_that_is_scored():
+    scores = pair_scores.scores_of(Facts(SCHEMA, None, 100))
+    counts = np.ones(scores[0].statistic.layout.starts[-1])
+    far = np.where(np.arange(counts.size) % 2, 1e200, -1e200)
+    assert pair_scores.mean_distance(scores, [Noisy(far, 1.0)], [counts]) == np.inf
 
 
 def test_noise_of_the_winner_is_that_of_its_share():

@@ -101,16 +101,16 @@ def squared_distance(noisy: Noisy, counts: np.ndarray, layout: MarginalLayout) -
 
     Args:
         noisy: released `PairCounts` of the records. Their number of records is estimated by the mean of the
-            tables' sums.
-        counts: exact counts of samples, same shape.
+            tables' sums, and is at least 1 and the noise of such a sum.
+        counts: exact counts of samples, same shape; of samples without a record, as of steps there may be, all 0.
         layout: of both.
 
     Returns:
         The noise's part of ‖ã − s‖² is taken off, so values just below 0 are possible.
     """
     n_tables = len(layout.tables)
-    n = max(1.0, float(noisy.value.sum()) / n_tables)
-    m = float(counts.sum()) / n_tables
+    n = max(1.0, noisy.noise_std * np.sqrt(noisy.value.size / n_tables), float(noisy.value.sum()) / n_tables)
+    m = max(1.0, float(counts.sum()) / n_tables)
     difference = noisy.value / n - counts / m
     noise = noisy.value.size * (noisy.noise_std / n) ** 2
     return float(difference @ difference - noise) / n_tables

@@ -104,7 +104,8 @@ def score_stages(facts: Facts, share: float) -> list[Stage]:
 def mean_distance(scores: Sequence[Score], released: Sequence[Noisy], sampled: Sequence[np.ndarray]) -> float:
     """Return the mean over scores of the squared distances. Free: of releases and of samples."""
     parts = zip(scores, released, sampled, strict=True)
-    return float(np.mean([score.distance(noisy, counts) for score, noisy, counts in parts]))
+    with np.errstate(all="ignore"):  # a warning of numpy's would show something of a fit that does not leave
+        return float(np.mean([score.distance(noisy, counts) for score, noisy, counts in parts]))
 
 
 def sampled_counts(scores: Sequence[Score], schema: Schema, sampler: Sampler) -> list[np.ndarray]:

@@ -176,13 +176,13 @@ class Best:
 
     def before(self, other: Best | None) -> bool:
         """Whether it ranks above: by criteria passed, then by distance. Of equals the first stays."""
-        if other is None:
-            return True
-        return (-self._passed, self.distance) < (-other._passed, other.distance)
+        return other is None or self._rank < other._rank
 
     @property
-    def _passed(self) -> int:
-        return sum(found.passed for found in self.verdicts)
+    def _rank(self) -> tuple[int, float]:
+        """A total order, least first: a distance that is no finite number comes last."""
+        passed = sum(found.passed for found in self.verdicts)
+        return -passed, self.distance if math.isfinite(self.distance) else math.inf
 
 
 @dataclass(frozen=True, slots=True)
