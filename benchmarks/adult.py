@@ -112,7 +112,7 @@ def read(path: Path, *, validate: bool) -> tuple[Any, Any]:
 
 def one_fit(train: Any, test: Any, epsilon: float) -> dict[str, Any]:
     """Fit, sample as many rows as were fitted, and score."""
-    synthesizer = sfumato.ConditionalGaussian(epsilon=epsilon, delta=DELTA)
+    synthesizer = sfumato.MaxEntropy(epsilon=epsilon, delta=DELTA)
     start = time.perf_counter()
     release = synthesizer.fit(train, schema=SCHEMA, target=TARGET)
     fitted = time.perf_counter()

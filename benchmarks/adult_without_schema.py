@@ -39,7 +39,7 @@ def without_schema(train: Any, folder: Path, epsilon: float) -> Any:
 
 def with_schema(train: Any, epsilon: float) -> Any:
     """The same with the public schema."""
-    method = sfumato.ConditionalGaussian(epsilon=epsilon, delta=DELTA)
+    method = sfumato.MaxEntropy(epsilon=epsilon, delta=DELTA)
     return method.fit(train, schema=SCHEMA, target=TARGET).sample(len(train))
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sfumato import ConditionalGaussian, Schema, combine
+from sfumato import MaxEntropy, Schema, combine
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import EstimateError
 from sfumato.schema.open_schema import OpenSchema
@@ -325,7 +325,7 @@ def run(case, n, epsilon, fits, seed=0):
     for fit in range(fits):
         rng = np.random.default_rng([seed, fit, n])
         frame = draw(n, rng)
-        release = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema(n), target=target)
+        release = MaxEntropy(epsilon=epsilon).fit(frame, schema=schema(n), target=target)
         for name, ask, truth in questions:
             for aim, truth_of in (("population", truths[name]), ("table", None)):
                 try:
@@ -354,7 +354,7 @@ def run_replicates(case, n, epsilon, fits, m, seed=0):
     counted, started = {}, time.time()
     for fit in range(fits):
         frame = draw(n, np.random.default_rng([seed, fit, n]))
-        release = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema(n), target=target)
+        release = MaxEntropy(epsilon=epsilon).fit(frame, schema=schema(n), target=target)
         tables = [as_drawn(one, population) for one in release.replicates(m, n=4 * n, seed=fit)]
         for name, truth in questions:
             results = [with_errors(name, truth)(one) for one in tables]

@@ -1,7 +1,7 @@
 """Correlations that a release keeps: pairs of normal columns, beside one noisy matrix and a copula of the same budget.
 
     python benchmarks/dependence.py [--columns 6 20 42] [--rows 50000] [--epsilon 1 none] [--rho .55] [--target no yes]
-        [--methods gaussian matrix copula] [--fits 1] [--whole] [--out FILE.jsonl]
+        [--methods max-entropy matrix copula] [--fits 1] [--whole] [--out FILE.jsonl]
 
 Columns come in independent pairs of correlation rho, standard normal, cut off at ±6; with a target, a label true of
 three rows in ten that shifts the first column of every second pair by one. Of each cell:
@@ -10,7 +10,7 @@ three rows in ten that shifts the first column of every second pair by one. Of e
     false     root mean square, over columns not paired, of what samples' correlations differ from the real ones
     cpu       CPU seconds of fit and sample
 
-    gaussian  ConditionalGaussian at (epsilon, 1e-5) with secret noise, the number of rows public; `none`: NonPrivate()
+    max-entropy  MaxEntropy at (epsilon, 1e-5) with secret noise, the number of rows public; `none`: NonPrivate()
     matrix    the correlations in one noisy second moment of clipped normal scores (exact ranks), at the noise
               multiplier of the last stage of the method's own plan: what that release bought, not private by itself
     copula    a Gaussian copula: marginals at the multiplier of the plan's first stage, scores by them, that matrix made
@@ -131,13 +131,11 @@ def one_cell(method: str, d: int, n: int, epsilon: str, rho: float, target: bool
     frame, schema = pairs_table(d, n, rho, target=target, seed=number)
     real, rng = correlations(frame, d), np.random.default_rng(1000 + number)
     named = LABEL if target else None
-    ours = sfumato.ConditionalGaussian(
-        epsilon=sfumato.NonPrivate() if epsilon == "none" else float(epsilon), delta=DELTA
-    )
+    ours = sfumato.MaxEntropy(epsilon=sfumato.NonPrivate() if epsilon == "none" else float(epsilon), delta=DELTA)
     stages = ours.plan(schema, target=named).stages
     first, last = (0.0 if epsilon == "none" else stages[i].noise_multiplier for i in (0, -1))
     start = time.process_time()
-    if method == "gaussian":
+    if method == "max-entropy":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that no noise is not private
             made = ours.fit(frame, schema=schema, target=named).sample(n)
@@ -207,7 +205,7 @@ def main() -> None:
         show(run_cells(results, cells_of(arguments)), arguments.methods)
 
 
-METHODS = ("gaussian", "matrix", "copula")
+METHODS = ("max-entropy", "matrix", "copula")
 
 if __name__ == "__main__":
     main()

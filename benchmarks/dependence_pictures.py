@@ -33,7 +33,7 @@ BARS = {
     "bootstrap": ("bootstrap", "#5b7f9e"),
     "tenth": ("a tenth of the rows", "#a9c0d3"),
     "no-noise": (MODEL, "#e0a58f"),
-    "gaussian": (NOISE, "#c1502e"),
+    "max-entropy": (NOISE, "#c1502e"),
     "independent": ("independent columns", "#9a9a9a"),
 }
 
@@ -44,7 +44,7 @@ def means(path: Path, epsilon: float) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for key, scores in found.items():
         label = key.partition("/")[0]
-        bar = "gaussian" if label == f"gaussian, {epsilon:g}" else label
+        bar = "max-entropy" if label == f"max-entropy, {epsilon:g}" else label
         if bar in BARS:
             values.setdefault(bar, []).append(scores[FIGURE])
     return {bar: statistics.fmean(some) for bar, some in values.items()}

@@ -14,8 +14,8 @@ many rows as were fitted. Tables and schemas are in `suite.py`, scores and what 
     bootstrap       fitted rows, as many, drawn with replacement
     tenth           a tenth of the fitted rows, without noise
     independent     every column shuffled alone: marginals and nothing else
-    no-noise        ConditionalGaussian with NonPrivate(): the error of the model
-    gaussian        ConditionalGaussian at --epsilon, mean of --fits
+    no-noise        MaxEntropy with NonPrivate(): the error of the model
+    max-entropy     MaxEntropy at --epsilon, mean of --fits
     dpmm-mst        MST and PrivBayes of dpmm, likewise, if asked for: numbers in 20 equal-width bins, 30 minutes of CPU
     privbayes       time and 8 GiB a fit, as in `peers.py`
 
@@ -46,7 +46,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
 from jobs import Results
 
 REFERENCES = ("real", "kept out", "bootstrap", "tenth", "independent")
-ROWS = (*REFERENCES, "no-noise", "gaussian")
+ROWS = (*REFERENCES, "no-noise", "max-entropy")
 PEERS = ("dpmm-mst", "privbayes")
 
 
@@ -65,7 +65,7 @@ def reference(name: str, fitted: pd.DataFrame, test: pd.DataFrame) -> pd.DataFra
 
 def made(case: Case, fitted: pd.DataFrame, epsilon: float | sfumato.NonPrivate) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Fit and sample as many rows as were fitted."""
-    method = sfumato.ConditionalGaussian(epsilon=epsilon, delta=DELTA)
+    method = sfumato.MaxEntropy(epsilon=epsilon, delta=DELTA)
     start, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that no noise is not private

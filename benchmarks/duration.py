@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from sfumato import ConditionalGaussian, Schema
+from sfumato import MaxEntropy, Schema
 from sfumato.fitting.duration import fit_seconds
 
 CASES = (
@@ -34,8 +34,8 @@ def main() -> None:
         rows, schema = table(n, columns, labels)
         target = "c0" if by_class else None
         begun = time.process_time()
-        ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(rows, schema=schema, target=target)
-        took, said = time.process_time() - begun, fit_seconds("gaussian", schema, target=target) or float("nan")
+        MaxEntropy(epsilon=1.0, delta=1e-6).fit(rows, schema=schema, target=target)
+        took, said = time.process_time() - begun, fit_seconds("max-entropy", schema, target=target) or float("nan")
         table_of = f"{n} x {columns}, {labels} labels{', target' * by_class}"
         print(f"{table_of}: {took:.1f} s, said {said:.1f}, x {said / took:.2f}")
 

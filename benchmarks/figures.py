@@ -37,7 +37,7 @@ INK, MADE = "#1b3a57", "#c1502e"
 def landing(out: Path, epsilon: float) -> None:
     """Draw the demonstration's table: real rows, samples, and a mean by group with its interval."""
     frame = randhie.load_pandas().data
-    release = sfumato.ConditionalGaussian(epsilon=epsilon, delta=1e-6).fit(frame, schema=demo_schema(), target="hlthf")
+    release = sfumato.MaxEntropy(epsilon=epsilon, delta=1e-6).fit(frame, schema=demo_schema(), target="hlthf")
     made = release.sample(len(frame))
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.2))
     visits = np.arange(16)
@@ -85,7 +85,7 @@ def shapes(out: Path) -> None:
             frame["part"] = part.astype(str)
             columns["part"] = Categorical(categories=("0", "1"))
         schema = sfumato.Schema(columns=columns, rows=ROWS)
-        made = sfumato.ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, target=target).sample(SHOWN, seed=0)
+        made = sfumato.MaxEntropy(epsilon=1.0).fit(frame, schema=schema, target=target).sample(SHOWN, seed=0)
         for axis, rows in ((axes[2 * i], frame[:SHOWN]), (axes[2 * i + 1], made)):
             colour = np.where(rows["part"] == "1", INK, MADE) if part is not None else INK
             axis.scatter(rows["x"], rows["y"], s=1.5, c=colour, linewidths=0)
@@ -103,7 +103,7 @@ def images(data: Path, out: Path, epsilon: float) -> None:
     schema = sfumato.Schema(columns={"x": Image(shape=(28, 28)), "y": Categorical(categories=LABELS)}, rows=60_000)
     blocks = [("real", shown_x, shown_y)]
     for title, purpose in (("fidelity", sfumato.Fidelity()), ("training", sfumato.Training())):
-        release = sfumato.ConditionalGaussian(epsilon=epsilon, delta=1e-5, purpose=purpose).fit((x, y), schema=schema)
+        release = sfumato.MaxEntropy(epsilon=epsilon, delta=1e-5, purpose=purpose).fit((x, y), schema=schema)
         made = release.sample(2_000)
         blocks.append((title, made["x"], made["y"].astype(int)))
     figure, axes = plt.subplots(1, 3, figsize=(12, 4.3))

@@ -91,7 +91,7 @@ def kept() -> str:
     lines = []
     for table in KEPT:
         found = _lines(table.name)
-        fits = [value for key, value in found.items() if key.startswith("gaussian, 1/")]
+        fits = [value for key, value in found.items() if key.startswith("max-entropy, 1/")]
         score = "auroc" if "auroc" in fits[0] else "r2"
         tenth = found["tenth"]
         broken = f"{100 * _mean(fits, 'contradictions'):.0f} %" if "contradictions" in fits[0] else "none found"

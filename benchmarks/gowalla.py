@@ -38,7 +38,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.methods.tables import recipe
 
 sys.path.append(str(Path(__file__).parents[1] / "papers" / "ngrams"))
@@ -138,7 +138,7 @@ def linked(frame: pd.DataFrame, settings: Settings, epsilon: Any, seed: int, *, 
     unit = {"column": "user", "max_rows": MOST, "order": "time", "units": n}
     when = {"kind": "datetime", "lower": "2009-01-01", "upper": "2010-12-31", "resolution": "second"}
     schema = Schema.from_dict({"unit": unit, "columns": {"time": when, **_columns(settings.grid, label=label)}})
-    release = ConditionalGaussian(epsilon=epsilon, delta=DELTA).fit(frame, schema=schema, seed=seed)
+    release = MaxEntropy(epsilon=epsilon, delta=DELTA).fit(frame, schema=schema, seed=seed)
     return _celled(release.sample(n, seed=seed), settings.grid)
 
 
@@ -153,7 +153,7 @@ def unlinked(frame: pd.DataFrame, settings: Settings, epsilon: Any, seed: int, *
     n, rows = frame["user"].nunique(), round(len(first_rows(frame)), -3)
     unit = {"column": "user", "max_rows": MOST}
     schema = Schema.from_dict({"unit": unit, "rows": rows, "columns": _columns(settings.grid, label=label)})
-    release = ConditionalGaussian(epsilon=epsilon, delta=DELTA).fit(frame, schema=schema, seed=seed)
+    release = MaxEntropy(epsilon=epsilon, delta=DELTA).fit(frame, schema=schema, seed=seed)
     made = _celled(release.sample(rows, seed=seed), settings.grid)
     made["user"] = np.random.default_rng(seed).integers(0, n, rows)
     return first_rows(made.sort_values("user", kind="stable"))

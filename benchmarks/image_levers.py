@@ -94,7 +94,7 @@ def cells(x: np.ndarray, y: np.ndarray, release: sfumato.Release, seed: int) -> 
 
 
 def by_k_means(
-    x: np.ndarray, y: np.ndarray, release: sfumato.Release, method: sfumato.ConditionalGaussian, seed: int
+    x: np.ndarray, y: np.ndarray, release: sfumato.Release, method: sfumato.MaxEntropy, seed: int
 ) -> tuple[sfumato.Schema, dict[str, np.ndarray]]:
     """Fit clusters as the library fits classes, with what the classifier leaves of the budget."""
     sigma = gaussian_mechanism.get_sigma_gaussian(EPSILON, DELTA) / np.sqrt(1 - sfumato.Training().teacher_share)
@@ -182,7 +182,7 @@ def charged(
 
 def samplers(x: np.ndarray, y: np.ndarray, seed: int, wanted: list[str]) -> dict[str, ImagePortrait]:
     """Fit, and return a sampler for each lever."""
-    method = sfumato.ConditionalGaussian(epsilon=EPSILON, delta=DELTA, purpose=sfumato.Training())
+    method = sfumato.MaxEntropy(epsilon=EPSILON, delta=DELTA, purpose=sfumato.Training())
     schema = schema_of(LABELS, len(x))
     release = method.fit((x, y.astype(str)), schema=schema, seed=seed)
     plain = ImagePortrait(schema, release.sampler, release.parameters)

@@ -124,7 +124,7 @@ def main() -> None:
             test_x, test_y = stored["x_test"], stored["y_test"]
     schema = sfumato.Schema(columns={"x": Image(shape=(28, 28)), "y": Categorical(categories=LABELS)}, rows=len(x))
     purpose = sfumato.Training() if arguments.purpose == "training" else sfumato.Fidelity()
-    method = sfumato.ConditionalGaussian(epsilon=arguments.epsilon, delta=DELTA, purpose=purpose)
+    method = sfumato.MaxEntropy(epsilon=arguments.epsilon, delta=DELTA, purpose=purpose)
     runs: list[dict[str, Any]] = []
     if arguments.out and arguments.out.exists():
         runs = json.loads(arguments.out.read_text())["runs"]

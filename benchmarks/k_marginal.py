@@ -3,7 +3,7 @@
     python -m venv SDNIST && SDNIST/bin/pip install sdnist==2.4
     python benchmarks/k_marginal.py DATA --sdnist-python SDNIST/bin/python [--table ma2019]
 
-Real rows and samples of ConditionalGaussian at ε = 1 as the cells that total variation counts. sdnist leaves the
+Real rows and samples of MaxEntropy at ε = 1 as the cells that total variation counts. sdnist leaves the
 columns PUMA and INDP out of its pairs, so both are scored without them. The figures are NOT private.
 """
 
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--table", choices=("ma2019", "tx2019", "national2019"), default="ma2019")
     arguments = parser.parse_args()
     table = peer_tables.TABLES[arguments.table](arguments.data)
-    method = sfumato.ConditionalGaussian(epsilon=1.0, delta=DELTA)
+    method = sfumato.MaxEntropy(epsilon=1.0, delta=DELTA)
     made = method.fit(table.frame, schema=table.schema, target=table.target).sample(len(table.frame), seed=0)
     kept = {name: kind for name, kind in table.schema.columns.items() if name not in LEFT_OUT}
     schema = replace(table.schema, columns=kept)

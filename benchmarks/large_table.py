@@ -101,7 +101,7 @@ def fit(data: Path, rows: int) -> None:
     import sfumato
 
     schema = sfumato.Schema.from_dict({"rows": rows, "columns": COLUMNS})
-    synthesizer = sfumato.ConditionalGaussian(epsilon=EPSILON, delta=DELTA)
+    synthesizer = sfumato.MaxEntropy(epsilon=EPSILON, delta=DELTA)
     synthesizer.fit(data, schema=schema, target=TARGET).save(data.with_name("release"))
 
 

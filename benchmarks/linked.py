@@ -43,7 +43,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.methods.linked import recipe
 from sfumato.methods.linked.statistics import Sharing, StepMoments
 
@@ -113,7 +113,7 @@ def fits(frame: pd.DataFrame, epsilon: float | NonPrivate, seeds: range, n: int)
     real = figures(in_order(frame))
     found = []
     for seed in seeds:
-        method = ConditionalGaussian(epsilon=epsilon, delta=DELTA)
+        method = MaxEntropy(epsilon=epsilon, delta=DELTA)
         release = method.fit(frame, schema=schema(units=n), seed=seed)
         found.append(errors(real, figures(release.sample(n, seed=seed))))
     return summed(pd.DataFrame(found))
@@ -157,7 +157,7 @@ def as_rows(frame: pd.DataFrame, n: int, seed: int, *, group: bool) -> pd.DataFr
     epsilon, delta = (1 / SIX, DELTA * np.expm1(1 / SIX) / np.expm1(1)) if group else (1.0, DELTA)
     unit = {} if group else {"unit": {"column": "patient", "max_rows": SIX}}
     plain_schema = Schema.from_dict({"columns": found["columns"], "rows": rows, **unit})
-    made = ConditionalGaussian(epsilon=epsilon, delta=delta).fit(frame, schema=plain_schema, seed=seed)
+    made = MaxEntropy(epsilon=epsilon, delta=delta).fit(frame, schema=plain_schema, seed=seed)
     given = np.random.default_rng(seed).integers(0, n, rows)
     return in_order(made.sample(rows, seed=seed).assign(patient=given))
 
@@ -196,7 +196,7 @@ def beside_rows(arguments: argparse.Namespace) -> None:
 
 def linked(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
     """Return the rows of as many patients, linked."""
-    method = ConditionalGaussian(epsilon=1.0, delta=DELTA)
+    method = MaxEntropy(epsilon=1.0, delta=DELTA)
     return method.fit(frame, schema=schema(units=n), seed=seed).sample(n, seed=seed)
 
 
@@ -208,7 +208,7 @@ def tables(arguments: argparse.Namespace) -> None:
     for epsilon in (0.5, 1.0, 3.0, 10.0, NonPrivate()):
         found = []
         for seed in range(1, 2 if isinstance(epsilon, NonPrivate) else arguments.fits + 1):
-            method = ConditionalGaussian(epsilon=epsilon, delta=DELTA)
+            method = MaxEntropy(epsilon=epsilon, delta=DELTA)
             made = method.fit(frames, schema=two_tables.schema(n), seed=seed).sample(n, seed=seed)
             share = {f"with visits, {sex}": s - shares[sex] for sex, s in two_tables.with_visits(made).items()}
             found.append(errors(real, figures(two_tables.joined(made))) | share)
@@ -242,7 +242,7 @@ def size_of_tables(arguments: argparse.Namespace) -> None:
         return
     rows = pq.read_metadata(paths["visits"]).num_rows
     start, began = peak(), time.process_time()
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-8)
+    method = MaxEntropy(epsilon=1.0, delta=1e-8)
     release = method.fit(paths, schema=two_tables.schema(n, max_rows=6 * arguments.times), seed=1)
     took = time.process_time() - began
     print(f"fit of {n} units, {rows} rows: {took:.1f} s, peak {peak() - start:.0f} MiB above {start:.0f}")
@@ -269,7 +269,7 @@ def size(arguments: argparse.Namespace) -> None:
     start = peak()
     began = time.process_time()
     found = schema(units=n, max_rows=6 * arguments.times)
-    release = ConditionalGaussian(epsilon=1.0, delta=1e-8).fit(path, schema=found, seed=1)
+    release = MaxEntropy(epsilon=1.0, delta=1e-8).fit(path, schema=found, seed=1)
     print(f"fit {time.process_time() - began:.1f} s, peak {peak() - start:.0f} MiB above {start:.0f}")
     began, rows = time.process_time(), 0
     for batch in release.batches(n, seed=1):

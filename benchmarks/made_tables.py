@@ -118,9 +118,7 @@ def main() -> None:
     for name, make in TABLES.items():
         frame, kinds, target, pair = make(np.random.default_rng(5))
         schema = sfumato.Schema(columns=kinds, rows=ROWS)
-        release = sfumato.ConditionalGaussian(epsilon=arguments.epsilon, delta=DELTA).fit(
-            frame, schema=schema, target=target
-        )
+        release = sfumato.MaxEntropy(epsilon=arguments.epsilon, delta=DELTA).fit(frame, schema=schema, target=target)
         made = release.sample(ROWS)
         real, synthetic = numbers(frame).corr().to_numpy(), numbers(made).corr().to_numpy()
         print(f"{name}: correlations differ by at most {np.abs(real - synthetic).max():.3f}")

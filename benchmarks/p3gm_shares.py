@@ -1,7 +1,7 @@
 """What the descent adds to P3GM as its share of the budget grows, at ε = 1 and δ = 1e-5.
 
 The decoder starts as the inverse projection, so that a share of nothing is a model in closed form. The other stages
-keep their proportions. Beside it `gaussian`. Fitted on two thirds of the training rows (50,000 training images) and
+keep their proportions. Beside it `max-entropy`. Fitted on two thirds of the training rows (50,000 training images) and
 scored on the rest; held-out rows and test images are not read.
 
     pip install -c constraints.txt '.[papers]'
@@ -36,9 +36,9 @@ DATA = ("adult", "mnist")
 
 
 def synthesizer(share: float | None, data: str) -> Any:
-    """Return P3GM with this share for its decoder; `gaussian` for None."""
+    """Return P3GM with this share for its decoder; `max-entropy` for None."""
     if share is None:
-        return sfumato.ConditionalGaussian(epsilon=1.0, delta=DELTA)
+        return sfumato.MaxEntropy(epsilon=1.0, delta=DELTA)
     default = Shares()
     images = data == "mnist"  # no marginals: their share is nobody's
     closed = default.centre + default.moment + default.mixture + (0 if images else default.marginals)
@@ -85,7 +85,7 @@ def draw(found: dict[str, list[float]], path: Path) -> None:
         low, high = [min(cell) for cell in cells], [max(cell) for cell in cells]
         panel.fill_between(SHARES, low, high, alpha=0.25, linewidth=0)
         panel.plot(SHARES, middle, "o-", markersize=4, label="P3GM")
-        panel.axhline(float(np.mean(found[f"{data} None"])), color="black", linestyle="--", label="gaussian")
+        panel.axhline(float(np.mean(found[f"{data} None"])), color="black", linestyle="--", label="max-entropy")
         panel.set(title=LABELS_OF[data][0], xlabel="share of the budget for the descent", ylabel=LABELS_OF[data][1])
         panel.grid(alpha=0.3)
         panel.legend(loc="lower left")

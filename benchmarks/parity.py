@@ -29,7 +29,7 @@ import pandas as pd
 from parity_list import REGRESSIONS, TABLES
 from scipy import stats
 
-from sfumato import ConditionalGaussian, Schema, combine
+from sfumato import MaxEntropy, Schema, combine
 from sfumato.errors import EstimateError
 
 RESULTS = Path(__file__).parent / "results" / "parity.json"
@@ -159,7 +159,7 @@ def of_replicates(tables, wanted):
 def one_fit(table, real_rows, wanted, reals, m, seed):
     """One release of a table, asked for all its regressions: entries (regression, way, frame of terms or refusal)."""
     schema = Schema(columns=table.columns, rows=len(real_rows))
-    release = ConditionalGaussian(epsilon=EPSILON, delta=DELTA).fit(real_rows, schema=schema, target=table.target)
+    release = MaxEntropy(epsilon=EPSILON, delta=DELTA).fit(real_rows, schema=schema, target=table.target)
     naive = labelled(release.sample(len(real_rows), seed=seed), table)
     tables = [labelled(one, table) for one in release.replicates(m, seed=seed)] if m else []
     for one in wanted:

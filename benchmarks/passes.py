@@ -92,7 +92,7 @@ def fit(path: Path, rows: int, columns: int, classes: int, workers: int) -> dict
     schema = sfumato.Schema.from_dict({"rows": rows, "columns": columns_of(columns, classes)})
     begun, wall = cpu(), time.perf_counter()
     more = {"workers": workers} if workers > 1 else {}
-    sfumato.ConditionalGaussian(epsilon=1.0, delta=1e-9).fit(path, schema=schema, target="class", **more)
+    sfumato.MaxEntropy(epsilon=1.0, delta=1e-9).fit(path, schema=schema, target="class", **more)
     total = cpu() - begun
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
     found = {"total": total, "wall": time.perf_counter() - wall, "peak_mib": peak, "rest": total - sum(passes.values())}

@@ -3,7 +3,7 @@
     python peer_worker.py JOB.json
 
 The job names its files: what to fit, where the sample and the report go. A peer reads and writes codes 0, 1, ... (CSV)
-and the public numbers of codes; ConditionalGaussian reads and writes the table itself (Parquet) and the schema.
+and the public numbers of codes; MaxEntropy reads and writes the table itself (Parquet) and the schema.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def house(job: dict[str, Any]) -> dict[str, Any]:
 
     frame = pd.read_parquet(job["data"])
     schema = sfumato.Schema.load(job["schema"])
-    synthesizer = sfumato.ConditionalGaussian(epsilon=job["epsilon"], delta=job["delta"])
+    synthesizer = sfumato.MaxEntropy(epsilon=job["epsilon"], delta=job["delta"])
     start = time.perf_counter()
     release = synthesizer.fit(frame, schema=schema, target=job["target"])
     fitted = time.perf_counter()
@@ -119,7 +119,7 @@ def peak_gib() -> float:
 
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
-    report = {"conditional-gaussian": house, "privbayes": dpmm, "dpmm-mst": dpmm}.get(job["method"], peer)(job)
+    report = {"max-entropy": house, "privbayes": dpmm, "dpmm-mst": dpmm}.get(job["method"], peer)(job)
     used = resource.getrusage(resource.RUSAGE_SELF)
     report |= {"peak_gib": peak_gib(), "cpu_seconds": used.ru_utime + used.ru_stime}
     Path(job["report"]).write_text(json.dumps(report))

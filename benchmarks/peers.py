@@ -1,4 +1,4 @@
-"""ConditionalGaussian beside MST, AIM, MWEM and DP-CTGAN of SmartNoise and PrivBayes of dpmm, a process for each fit.
+"""MaxEntropy beside MST, AIM, MWEM and DP-CTGAN of SmartNoise and PrivBayes of dpmm, a process for each fit.
 
     make peers      # the peers' environments, in .peers
     python benchmarks/peers.py DATA --peer-python .peers/smartnoise/bin/python --dpmm-python .peers/dpmm/bin/python
@@ -7,7 +7,7 @@
 Tables: Adult and three NIST excerpts (`peer_tables.py`; those of P3GM's paper are in papers/p3gm), a tenth held out
 with seed 0 before anything else. Releases at (1, 1e-5), add or remove one record; nothing but the schema and the
 number of rows is public. The peers work on discrete data: numeric columns reach them in 20 bins between the schema's
-bounds, which costs no budget, and a bin of their samples becomes a uniform one of its values. ConditionalGaussian
+bounds, which costs no budget, and a bin of their samples becomes a uniform one of its values. MaxEntropy
 reads the columns as they are. A fit and a sample of as many rows get 30 minutes of CPU time, which other work on the
 machine does not shorten, and 8 GiB of resident memory; what needs more is killed and recorded as not finished. Scores
 are those of `adult.py`: four
@@ -44,7 +44,7 @@ from jobs import Limits, run_command
 HERE = Path(__file__).parent
 EPSILON = 1.0
 LIMITS = Limits(seconds=30 * 60, gib=8)
-HOUSE = "conditional-gaussian"
+HOUSE = "max-entropy"
 SMARTNOISE = ("mst", "aim", "mwem", "mwem-by-threes", "dp-ctgan")
 FITS = {
     "real": 1,

@@ -127,7 +127,7 @@ def run_table(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     for label, schema in (("without", case.table.schema), ("with", ruled)):
         fits = []
         for number in range(arguments.fits):
-            method = sfumato.ConditionalGaussian(epsilon=1.0, delta=DELTA)
+            method = sfumato.MaxEntropy(epsilon=1.0, delta=DELTA)
             release = method.fit(fitted, schema=schema, target=case.table.target)
             rows = release.sample(len(fitted))
             scores = all_scores(case, fitted, rows, test)

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato import ConditionalGaussian, Schema
+from sfumato import MaxEntropy, Schema
 from sfumato.columns import Integer, ItemSet
 
 DELTA, MOST, LENGTH = 1e-6, 80, 20
@@ -71,7 +71,7 @@ def fitted(table: pa.Table, items: list[str], epsilon: float, seed: int) -> tupl
     n = round(table.num_rows, -3)
     schema = Schema(columns={"size": Integer(lower=0, upper=MOST), "items": kind}, rows=n)
     start = time.perf_counter()
-    release = ConditionalGaussian(epsilon=epsilon, delta=DELTA).fit(table, schema=schema, seed=seed)
+    release = MaxEntropy(epsilon=epsilon, delta=DELTA).fit(table, schema=schema, seed=seed)
     middle = time.perf_counter()
     made = release.sample(n, seed=seed)
     return made, {"fit s": middle - start, "sample s": time.perf_counter() - middle}

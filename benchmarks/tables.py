@@ -82,9 +82,7 @@ def main() -> None:
     made = []
     for _ in range(arguments.fits):
         start = time.perf_counter()
-        release = sfumato.ConditionalGaussian(epsilon=arguments.epsilon, delta=DELTA).fit(
-            train, schema=schema, target=target
-        )
+        release = sfumato.MaxEntropy(epsilon=arguments.epsilon, delta=DELTA).fit(train, schema=schema, target=target)
         seconds = time.perf_counter() - start
         made.append({**scores(release.sample(len(train))), "fit_seconds": seconds})
     real = scores(train)

@@ -100,7 +100,7 @@ def scores(real: pd.Series, made: pd.Series) -> dict[str, float]:
 def figures(frame: pd.DataFrame, kinds: dict[str, ColumnKind], epsilon: float, *, samples: int) -> dict[str, Any]:
     """Fit once; return the figures of every numeric column."""
     schema = sfumato.Schema(columns=kinds, rows=len(frame))
-    release = sfumato.ConditionalGaussian(epsilon=epsilon, delta=DELTA).fit(frame, schema=schema)
+    release = sfumato.MaxEntropy(epsilon=epsilon, delta=DELTA).fit(frame, schema=schema)
     made = release.sample(samples)
     return {name: scores(frame[name], made[name]) for name, kind in kinds.items() if not isinstance(kind, Categorical)}
 

@@ -20,11 +20,11 @@ import sfumato
 from sfumato.evaluate import total_variation
 
 SHARES = (0.02, 0.1, 0.4, 0.7, 0.95)
-DEFAULT = sfumato.ConditionalGaussian(epsilon=1.0).marginal_share
+DEFAULT = sfumato.MaxEntropy(epsilon=1.0).marginal_share
 
 
 def candidates(epsilon):
-    return [sfumato.ConditionalGaussian(epsilon=epsilon, delta=DELTA, marginal_share=share) for share in SHARES]
+    return [sfumato.MaxEntropy(epsilon=epsilon, delta=DELTA, marginal_share=share) for share in SHARES]
 
 
 def told(scores):

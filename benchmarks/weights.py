@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sfumato import ConditionalGaussian, Schema, Weight
+from sfumato import MaxEntropy, Schema, Weight
 from sfumato.columns import Categorical, Continuous
 from sfumato.inference.measured import Measured
 from sfumato.inference.totals import RowWeights
@@ -129,7 +129,7 @@ def main() -> None:
             weights *= MEMBERS / weights.sum()
         rows = people.iloc[drawn].assign(weight=weights)
         of_table = truths(rows, np.minimum(weights, upper))
-        release = ConditionalGaussian(epsilon=arguments.epsilon).fit(rows, schema=known)
+        release = MaxEntropy(epsilon=arguments.epsilon).fit(rows, schema=known)
         for target, variance in (
             ("table", "modelled"), ("population", "modelled"), ("population", "kish"), ("population", "bound"),
         ):  # fmt: skip

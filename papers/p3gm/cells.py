@@ -39,7 +39,7 @@ NAMES = {
     "plain vae": "VAE (no noise)",
     "vae": "DP-VAE",
     "dpgm": "DPGM",
-    "gaussian": "gaussian",
+    "max-entropy": "max-entropy",
     "mst": "MST",
     "aim": "AIM",
     "mwem": "MWEM",
@@ -49,7 +49,7 @@ NAMES = {
     "real": "real rows",
     "real-binned": "real rows in the peers' bins",
 }
-OURS: Mapping[str, Callable[..., Synthesizer]] = {"gaussian": sfumato.ConditionalGaussian, "dpgm": sfumato.DPGM}
+OURS: Mapping[str, Callable[..., Synthesizer]] = {"max-entropy": sfumato.MaxEntropy, "dpgm": sfumato.DPGM}
 NO_LIMITS = Limits(seconds=float("inf"), gib=float("inf"))
 
 

@@ -38,7 +38,7 @@ def taken_over() -> Iterator[tuple[str, dict[str, Any]]]:
         real = measured.get("real") or measured["fits"][0]["real"]
         yield f"{data} | real | {path.stem}", {**real, "from": f"benchmarks/results/{path.name}"}
         for i, run in enumerate(measured["fits"]):
-            yield f"{data} | gaussian | {path.stem} {i}", {**run, "from": f"benchmarks/results/{path.name}"}
+            yield f"{data} | max-entropy | {path.stem} {i}", {**run, "from": f"benchmarks/results/{path.name}"}
     for name, run in json.loads((MEASURED / "peers.json").read_text())["cells"].items():
         data, method, i = name.split("/")
         if data in DATA and method == "mst":
@@ -48,7 +48,7 @@ def taken_over() -> Iterator[tuple[str, dict[str, Any]]]:
             path = MEASURED / f"images_{images}_{purpose}.json"
             for i, run in enumerate(json.loads(path.read_text())["runs"]):
                 found = {"accuracy": run["accuracy"], "epsilon": run["epsilon"], "fit_seconds": run["fit_s"]}
-                key = f"{images} | gaussian, {purpose} | {path.stem} {i}"
+                key = f"{images} | max-entropy, {purpose} | {path.stem} {i}"
                 yield key, {**found, "from": f"benchmarks/results/{path.name}"}
 
 
@@ -57,7 +57,7 @@ def taught(out: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for images in ("mnist", "fashion_mnist"):
         for key, run in Results(out / f"figure_2_{images}_test.jsonl").found.items():
             method, _, i = key.partition(" | ")
-            name = "gaussian, fidelity" if method == "gaussian" else method
+            name = "max-entropy, fidelity" if method == "max-entropy" else method
             command = f"python papers/p3gm/figure_2.py --data FOLDER --images {images}"
             yield f"{images} | {name} | figure 2 {i}", {**run, "from": command}
 

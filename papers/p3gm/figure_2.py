@@ -1,6 +1,6 @@
 """Figure 2 and Table VII: samples of MNIST (or Fashion-MNIST), and the accuracy of a network that they teach.
 
-    python papers/p3gm/figure_2.py --data FOLDER [--images mnist] [--methods best gaussian] [--runs 1] [--validate]
+    python papers/p3gm/figure_2.py --data FOLDER [--images mnist] [--methods best max-entropy] [--runs 1] [--validate]
 
 ε = 1 but for published settings, which have their own, and "VAE (no noise)". A row per label.
 """
@@ -17,15 +17,15 @@ from jobs import Cell, Limits, Results, run_cells
 
 import sfumato
 
-METHODS = ("plain vae", "vae", "released", "best", "gaussian")
+METHODS = ("plain vae", "vae", "released", "best", "max-entropy")
 
 
 def cell(folder: Path, images: str, method: str, run: int, validate: bool, shown: Path | None) -> dict[str, Any]:
     """Fit once, keep a few samples, and teach the network."""
     data = pictures.Pictures(folder, images, validate=validate)
     synthesizer = (
-        sfumato.ConditionalGaussian(epsilon=1.0, delta=DELTA)
-        if method == "gaussian"
+        sfumato.MaxEntropy(epsilon=1.0, delta=DELTA)
+        if method == "max-entropy"
         else p3gm.synthesizer(method, images, len(data.y))
     )
     release = synthesizer.fit(data.records, schema=data.schema)

@@ -1,6 +1,7 @@
 """Figure 4: AUROC and AUPRC on Credit against ε, δ = 1e-5.
 
-    python papers/p3gm/figure_4.py --data FOLDER [--epsilons 0.2 1 10] [--methods best gaussian] [--runs 1] [--validate]
+    python papers/p3gm/figure_4.py --data FOLDER [--epsilons 0.2 1 10] [--methods best max-entropy]
+        [--runs 1] [--validate]
 
 The ε of the paper's points are not printed; these are ours.
 """
@@ -21,7 +22,7 @@ EPSILONS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
-    methods = ["best", "dpgm", "gaussian", "mst", "privbayes"]
+    methods = ["best", "dpgm", "max-entropy", "mst", "privbayes"]
     arguments.add_argument("--methods", nargs="+", choices=NAMES, default=methods)
     options = arguments.parse_args()
     kind = "validation" if options.validate else "test"

@@ -1,6 +1,6 @@
 """Figure 6: AUROC against the number of columns, ε = 1, δ = 1e-5.
 
-    python papers/p3gm/figure_6.py [--dimensions 5 20 100] [--methods best gaussian] [--runs 1]
+    python papers/p3gm/figure_6.py [--dimensions 5 20 100] [--methods best max-entropy] [--runs 1]
 
 Two Gaussians of means (1, ..., 1) and (−1, ..., −1) and identity covariance, one for each label, 10,000 rows of each,
 and as many to score on. Reads no data: the rows are drawn here. The mean of the four classifiers.
@@ -27,7 +27,7 @@ from sfumato.fitting.synthesizer import Synthesizer
 DIMENSIONS = (5, 10, 20, 50, 100)
 ROWS, BOUND = 10_000, 5.0
 OURS: Mapping[str, Callable[..., Synthesizer]] = {
-    "gaussian": sfumato.ConditionalGaussian,
+    "max-entropy": sfumato.MaxEntropy,
     "best": partial(sfumato.P3GM, batch_size=200),
     "dpgm": sfumato.DPGM,
 }
@@ -60,7 +60,7 @@ def cell(dimension: int, method: str, run: int, peer_folder: Path) -> dict[str, 
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--dimensions", nargs="+", type=int, default=DIMENSIONS)
-    arguments.add_argument("--methods", nargs="+", default=["gaussian", "best", "dpgm", "real", "mst", "privbayes"])
+    arguments.add_argument("--methods", nargs="+", default=["max-entropy", "best", "dpgm", "real", "mst", "privbayes"])
     options = arguments.parse_args()
     results = Results(options.out / "figure_6.jsonl")
     limits = Limits(seconds=60 * options.minutes, gib=8)

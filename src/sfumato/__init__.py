@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from sfumato.methods.dpgm.recipe import DPGM
     from sfumato.methods.dpmix import AutoDegree, DPMix
     from sfumato.methods.dpvae import DPVAE
-    from sfumato.methods.gaussian import ConditionalGaussian
     from sfumato.methods.images.recipe import Fidelity, Training
     from sfumato.methods.items import IndependentItems
+    from sfumato.methods.max_entropy import MaxEntropy
     from sfumato.methods.p3gm.recipe import P3GM
     from sfumato.methods.sets.recipe import LatentClasses
     from sfumato.methods.tables.estimated_model import estimate_model
@@ -66,7 +66,7 @@ else:  # a type checker should not take every name for one of ours
         "BuyCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
         "Combined": "sfumato.inference.combining",
-        "ConditionalGaussian": "sfumato.methods.gaussian",
+        "MaxEntropy": "sfumato.methods.max_entropy",
         "DPMix": "sfumato.methods.dpmix",
         "Estimate": "sfumato.inference.estimate",
         "Estimates": "sfumato.inference.estimate",
@@ -131,7 +131,6 @@ __all__ = [
     "BuyCount",
     "Certificate",
     "Combined",
-    "ConditionalGaussian",
     "DPMix",
     "Estimate",
     "Estimates",
@@ -140,6 +139,7 @@ __all__ = [
     "IndependentItems",
     "LatentClasses",
     "LedgerState",
+    "MaxEntropy",
     "Measurement",
     "MixtureTraining",
     "Neighbours",

@@ -27,7 +27,7 @@ from sfumato.inference.estimate import Estimates
 from sfumato.io.atomic import refuse_existing
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
-from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.release.files import FILES
 from sfumato.release_front import Release, load
 from sfumato.report.columns import ColumnFigure, column_figures
@@ -92,7 +92,7 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     """
     require_extra("evaluate", "score the demonstration")
     frame = _table()
-    schema, synthesizer = demo_schema(), ConditionalGaussian(epsilon=epsilon, delta=DELTA)
+    schema, synthesizer = demo_schema(), MaxEntropy(epsilon=epsilon, delta=DELTA)
     places = _places(out, overwrite=overwrite)
     order = public_stream(_SPLIT_SEED).permutation(len(frame))
     held_out = len(frame) // 5

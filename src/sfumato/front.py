@@ -76,7 +76,7 @@ def fit(
     epsilon: float | NonPrivate | None = None,
     risk: Risk | None = None,
     delta: float | None = None,
-    method: str | Synthesizer = "gaussian",
+    method: str | Synthesizer = "max-entropy",
     settings: Mapping[str, Any] | None = None,
     **options: Unpack[FitKeywords],
 ) -> Release:
@@ -91,7 +91,7 @@ def fit(
         risk: in place of epsilon, what the best attacker may reach: `Advantage(0.1)`, or
             `TruePositiveRate(0.1, fpr=0.05)`.
         delta: δ; by default min(1e-5, 0.1 / rows). It has to be given where the number of rows is bought.
-        method: a method's name, or a method with its settings, such as `ConditionalGaussian(epsilon=1.0)`.
+        method: a method's name, or a method with its settings, such as `MaxEntropy(epsilon=1.0)`.
         settings: of the method that is named, such as `{"marginal_share": 0.6}`.
         options: attributes of `FitOptions` by name, such as `target="income"`, `n_public=10_000`,
             `ledger="people.ledger"`. Where nothing says the number of rows, it is bought.

@@ -10,7 +10,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.sampling import few_simulations
-from sfumato import P3GM, BuyCount, ConditionalGaussian, create_ledger, read_ledger
+from sfumato import P3GM, BuyCount, MaxEntropy, create_ledger, read_ledger
 from sfumato.data_ledger import data_ledger
 from sfumato.data_ledger.data_ledger import charge, settled
 from sfumato.data_ledger.journal import Journal
@@ -38,7 +38,7 @@ def ledger(tmp_path):
 
 
 def fit(ledger, checkpoint, **options):
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6)
     return method.fit(tables.frame(), schema=tables.schema(), checkpoint=checkpoint, ledger=ledger, **options)
 
 
@@ -227,7 +227,7 @@ def _full_disk_at_the_end(write, path, state, **options):
 )
 def test_what_is_told_again_is_the_same_release(ledger, tmp_path, options):
     """To the last bit, by its hashes: else it would be refused as a second one."""
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6)
     options = {"schema": tables.schema(), "checkpoint": tmp_path / "c", "ledger": ledger, **options}
     releases = [method.fit(tables.frame(), **options) for _ in range(3)]
     assert len({release.hashes for release in releases}) == 1

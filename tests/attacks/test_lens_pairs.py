@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.shape_pairs import document, people
 from harness.coupling import attack, leaves
-from sfumato import ConditionalGaussian, Schema, tune
+from sfumato import MaxEntropy, Schema, tune
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 FEW = 70
@@ -41,7 +41,7 @@ def start(n: int = FEW) -> pd.DataFrame:
 
 def fitted(pair: str, epsilon: float = 2.0, **settings: Any):
     schema = Schema.from_dict(document(tuple(pair.split("+"))))
-    method = ConditionalGaussian(epsilon=epsilon, delta=1e-6, calibration_rows=60)
+    method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
 
     def fit(data):
         return leaves(method.fit(data, schema=schema, n_public=FEW, seed=1, **settings))
@@ -66,7 +66,7 @@ def test_a_record_more_or_another(monkeypatch, pair, row):
 @pytest.mark.parametrize("weight", [1e9, -1e9, NAN])
 def test_a_weighted_record_of_a_search(monkeypatch, weight):
     schema = Schema.from_dict(document(("weight",)))
-    method = ConditionalGaussian(epsilon=20.0, delta=1e-6, calibration_rows=60)
+    method = MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=60)
 
     def fit(data):
         return leaves(tune(data, [method], schema=schema, n_public=FEW, mean_repetitions=1, seed=1))

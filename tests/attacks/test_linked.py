@@ -9,7 +9,7 @@ import pytest
 from fixtures import linked_rules
 from fixtures.linked import schema, visits
 from harness.coupling import attack, check_same, leaves
-from sfumato import BuyCount, ConditionalGaussian, tune
+from sfumato import BuyCount, MaxEntropy, tune
 from sfumato.schema.schema import Schema
 from sfumato.search import pair_scores, tuning
 
@@ -44,7 +44,7 @@ def with_unit(frame: pd.DataFrame, rows: list[dict], name: int = 10**6, seed: in
 
 def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0):
     def fit(data):
-        method = ConditionalGaussian(epsilon=epsilon, delta=1e-6, calibration_rows=60)
+        method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
         return leaves(method.fit(data, schema=found, n_public=n_public, seed=1))
 
     return fit
@@ -77,7 +77,7 @@ def test_a_search(monkeypatch, found, unit):
     monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: 0)
     monkeypatch.setattr(pair_scores, "_SAMPLES", 64)
     monkeypatch.setattr(pair_scores, "_BLOCK", 64)
-    method = ConditionalGaussian(epsilon=3.0, delta=1e-6, calibration_rows=60)
+    method = MaxEntropy(epsilon=3.0, delta=1e-6, calibration_rows=60)
 
     def fit(data):
         release = tune(data, [method], schema=FOUND[found], n_public=FEW, seed=1)

@@ -20,7 +20,7 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 
 from fixtures.methods import DATA_SETS, QUICK
 from fuzz.planted import told
-from sfumato import ConditionalGaussian, create_ledger, load
+from sfumato import MaxEntropy, create_ledger, load
 from sfumato.cli.app import run
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 from sfumato.io.sources import open_source
@@ -131,7 +131,7 @@ def test_the_search_finds_every_form(tmp_path):
 
 def _marked(methods):
     marks = (pytest.mark.audit, pytest.mark.slow)
-    return [name if name == "gaussian" else pytest.param(name, marks=marks) for name in methods]
+    return [name if name == "max-entropy" else pytest.param(name, marks=marks) for name in methods]
 
 
 @pytest.mark.parametrize("target", [None, "label"])
@@ -162,7 +162,7 @@ def test_methods(watched, method, target):
 
 def test_discovery(watched):
     opened = OpenSchema.of(open_source(frame()), {"word": "categorical", "share": "continuous"}, rows=N)
-    release = ConditionalGaussian(epsilon=8.0).fit(frame(), schema=opened)
+    release = MaxEntropy(epsilon=8.0).fit(frame(), schema=opened)
     release.save(watched / "r")
     release.sample(200).to_csv(watched / "s.csv")
     assert_silent(repr(opened) + repr(release), "a repr")
@@ -233,7 +233,7 @@ def test_records_that_cannot_be_fitted(watched):
     table = frame().assign(word=[[text] for text in TEXTS])
     for schema in (wrong, SCHEMA):
         try:
-            ConditionalGaussian(epsilon=1.0).fit(table, schema=schema)
+            MaxEntropy(epsilon=1.0).fit(table, schema=schema)
         except Exception as error:  # noqa: BLE001 - whatever it is
             assert_silent(told(error), "an error")
             assert_silent(told(sys.exception()), "its context")

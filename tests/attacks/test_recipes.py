@@ -16,11 +16,11 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 from fixtures import tables
 from fixtures.methods import DATA_SETS, MIXED, PLUGINS, QUICK, refusal, skip_refused
 from harness.coupling import attack, leaves
-from sfumato import DPGM, BuyCount, ConditionalGaussian, DPMix, IndependentItems, LatentClasses
+from sfumato import DPGM, BuyCount, DPMix, IndependentItems, LatentClasses, MaxEntropy
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
-from sfumato.methods import gaussian
+from sfumato.methods import max_entropy
 from sfumato.methods.dpgm.settings import RBM, VAE
 from sfumato.methods.images.recipe import Training
 from sfumato.methods.nets.clip_norms import AdaptiveClip
@@ -31,7 +31,7 @@ from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
-QUICKEST = ("gaussian", "independent-items", "dpmix, fixed degree", *PLUGINS)
+QUICKEST = ("max-entropy", "independent-items", "dpmix, fixed degree", *PLUGINS)
 
 
 def parts(methods):
@@ -139,7 +139,7 @@ def test_gaussian_tables_of_much_noise(monkeypatch, frame, bought):
     monkeypatch.setattr(tables_module, "TableMoments", seen)
 
     def fit(data):
-        release = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=100).fit(
+        release = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=100).fit(
             data, schema=tables.schema(), n_public=BuyCount() if bought else 240, seed=1
         )
         return leaves(release)
@@ -166,7 +166,7 @@ def test_gaussian_tables(monkeypatch, table, people):
     found = []
 
     def fit(data):
-        release = ConditionalGaussian(epsilon=90.0 if by_class else 2.0, calibration_rows=100).fit(
+        release = MaxEntropy(epsilon=90.0 if by_class else 2.0, calibration_rows=100).fit(
             data[list(schema.columns)], schema=schema, target=target, n_public=4_000, seed=1
         )
         found.append([m.name for m in release.measurements])
@@ -181,8 +181,8 @@ def test_gaussian_tables(monkeypatch, table, people):
 
 
 IMAGE_METHODS = {
-    **{name: QUICK[name] for name in ("gaussian", "p3gm", "dpgm", "dpgm, machines", "dp-vae")},
-    "gaussian, training": partial(ConditionalGaussian, purpose=Training()),
+    **{name: QUICK[name] for name in ("max-entropy", "p3gm", "dpgm", "dpgm, machines", "dp-vae")},
+    "max-entropy, training": partial(MaxEntropy, purpose=Training()),
     **DATA_SETS,
     **PLUGINS,
 }
@@ -235,7 +235,7 @@ def test_discovery(monkeypatch, town):
 
     def fit(data):
         opened = OpenSchema.of(open_source(frame), {"town": "categorical", "age": "integer"}, rows=200)
-        return leaves(ConditionalGaussian(epsilon=8.0).fit(data, schema=opened, seed=1))
+        return leaves(MaxEntropy(epsilon=8.0).fit(data, schema=opened, seed=1))
 
     attack(monkeypatch, fit, frame, more)
 
@@ -249,14 +249,14 @@ def test_discovery_of_units(monkeypatch):
     opened = OpenSchema.from_dict({"rows": 300, "unit": {"column": "who", "max_rows": 3}, "columns": columns})
 
     def fit(data):
-        return leaves(ConditionalGaussian(epsilon=8.0).fit(data, schema=opened, seed=1))
+        return leaves(MaxEntropy(epsilon=8.0).fit(data, schema=opened, seed=1))
 
     attack(monkeypatch, fit, frame, more)
 
 
 def test_a_bought_count(monkeypatch):
     def fit(data):
-        method = ConditionalGaussian(epsilon=2.0, delta=1e-6)
+        method = MaxEntropy(epsilon=2.0, delta=1e-6)
         return leaves(method.fit(data, schema=tables.schema(), n_public=BuyCount(), target="income", seed=1))
 
     attack(monkeypatch, fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))
@@ -301,7 +301,7 @@ class TestItCanFail:
     """The attack finds what a wrong recipe lets out."""
 
     def fit(self, data):
-        return leaves(ConditionalGaussian(epsilon=2.0).fit(data, schema=tables.schema(), target="income", seed=1))
+        return leaves(MaxEntropy(epsilon=2.0).fit(data, schema=tables.schema(), target="income", seed=1))
 
     def test_a_statistic_that_is_too_large(self, monkeypatch):
         add = TwoResolutionCounts.add
@@ -315,14 +315,14 @@ class TestItCanFail:
             attack(monkeypatch, self.fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))
 
     def test_a_true_number_that_reaches_the_release(self, monkeypatch):
-        run = gaussian.ConditionalGaussian.run
+        run = max_entropy.MaxEntropy.run
 
         def leaking(self, fit):
             fitted = run(self, fit)
             n = sum(len(rows["age"]) for rows in fit.data.coded())
             parameters = {**fitted.parameters, "class_shares": fitted.parameters["class_shares"] + 1e-9 * n}
-            return gaussian.Fitted(fitted.sampler, parameters, fitted.measurements)
+            return max_entropy.Fitted(fitted.sampler, parameters, fitted.measurements)
 
-        monkeypatch.setattr(gaussian.ConditionalGaussian, "run", leaking)
+        monkeypatch.setattr(max_entropy.MaxEntropy, "run", leaking)
         with pytest.raises(AssertionError, match="depends on more"):
             attack(monkeypatch, self.fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))

@@ -19,7 +19,7 @@ from sfumato.schema.schema import Schema
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 SCHEMA = hospital_schema(rows=70)
 FRAME = hospital(70)
-QUICKEST = ("gaussian", "independent-items", *PLUGINS)
+QUICKEST = ("max-entropy", "independent-items", *PLUGINS)
 METHODS = [
     name if name in QUICKEST else pytest.param(name, marks=(pytest.mark.audit, pytest.mark.slow)) for name in QUICK
 ]
@@ -75,6 +75,6 @@ def test_units(monkeypatch):
     more = pd.concat([frame] + [with_record(record).iloc[[-1]].assign(id=99) for record in RECORDS.values()])
 
     def fit(data):
-        return leaves(QUICK["gaussian"](epsilon=2.0).fit(data, schema=united, target="back", seed=1))
+        return leaves(QUICK["max-entropy"](epsilon=2.0).fit(data, schema=united, target="back", seed=1))
 
     attack(monkeypatch, fit, frame, more.reset_index(drop=True))

@@ -18,7 +18,7 @@ from scipy import stats
 from fixtures import tables
 from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
-from sfumato import ConditionalGaussian, tune
+from sfumato import MaxEntropy, tune
 from sfumato.fitting.driver import Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
@@ -139,8 +139,7 @@ def test_the_law_of_fits_is_that_of_the_plan(monkeypatch, law):
 def test_neighbours_release_the_same(monkeypatch):
     """Beyond what mechanisms release, nothing of a record reaches a search; and each is charged as often as it runs."""
     candidates = [
-        ConditionalGaussian(epsilon=2.0, delta=DELTA, marginal_share=share, calibration_rows=200)
-        for share in (0.2, 0.7)
+        MaxEntropy(epsilon=2.0, delta=DELTA, marginal_share=share, calibration_rows=200) for share in (0.2, 0.7)
     ]
     turn = iter(range(100))
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 4)
@@ -169,7 +168,7 @@ CRITERIA = [{"marginal_error": 0.9}, {"pair_error": 0.95}, {"auroc": 0.1, "targe
 def test_neighbours_are_judged_the_same(monkeypatch, replaced):
     """Verdicts are functions of what was released with noise, and each of them is charged as often as it is made."""
     turn = iter(range(100))
-    candidate = ConditionalGaussian(epsilon=9.0, delta=DELTA, calibration_rows=200)
+    candidate = MaxEntropy(epsilon=9.0, delta=DELTA, calibration_rows=200)
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 3)
     monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
     monkeypatch.setattr(tuning.Search, "_sampled", _no_samples)

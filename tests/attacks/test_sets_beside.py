@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.set_tables import people, set_schema
 from harness.coupling import attack, leaves
-from sfumato import BuyCount, ConditionalGaussian, Schema, Unit
+from sfumato import BuyCount, MaxEntropy, Schema, Unit
 from sfumato.columns import Identifier
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
@@ -37,7 +37,7 @@ def schema(unit=None, rows: int | None = FEW, **changes):
 
 def fitted(found, target=None, epsilon=2.0, n_public=None):
     def fit(data):
-        method = ConditionalGaussian(epsilon=epsilon, delta=1e-6, calibration_rows=60)
+        method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
         return leaves(method.fit(data, schema=found, target=target, n_public=n_public, seed=1))
 
     return fit

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato import BuyCount, ConditionalGaussian
+from sfumato import BuyCount, MaxEntropy
 from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.errors import PrivacyWarning, SfumatoError
 from sfumato.fitting.contents import form_of
@@ -184,7 +184,7 @@ class TestHardening1StorageTypes:
         for case, pair in _readers(tmp_path):
             if any(_refused(data, schema) for data in pair):
                 continue
-            releases = [ConditionalGaussian(epsilon=1).fit(data, schema=schema, seed=3) for data in pair]
+            releases = [MaxEntropy(epsilon=1).fit(data, schema=schema, seed=3) for data in pair]
             before, after = map(_said, releases)
             assert before == after, case
             samples = [release.sample(3, seed=0) for release in releases]
@@ -201,7 +201,7 @@ class TestHardening1StorageTypes:
         for case, pair in _readers(tmp_path):
             before, after = (
                 _said(
-                    ConditionalGaussian(epsilon=20, delta=1e-6).fit(
+                    MaxEntropy(epsilon=20, delta=1e-6).fit(
                         data, schema=OpenSchema.of(data), n_public=BuyCount(), seed=3
                     )
                 )
@@ -231,11 +231,11 @@ class TestHardening1StorageTypes:
         said = []
         for frame in (before, after):
             with pytest.warns(PrivacyWarning, match="storage types of the pandas data frame are published"):
-                release = ConditionalGaussian(epsilon=1).fit(frame, schema=schema, seed=3, as_source=True)
+                release = MaxEntropy(epsilon=1).fit(frame, schema=schema, seed=3, as_source=True)
             assert any("NOT covered by the guarantee" in line for line in release.certificate.assumptions)
             said.append(_said(release))
         assert said[0] != said[1]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            quiet = ConditionalGaussian(epsilon=1).fit(after, schema=schema, seed=3)
+            quiet = MaxEntropy(epsilon=1).fit(after, schema=schema, seed=3)
         assert not any("storage types" in line for line in quiet.certificate.assumptions)

@@ -8,7 +8,7 @@ import pytest
 
 from fixtures import two_tables
 from harness.coupling import attack, check_same, leaves
-from sfumato import BuyCount, ConditionalGaussian
+from sfumato import BuyCount, MaxEntropy
 from sfumato.schema.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
@@ -48,7 +48,7 @@ def with_unit(tables: dict, persons: list[dict], rows: list[dict], name: int = N
 
 def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0):
     def fit(data):
-        method = ConditionalGaussian(epsilon=epsilon, delta=1e-6, calibration_rows=60)
+        method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
         return leaves(method.fit(data, schema=found, n_public=n_public, seed=1))
 
     return fit

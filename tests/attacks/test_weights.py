@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from harness.coupling import attack, leaves
-from sfumato import BuyCount, ConditionalGaussian, Schema, Unit, Weight
+from sfumato import BuyCount, MaxEntropy, Schema, Unit, Weight
 from sfumato.columns import Categorical, Continuous, Identifier
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
@@ -39,7 +39,7 @@ def schema(total=None, unit=None, rows: int | None = FEW):
 
 def fitted(found, target, epsilon=2.0, n_public=None):
     def fit(data):
-        method = ConditionalGaussian(epsilon=epsilon, delta=1e-6, calibration_rows=60)
+        method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
         return leaves(method.fit(data, schema=found, target=target, n_public=n_public, seed=1))
 
     return fit

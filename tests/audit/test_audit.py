@@ -8,7 +8,7 @@ from dp_accounting import dp_event
 from dp_accounting.pld import pld_privacy_accountant
 from statsmodels.stats.proportion import proportion_confint
 
-from sfumato import BuyCount, ConditionalGaussian, DPMix, IndependentItems, NonPrivate
+from sfumato import BuyCount, DPMix, IndependentItems, MaxEntropy, NonPrivate
 from sfumato.audit import attack, audit
 from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
 from sfumato.audit.shadow import Shadow, corners
@@ -85,7 +85,7 @@ class TestBounds:
 
 
 def shadow_of(schema, epsilon=4.0, target=None):
-    return attack._shadow(ConditionalGaussian(epsilon=epsilon), schema, target, None)
+    return attack._shadow(MaxEntropy(epsilon=epsilon), schema, target, None)
 
 
 @pytest.mark.slow
@@ -124,13 +124,13 @@ def test_a_replay_releases_what_was_released():
 def test_images_can_be_audited():
     kinds = {"x": {"kind": "image", "shape": [4, 4]}, "y": {"kind": "categorical", "categories": ["0", "1"]}}
     schema = Schema.from_dict({"rows": 100, "columns": kinds})
-    found = audit(ConditionalGaussian(epsilon=1.0), schema, fits=20, seed=0)
+    found = audit(MaxEntropy(epsilon=1.0), schema, fits=20, seed=0)
     assert found["holds"]
 
 
 @pytest.mark.slow
 def test_a_correct_method_is_cleared_and_a_bug_is_caught(monkeypatch):
-    method = ConditionalGaussian(epsilon=4.0)
+    method = MaxEntropy(epsilon=4.0)
     found = audit(method, PAIR, fits=160, confidence=0.95, seed=0)
     assert json.loads(json.dumps(found)) == found
     assert found["holds"]
@@ -146,7 +146,7 @@ def test_a_correct_method_is_cleared_and_a_bug_is_caught(monkeypatch):
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_twenty_audits(epsilon, monkeypatch):
     """Acceptance: no lower bound above the certified ε in 20 audits at 0.999; the planted bug caught in at least 19."""
-    method = ConditionalGaussian(epsilon=epsilon)
+    method = MaxEntropy(epsilon=epsilon)
     for seed in range(20):
         assert audit(method, PAIR, fits=1_600, seed=seed)["holds"]
     monkeypatch.setattr(attack, "SeededNoise", LittleNoise)
@@ -156,12 +156,12 @@ def test_twenty_audits(epsilon, monkeypatch):
 @pytest.mark.parametrize(
     ("make", "schema", "said"),
     [
-        (lambda: ConditionalGaussian(epsilon=NonPrivate()), SCHEMA, "got one without"),
-        (lambda: "gaussian", SCHEMA, "synthesizer to be a method"),
+        (lambda: MaxEntropy(epsilon=NonPrivate()), SCHEMA, "got one without"),
+        (lambda: "max-entropy", SCHEMA, "synthesizer to be a method"),
         (lambda: DPMix(epsilon=1.0, mixture_degree=10, mixing=SubsetMixing()), SCHEMA, "Poisson"),
         (lambda: DPMix(epsilon=1.0, mixture_degree=10, mixing=FixedDegreeMixing()), SCHEMA, "fixed degrees"),
         (
-            lambda: ConditionalGaussian(epsilon=1.0),
+            lambda: MaxEntropy(epsilon=1.0),
             Schema.from_dict(
                 {
                     "rows": 9,
@@ -187,13 +187,13 @@ def test_rows_are_declared():
     schema = Schema.from_dict({"columns": {"a": {"kind": "boolean"}}})
     for given in (None, BuyCount()):
         with pytest.raises(ConfigError, match="declared number of rows"):
-            audit(ConditionalGaussian(epsilon=1.0, delta=1e-5), schema, n_public=given, fits=20)
+            audit(MaxEntropy(epsilon=1.0, delta=1e-5), schema, n_public=given, fits=20)
 
 
 def test_arguments():
     for wrong in ({"fits": 5}, {"confidence": 1.0}):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
-            audit(ConditionalGaussian(epsilon=1.0), SCHEMA, **wrong)
+            audit(MaxEntropy(epsilon=1.0), SCHEMA, **wrong)
 
 
 class TestCommand:
@@ -243,7 +243,7 @@ RULED = {
 
 @pytest.mark.parametrize("document", [WEIGHTED, RULED], ids=["a weight", "rules"])
 def test_what_is_measured_is_planted(document):
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-5, calibration_rows=60)
+    method = MaxEntropy(epsilon=1.0, delta=1e-5, calibration_rows=60)
     found = audit(method, Schema.from_dict(document), fits=20, seed=0)
     assert found["holds"]
     schema = Schema.from_dict(document)

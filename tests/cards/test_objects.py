@@ -11,7 +11,7 @@ import pytest
 import sfumato
 from fixtures import linked, tables
 from fixtures.cards import HOSTILE, Card
-from sfumato import ConditionalGaussian, DPMix, IndependentItems, NonPrivate, Schema
+from sfumato import DPMix, IndependentItems, MaxEntropy, NonPrivate, Schema
 from sfumato.audit import audit
 from sfumato.errors import PrivacyWarning
 from sfumato.privacy.plan import Plan, Stage
@@ -39,12 +39,12 @@ def hostile():
         names[2]: number,
         names[3]: rng.random(2_000).round(2),
     })  # fmt: skip
-    return ConditionalGaussian(epsilon=3.0).fit(frame, schema=schema, target=names[0])
+    return MaxEntropy(epsilon=3.0).fit(frame, schema=schema, target=names[0])
 
 
 def test_a_release_says_what_it_is_what_it_cost_and_what_it_can_answer(hostile) -> None:
     found = Card(hostile._repr_html_())
-    assert found.text.startswith("Release: synthetic rows of 4 columns, method gaussian")
+    assert found.text.startswith("Release: synthetic rows of 4 columns, method max-entropy")
     for said in (
         "Guarantee: epsilon = 3, delta = ",
         "as likely without you",
@@ -67,7 +67,7 @@ def test_hostile_names_stay_text_in_every_card(hostile, tmp_path) -> None:
          "columns": {HOSTILE: "identifier", "x": {"kind": "integer", "lower": 0, "upper": 9}}}
     )  # fmt: skip
     frame = pd.DataFrame({HOSTILE: np.arange(500) // 2, "x": np.arange(500) % 10})
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6)
     release = method.fit(frame, schema=unit, ledger=ledger)
     first, number = HOSTILE, "<b>n</b>"
     cards = [
@@ -114,8 +114,8 @@ def test_answers_are_a_frame_that_shows_a_card(hostile) -> None:
 
 @pytest.mark.slow
 def test_what_is_not_private_says_so() -> None:
-    seeded = ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), seed=1)
-    plain = ConditionalGaussian(epsilon=NonPrivate()).fit(tables.frame(), schema=tables.schema())
+    seeded = MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), seed=1)
+    plain = MaxEntropy(epsilon=NonPrivate()).fit(tables.frame(), schema=tables.schema())
     for release in (seeded, plain):
         for shown in (release, release.certificate):
             found = Card(shown._repr_html_()).text
@@ -128,7 +128,7 @@ def test_what_is_not_private_says_so() -> None:
 def test_facts_read_off_the_records_are_told() -> None:
     draft = Schema.from_dict({**tables.schema().to_dict(), "draft": True})
     with pytest.warns(PrivacyWarning):
-        release = ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=draft, accept_draft=True)
+        release = MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=draft, accept_draft=True)
     for shown in (release, release.certificate):
         assert "NOT covered by the guarantee" in Card(shown._repr_html_()).text
 
@@ -143,18 +143,18 @@ def test_a_wide_release_pictures_its_first_columns() -> None:
     names = [f"c{i}" for i in range(MOST_COLUMNS + 6)]
     schema = Schema.from_dict({"rows": 300, "columns": dict.fromkeys(names, "boolean")})
     frame = pd.DataFrame(np.random.default_rng(0).random((300, len(names))) < 0.5, columns=names)
-    found = Card(ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema)._repr_html_())
+    found = Card(MaxEntropy(epsilon=1.0).fit(frame, schema=schema)._repr_html_())
     assert found.tags.count("svg") == MOST_COLUMNS + 1
     assert "And 6 more columns." in found.text
 
 
 @pytest.mark.slow
 def test_linked_rows_images_sets_and_mixtures_have_cards() -> None:
-    visits = ConditionalGaussian(epsilon=5.0).fit(linked.visits(400), schema=linked.schema(units=400))
+    visits = MaxEntropy(epsilon=5.0).fit(linked.visits(400), schema=linked.schema(units=400))
     found = Card(visits._repr_html_())
     assert "Estimates with intervals: none." in found.text
     assert "release.report" not in found.text
-    pictures = ConditionalGaussian(epsilon=1.0).fit(
+    pictures = MaxEntropy(epsilon=1.0).fit(
         dict(zip("xy", tables.images(), strict=True)), schema=tables.image_schema(), target="y"
     )
     assert "img" in Card(pictures._repr_html_()).tags
@@ -175,7 +175,7 @@ def test_the_card_of_a_release_is_a_function_of_it(hostile, tmp_path) -> None:
 
 def test_an_audit_shows_its_bounds_and_stays_a_dictionary() -> None:
     schema = Schema.from_dict({"rows": 40, "columns": {"a": "boolean"}})
-    found = audit(ConditionalGaussian(epsilon=1.0), schema, fits=20, seed=0)
+    found = audit(MaxEntropy(epsilon=1.0), schema, fits=20, seed=0)
     assert isinstance(found, dict)
     text = Card(found._repr_html_()).text
     assert "No attack broke the certificate" in text

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.errors import ConfigError, PrivacyWarning
 from sfumato.privacy.ledger import Ledger
 from sfumato.release_front import load
@@ -100,7 +100,7 @@ class TestBudget:
 
     def test_delta_of_one_over_n_warns_in_python(self):
         with pytest.warns(PrivacyWarning, match="1/n_public"):
-            ConditionalGaussian(epsilon=1.0, delta=1 / 240).plan(tables.schema())
+            MaxEntropy(epsilon=1.0, delta=1 / 240).plan(tables.schema())
 
     @pytest.mark.parametrize("rows", [0, -5])
     @pytest.mark.parametrize("command", [FIT, PLAN], ids=["fit", "plan"])
@@ -118,7 +118,7 @@ class TestBudget:
     @pytest.mark.parametrize("epsilon", [None, "1", True, 1j])
     def test_epsilon_of_another_type(self, epsilon):
         with pytest.raises(ConfigError, match="epsilon"):
-            ConditionalGaussian(epsilon=epsilon).plan(tables.schema())
+            MaxEntropy(epsilon=epsilon).plan(tables.schema())
 
     @pytest.mark.parametrize("seed", [-1, 2**70])
     def test_seed(self, folder, call, charged, seed):

@@ -367,10 +367,10 @@ class TestFit:
         assert abs(certificate["n_public"] - tables.ROWS) < 1000
 
     def test_method_and_its_absence(self, folder, call):
-        assert call(*FIT, "--method", "gaussian").code == 0
+        assert call(*FIT, "--method", "max-entropy").code == 0
         result = call(*FIT[:-1], "r2", "--method", "other")
         assert result.code == 2
-        assert "gaussian" in result.err
+        assert "max-entropy" in result.err
 
 
 class TestSample:
@@ -525,7 +525,7 @@ class TestEvaluate:
 
 class TestMethods:
     def test_methods(self, call):
-        assert "gaussian" in call("methods").out
+        assert "max-entropy" in call("methods").out
         listed = call("methods", "--json").json
         assert [entry["method"] for entry in listed] == list(METHODS)
         assert all(entry["about"] for entry in listed)
@@ -694,7 +694,7 @@ class TestProcess:
     def test_a_module_that_runs(self):
         done = self.python("-m", "sfumato", "methods", "--json")
         assert (done.returncode, done.stderr) == (0, b"")
-        assert json.loads(done.stdout)[0]["method"] == "gaussian"
+        assert json.loads(done.stdout)[0]["method"] == "max-entropy"
 
     @pytest.mark.slow
     def test_a_wrong_call(self):

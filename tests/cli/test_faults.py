@@ -26,14 +26,14 @@ from sfumato.release import blocks
 from fixtures import tables
 from fixtures.accounting import remember
 from fixtures.sampling import little_effort
-from sfumato import ConditionalGaussian, PrivacyBudget
+from sfumato import MaxEntropy, PrivacyBudget
 
 remember(setattr)
 little_effort(setattr)
 blocks.SAMPLE_BLOCK = 128
 for schema in (tables.schema(), tables.image_schema()):
-    ConditionalGaussian(epsilon=1).describe_plan(schema)
-    Ledger(ConditionalGaussian(epsilon=1).plan(schema), PrivacyBudget(1, 1e-5))
+    MaxEntropy(epsilon=1).describe_plan(schema)
+    Ledger(MaxEntropy(epsilon=1).plan(schema), PrivacyBudget(1, 1e-5))
 
 def at_first_charge(act):
     charge = Ledger.charge

@@ -38,7 +38,7 @@ from sfumato.release import blocks, files
 from sfumato.release_front import Release, load
 from sfumato.fitting import synthesizer as base
 from sfumato.data_ledger import data_ledger, ledger_state
-from sfumato import ConditionalGaussian, PrivacyBudget
+from sfumato import MaxEntropy, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember
 from fixtures.sampling import little_effort
@@ -46,8 +46,8 @@ from fixtures.sampling import little_effort
 remember(setattr)
 little_effort(setattr)
 blocks.SAMPLE_BLOCK = 128
-ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
-plan = ConditionalGaussian(epsilon=1, delta=1e-5).plan(tables.schema())
+MaxEntropy(epsilon=1).describe_plan(tables.schema())
+plan = MaxEntropy(epsilon=1, delta=1e-5).plan(tables.schema())
 Ledger(plan, PrivacyBudget(1, 1e-5))
 accounts = [None, account_of_fits([plan], 1e-5, plan.neighbours)]
 ledger_state.account_of_fits = lambda plans, *_: accounts[len(plans)]
@@ -99,7 +99,7 @@ def arm_line(n, made):
         sys.settrace(trace)
         return release
     release = load(made)
-    ConditionalGaussian.fit = start
+    MaxEntropy.fit = start
     return lambda: lines
 
 for line in sys.stdin:

@@ -28,11 +28,11 @@ from sfumato.privacy.ledger import Ledger
 from fixtures import tables
 from fixtures.accounting import remember
 from fixtures.sampling import little_effort
-from sfumato import ConditionalGaussian, PrivacyBudget
+from sfumato import MaxEntropy, PrivacyBudget
 
 remember(setattr)
 little_effort(setattr)
-synthesizer = ConditionalGaussian(epsilon=1)
+synthesizer = MaxEntropy(epsilon=1)
 synthesizer.describe_plan(tables.schema())
 Ledger(synthesizer.plan(tables.schema()), PrivacyBudget(1, 1e-5))
 

@@ -10,7 +10,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.processes import serving
-from sfumato import ConditionalGaussian, create_ledger, load, read_ledger
+from sfumato import MaxEntropy, create_ledger, load, read_ledger
 from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.plan import Neighbours
 
@@ -25,11 +25,11 @@ from sfumato.data_ledger import data_ledger
 from fixtures import tables
 from fixtures.accounting import remember
 from fixtures.sampling import little_effort
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 
 remember(setattr)
 little_effort(setattr)
-ConditionalGaussian(epsilon=1).describe_plan(tables.schema())
+MaxEntropy(epsilon=1).describe_plan(tables.schema())
 
 PLACES = {
     "locked": (data_ledger, "read_ledger_file"), "almost charged": (Path, "replace"), "charged": (Ledger, "charge"),
@@ -72,7 +72,7 @@ def compete(driver, folder: Path, *, payable: int, kills: list[str | None]) -> l
     folder.mkdir()
     tables.write_csv(folder / "people.csv")
     (folder / "schema.yaml").write_text(tables.SCHEMA_TEXT, encoding="utf-8")
-    plan = ConditionalGaussian(epsilon=1).plan(tables.schema())
+    plan = MaxEntropy(epsilon=1).plan(tables.schema())
     epsilon = account_of_fits([plan] * payable, DELTA, Neighbours.ADD_REMOVE).epsilon
     create_ledger(folder / "l", epsilon=epsilon * (1 + 1e-6), delta=DELTA)
     calls = [

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from fixtures import tables
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.cli import output
 from sfumato.cli.output import print_json, print_table, say, visible
 
@@ -48,7 +48,7 @@ def test_json_is_read_back_as_it_was(capsys):
 
 def test_a_hostile_release_and_names_of_columns(call, tmp_path):
     """Its method, its stages and its columns are a stranger's."""
-    release = ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema())
+    release = MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema())
     release.save(tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"
     manifest = json.loads(path.read_text())

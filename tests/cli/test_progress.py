@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from fixtures import tables
-from sfumato import ConditionalGaussian, Schema
+from sfumato import MaxEntropy, Schema
 from sfumato.cli import progress
 from sfumato.cli.progress import stages
 
@@ -24,7 +24,7 @@ def _shown(screen: io.StringIO) -> str:
 
 
 def test_stages_bar_and_estimate(terminal) -> None:
-    method, schema = ConditionalGaussian(epsilon=1.0), tables.schema()
+    method, schema = MaxEntropy(epsilon=1.0), tables.schema()
     with stages(method, schema, "income", None) as show:
         method.fit(tables.frame(), schema=schema, target="income", progress=show)
     shown = _shown(terminal)
@@ -34,14 +34,14 @@ def test_stages_bar_and_estimate(terminal) -> None:
 
 def test_a_long_fit_says_before_how_long_it_takes(terminal) -> None:
     schema = Schema.from_dict({"rows": 100_000, "columns": {f"c{i}": "boolean" for i in range(100)}})
-    with stages(ConditionalGaussian(epsilon=1.0), schema, None, None):
+    with stages(MaxEntropy(epsilon=1.0), schema, None, None):
         assert "Note: this takes about 15 seconds." in _shown(terminal)
 
 
 def test_what_is_shown_is_a_function_of_public_facts(terminal) -> None:
     """Tables of other sizes under one declared number of rows show the same, but for the time that has gone."""
     said = []
-    method, schema = ConditionalGaussian(epsilon=1.0), tables.schema()
+    method, schema = MaxEntropy(epsilon=1.0), tables.schema()
     for n in (40, 400):
         terminal.truncate(0)
         with stages(method, schema, "income", None) as show:
@@ -53,7 +53,7 @@ def test_what_is_shown_is_a_function_of_public_facts(terminal) -> None:
 
 
 def test_nothing_is_shown_where_nobody_looks(capsys) -> None:
-    with stages(ConditionalGaussian(epsilon=1.0), tables.schema(), None, None) as show:
+    with stages(MaxEntropy(epsilon=1.0), tables.schema(), None, None) as show:
         show("marginals")
     assert capsys.readouterr() == ("", "")
 

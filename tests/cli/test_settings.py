@@ -56,11 +56,11 @@ class TestValues:
     @pytest.mark.parametrize(
         ("method", "entries", "expected"),
         [
-            ("gaussian", ["marginal-share=0.2", "level_groups=16"], {"marginal_share": 0.2, "level_groups": 16}),
-            ("gaussian", ["purpose=training", "pose=none"], {"purpose": Training(), "pose": "none"}),
-            ("gaussian", ["purpose.spread=1.5", "purpose=training"], {"purpose": Training(spread=1.5)}),
-            ("gaussian", ["calibration_rows=none"], {"calibration_rows": None}),
-            ("gaussian", ["calibration_rows=500"], {"calibration_rows": 500}),
+            ("max-entropy", ["marginal-share=0.2", "level_groups=16"], {"marginal_share": 0.2, "level_groups": 16}),
+            ("max-entropy", ["purpose=training", "pose=none"], {"purpose": Training(), "pose": "none"}),
+            ("max-entropy", ["purpose.spread=1.5", "purpose=training"], {"purpose": Training(spread=1.5)}),
+            ("max-entropy", ["calibration_rows=none"], {"calibration_rows": None}),
+            ("max-entropy", ["calibration_rows=500"], {"calibration_rows": 500}),
             ("p3gm", ["prior=mixture"], {"prior": settings.Mixture()}),
             ("p3gm", ["prior=by_class"], {"prior": settings.ByClass()}),
             (
@@ -129,22 +129,22 @@ class TestDevices:
 
 
 REFUSED = [
-    ("gaussian", ["marginal_shares=0.3"], "marginal_share, level_groups"),
-    ("gaussian", ["marginal_shares=0.3"], "purpose.spread"),
-    ("gaussian", ["epsilon=2"], "settings of the method gaussian"),
-    ("gaussian", ["marginal_share"], "KEY=VALUE"),
-    ("gaussian", ["=3"], "KEY=VALUE"),
-    ("gaussian", ["marginal_share="], "KEY=VALUE"),
-    ("gaussian", ["marginal_share=much"], "marginal_share to be a number"),
-    ("gaussian", ["marginal_share=nan"], "marginal_share"),
-    ("gaussian", ["marginal_share=1.5"], "marginal_share"),
-    ("gaussian", ["level_groups=2.5"], "level_groups to be a whole number"),
-    ("gaussian", ["level_groups=none"], "level_groups to be a whole number"),
-    ("gaussian", ["pose=upright"], "pose to be auto or affine or none"),
-    ("gaussian", ["purpose=fun"], "purpose to be fidelity or training"),
-    ("gaussian", ["purpose.spread=2"], "settings of purpose=fidelity, which has none"),
-    ("gaussian", ["marginal_share.x=2"], "'marginal_share.x'"),
-    ("gaussian", ["marginal_share=0.2", "marginal-share=0.3"], "'marginal_share' twice"),
+    ("max-entropy", ["marginal_shares=0.3"], "marginal_share, level_groups"),
+    ("max-entropy", ["marginal_shares=0.3"], "purpose.spread"),
+    ("max-entropy", ["epsilon=2"], "settings of the method max-entropy"),
+    ("max-entropy", ["marginal_share"], "KEY=VALUE"),
+    ("max-entropy", ["=3"], "KEY=VALUE"),
+    ("max-entropy", ["marginal_share="], "KEY=VALUE"),
+    ("max-entropy", ["marginal_share=much"], "marginal_share to be a number"),
+    ("max-entropy", ["marginal_share=nan"], "marginal_share"),
+    ("max-entropy", ["marginal_share=1.5"], "marginal_share"),
+    ("max-entropy", ["level_groups=2.5"], "level_groups to be a whole number"),
+    ("max-entropy", ["level_groups=none"], "level_groups to be a whole number"),
+    ("max-entropy", ["pose=upright"], "pose to be auto or affine or none"),
+    ("max-entropy", ["purpose=fun"], "purpose to be fidelity or training"),
+    ("max-entropy", ["purpose.spread=2"], "settings of purpose=fidelity, which has none"),
+    ("max-entropy", ["marginal_share.x=2"], "'marginal_share.x'"),
+    ("max-entropy", ["marginal_share=0.2", "marginal-share=0.3"], "'marginal_share' twice"),
     ("p3gm", ["prior=mixture", "prior.components=2"], "n_components, full_covariances, iterations"),
     ("p3gm", ["prior=mixture", "prior.n_components=0"], "n_components"),
     ("p3gm", ["noise=multipliers"], "noise.centre, noise.moment, noise.mixture, noise.decoder beside"),
@@ -214,7 +214,7 @@ class TestCommands:
         (folder / "s.yaml").write_text("level_groups: 8\n", encoding="utf-8")
         base = ("plan", "--schema", "schema.yaml", "--epsilon", 1, "--target", "income", "--json")
         shown = call(*base, "--set", "marginal_share=0.2", "--settings", "s.yaml").json
-        method = METHODS["gaussian"].make(epsilon=1.0, marginal_share=0.2, level_groups=8)
+        method = METHODS["max-entropy"].make(epsilon=1.0, marginal_share=0.2, level_groups=8)
         plan = method.describe_plan(tables.schema(), target="income")
         assert [stage["share"] for stage in shown["stages"]] == [stage["share"] for stage in plan["stages"]]
         assert shown["stages"] != call(*base).json["stages"]
@@ -222,7 +222,7 @@ class TestCommands:
     def test_a_plan_for_a_target_error(self, folder, call):
         base = ("plan", "--schema", "schema.yaml", "--target", "income", "--json", "--target-error", 0.05)
         shown = call(*base, "--set", "marginal_share=0.2").json
-        method = METHODS["gaussian"].make(epsilon=1.0, marginal_share=0.2)
+        method = METHODS["max-entropy"].make(epsilon=1.0, marginal_share=0.2)
         epsilon = method.epsilon_for(tables.schema(), target_error=0.05, target="income")
         assert math.isclose(shown["epsilon"], epsilon, rel_tol=1e-3)
         assert not math.isclose(shown["epsilon"], call(*base).json["epsilon"], rel_tol=1e-2)
@@ -256,7 +256,7 @@ class TestCommands:
 
     def test_no_such_method(self, call):
         done = call("methods", "nonsense")
-        assert (done.code, "gaussian" in done.err) == (2, True)
+        assert (done.code, "max-entropy" in done.err) == (2, True)
 
     def test_an_audit_takes_them(self, folder, call, monkeypatch):
         seen = []
@@ -304,7 +304,7 @@ class TestPresets:
     @pytest.mark.parametrize(
         ("method", "preset", "said"),
         [
-            ("gaussian", "published", "which has none"),
+            ("max-entropy", "published", "which has none"),
             ("dpgm", "as-released", "published, published-rbm"),
             ("p3gm", "as-written:credit", "the decoder alone costs more"),
         ],

@@ -13,7 +13,7 @@ from sfumato import cli
 from sfumato.cli.commands import COMMANDS
 from sfumato.cli.examples import EXAMPLES
 from sfumato.cli.options import DEFAULT_METHOD
-from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.methods.registry import OWN
 
 SOURCES = Path(cli.__file__).parents[2]
@@ -69,7 +69,7 @@ def test_only_the_module_of_the_command_is_loaded():
 
 
 def test_names_of_methods_are_those_of_their_classes():
-    assert ConditionalGaussian.method == DEFAULT_METHOD
+    assert MaxEntropy.method == DEFAULT_METHOD
     assert {name: method.make.method for name, method in OWN.items() if method.private} == {
         name: name for name, method in OWN.items() if method.private
     }

@@ -28,7 +28,7 @@ def test_a_grid_against_a_ledger(folder, call):
     grid = ("--grid", "marginal_share=0.3,0.5", "--grid", "level-groups=16,64")
     done = call(*CALL, *grid, "--target", "income", "--ledger", "people.ledger", "--out", "best.sfm")
     assert done.code == 0
-    assert "Chosen of 4 candidates: gaussian: marginal_share=0." in done.out
+    assert "Chosen of 4 candidates: max-entropy: marginal_share=0." in done.out
     assert "10 times on average" in done.out
     release = load("best.sfm")
     assert release.certificate.private

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.columns.kinds import Categorical, Integer
 from sfumato.errors import SchemaError
 from sfumato.schema.schema import Schema, release_schema
@@ -152,5 +152,5 @@ def test_parents_from_elsewhere_are_refused(tmp_path, entry, fault):
 def test_a_release_holds_levels_only():
     rows = pa.table({"c": [*CODES, "A", "x"] * 100, "n": list(range(600))})
     columns = {"c": _kind(keep=["I10"], other="rest"), "n": Integer(lower=0, upper=600)}
-    release = ConditionalGaussian(epsilon=5, delta=1e-6).fit(rows, schema=Schema(columns=columns, rows=600), seed=1)
+    release = MaxEntropy(epsilon=5, delta=1e-6).fit(rows, schema=Schema(columns=columns, rows=600), seed=1)
     assert set(release.sample(500, seed=1)["c"].to_pylist()) == {"I10", "A", "I", "rest"}

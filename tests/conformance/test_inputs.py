@@ -16,7 +16,7 @@ import pytest
 
 from fixtures import postgresql, tables
 from sfumato.io.sources import open_source
-from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.max_entropy import MaxEntropy
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
 
@@ -140,7 +140,7 @@ FORMS = {
 
 
 def fitted(data):
-    return ConditionalGaussian(epsilon=1.0).fit(data, schema=tables.schema(), target="income", seed=7)
+    return MaxEntropy(epsilon=1.0).fit(data, schema=tables.schema(), target="income", seed=7)
 
 
 @pytest.fixture(scope="module")

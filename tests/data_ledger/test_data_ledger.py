@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from fixtures import tables
-from sfumato import ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger
+from sfumato import DPMix, MaxEntropy, NonPrivate, create_ledger, load, read_ledger
 from sfumato.data_ledger import data_ledger, ledger_file
 from sfumato.data_ledger.data_ledger import charge, settled
 from sfumato.data_ledger.journal import Journal
@@ -266,7 +266,7 @@ def test_the_chain_does_not_change_when_a_fit_ends(ledger):
 
 
 def test_a_charge_keeps_the_hashes_of_its_release(ledger, tmp_path):
-    release = ConditionalGaussian(epsilon=1).fit(tables.frame(), schema=tables.schema(), ledger=ledger)
+    release = MaxEntropy(epsilon=1).fit(tables.frame(), schema=tables.schema(), ledger=ledger)
     release.save(tmp_path / "r")
     (entry,) = read_ledger(ledger).fits
     assert entry.release == release.hashes == load(tmp_path / "r").certificate.release
@@ -292,22 +292,22 @@ def test_no_ledger_is_made_up_or_replaced(ledger, tmp_path):
 
 def test_a_fit_is_charged_before_it_reads_and_refused_before_it_reads(ledger, monkeypatch):
     frame, schema = tables.frame(), tables.schema()
-    release = ConditionalGaussian(epsilon=1).fit(frame, schema=schema, ledger=ledger)
+    release = MaxEntropy(epsilon=1).fit(frame, schema=schema, ledger=ledger)
     (entry,) = read_ledger(ledger).fits
-    assert (entry.method, entry.unit, entry.status) == ("gaussian", "row", "finished")
+    assert (entry.method, entry.unit, entry.status) == ("max-entropy", "row", "finished")
     assert [data_ledger.event_to_dict(s) for s in entry.plan.stages] == release.certificate.content["events"]
     assert read_ledger(ledger).spent() <= 1 + 1e-9
     assert str(ledger.name) not in json.dumps(release.certificate.to_dict())
 
     seen = []
-    refusing = ConditionalGaussian(epsilon=1.9)
+    refusing = MaxEntropy(epsilon=1.9)
     monkeypatch.setattr("sfumato.records.private.PrivateData.coded", lambda self: seen.append(1))
     with pytest.raises(BudgetExceededError):
         refusing.fit(frame, schema=schema, ledger=ledger)
     assert not seen
     monkeypatch.setattr("sfumato.records.private.PrivateData.coded", _gone)
     with pytest.raises(OSError, match="gone"):
-        ConditionalGaussian(epsilon=0.1).fit(frame, schema=schema, ledger=ledger)
+        MaxEntropy(epsilon=0.1).fit(frame, schema=schema, ledger=ledger)
     assert [fit.status for fit in read_ledger(ledger).fits] == ["finished", "failed"]
 
 
@@ -317,8 +317,8 @@ def _gone(self):
 
 def test_no_budget_pays_for_a_seed(ledger):
     for method, options in (
-        (ConditionalGaussian(epsilon=1), {"seed": 1}),
-        (ConditionalGaussian(epsilon=NonPrivate()), {}),
+        (MaxEntropy(epsilon=1), {"seed": 1}),
+        (MaxEntropy(epsilon=NonPrivate()), {}),
     ):
         with pytest.raises(ConfigError, match="nobody can predict"):
             method.fit(tables.frame(), schema=tables.schema(), ledger=ledger, **options)
@@ -346,7 +346,7 @@ def test_a_checkpoint_is_charged_once(ledger, tmp_path):
 
 
 def test_every_method_takes_a_ledger():
-    assert DPMix.fit is ConditionalGaussian.fit
+    assert DPMix.fit is MaxEntropy.fit
 
 
 class TestHardening5ClocksAndFileSystems:

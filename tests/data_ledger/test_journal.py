@@ -17,7 +17,7 @@ from fixtures import tables
 from fixtures.methods import QUICK, SMALL
 from fixtures.sampling import few_simulations
 from harness.privacy import FakeRecords
-from sfumato import DPVAE, P3GM, BuyCount, ConditionalGaussian, DPMix, OpenSchema, create_ledger, load
+from sfumato import DPVAE, P3GM, BuyCount, DPMix, MaxEntropy, OpenSchema, create_ledger, load
 from sfumato.data_ledger import journal
 from sfumato.data_ledger.data_ledger import read_ledger
 from sfumato.data_ledger.journal import Journal, written_out
@@ -221,7 +221,7 @@ class TestRefusals:
 
     def test_columns_to_discover(self, tmp_path):
         with pytest.raises(ConfigError, match="columns to discover"):
-            ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(
+            MaxEntropy(epsilon=1.0, delta=1e-6).fit(
                 tables.frame(), schema=OpenSchema.of(tables.frame()), n_public=1000, checkpoint=tmp_path / "c"
             )
 
@@ -240,7 +240,7 @@ def test_two_releases_without_a_descent_are_kept_too(tmp_path, monkeypatch):
             raise Stop
 
     def go(**options):
-        return ConditionalGaussian(epsilon=1.0).fit(
+        return MaxEntropy(epsilon=1.0).fit(
             tables.frame(), schema=tables.schema(), target="income", checkpoint=path, **options
         )
 
@@ -278,7 +278,7 @@ def test_a_bought_number_of_rows_is_kept_as_well(tmp_path):
             raise Stop
 
     def go(**options):
-        return ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(
+        return MaxEntropy(epsilon=1.0, delta=1e-6).fit(
             tables.frame(), schema=tables.schema(), n_public=BuyCount(), checkpoint=path, **options
         )
 
@@ -295,7 +295,7 @@ def test_a_checkpoint_that_began_under_a_ledger_goes_on_under_it(tmp_path):
     """Without it the ledger would never know that the fit has ended, and older copies of the file could go on."""
     ledger, path = tmp_path / "data.ledger", tmp_path / "fit.checkpoint"
     create_ledger(ledger, epsilon=1.0, delta=1e-5)
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6)
     method.fit(tables.frame(), schema=tables.schema(), checkpoint=path, ledger=ledger)
     with pytest.raises(ConfigError, match="the ledger under which the checkpoint began"):
         method.fit(tables.frame(), schema=tables.schema(), checkpoint=path)
@@ -342,7 +342,7 @@ def test_it_holds_no_record(tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps to the folder's rights")
 def test_hardening_4_nobody_else_may_read_a_checkpoint(tmp_path):
     path = tmp_path / "fit.checkpoint"
-    ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), checkpoint=path)
+    MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), checkpoint=path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fixtures.releases import SMALL, small_frame
-from sfumato import ConditionalGaussian, create_ledger, load
+from sfumato import MaxEntropy, create_ledger, load
 from sfumato.cli.app import run
 from sfumato.data_ledger.ledger_check import check_releases
 from sfumato.estimators import DPGaussianMixture
@@ -19,7 +19,7 @@ def ledger(tmp_path):
 
 
 def fit(ledger, path, epsilon=1.0):
-    ConditionalGaussian(epsilon=epsilon).fit(small_frame(), schema=SMALL, ledger=ledger).save(path)
+    MaxEntropy(epsilon=epsilon).fit(small_frame(), schema=SMALL, ledger=ledger).save(path)
     return path
 
 

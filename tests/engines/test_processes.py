@@ -11,7 +11,7 @@ import pytest
 
 from harness.deadly import SECRET, deadly, talkative
 from harness.engine_cases import SCHEMA, N, bits, fit, fit_visits, fit_with_deaths, folder_of, table, visits
-from sfumato import P3GM, ConditionalGaussian, IndependentItems, Schema
+from sfumato import P3GM, IndependentItems, MaxEntropy, Schema
 from sfumato.columns import ItemSet
 from sfumato.engines import Processes
 from sfumato.errors import ConfigError, DataError, EngineError
@@ -115,7 +115,7 @@ def test_images_are_summed_by_workers(engine: Processes):
         columns={"x": Image(shape=(8, 8), dtype="uint8"), "y": Categorical(categories=["0", "1"])}, rows=400
     )
     source = open_source((x, y), chunk_rows=100)
-    fits = [ConditionalGaussian(epsilon=5.0).fit(source, schema=schema, seed=1, engine=e) for e in (None, engine)]
+    fits = [MaxEntropy(epsilon=5.0).fit(source, schema=schema, seed=1, engine=e) for e in (None, engine)]
     assert bits(fits[0]) == bits(fits[1])
 
 

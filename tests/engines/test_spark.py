@@ -15,7 +15,7 @@ import pytest
 
 from harness.deadly import SECRET, deadly, talkative
 from harness.engine_cases import bits, fit, fit_visits, fit_with_deaths, folder_of, table, visits
-from sfumato import ConditionalGaussian, Schema
+from sfumato import MaxEntropy, Schema
 from sfumato.engines import Spark
 from sfumato.engines import spark as spark_module
 from sfumato.errors import ConfigError, DataError, EngineError, SfumatoError
@@ -123,7 +123,7 @@ def test_moments_are_in_utc_whatever_the_zone_of_the_session(session: Any, tmp_p
     pq.write_table(pa.table({"at": times, "y": [i % 2 for i in range(500)]}), tmp_path / "times.parquet")
     schema = {"columns": {"at": {"kind": "datetime", "lower": "2020-01-01 00:00", "upper": "2020-03-01 00:00",
                                  "resolution": "hour"}, "y": "boolean"}, "rows": 500}  # fmt: skip
-    method = ConditionalGaussian(epsilon=1)
+    method = MaxEntropy(epsilon=1)
     expected = method.fit(str(tmp_path / "times.parquet"), schema=Schema.from_dict(schema), seed=1)
     before = session.conf.get("spark.sql.session.timeZone")
     session.conf.set("spark.sql.session.timeZone", zone)

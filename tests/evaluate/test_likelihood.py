@@ -76,9 +76,9 @@ def test_a_releases_own_mixture() -> None:
 
 
 def test_other_models_have_no_density() -> None:
-    from sfumato import ConditionalGaussian
+    from sfumato import MaxEntropy
 
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(_frame(1, n=200), schema=SCHEMA)
+    release = MaxEntropy(epsilon=NonPrivate()).fit(_frame(1, n=200), schema=SCHEMA)
     with pytest.raises(ConfigError, match="mixture of Gaussians"):
         release_log_likelihood(release, _frame(2))
     with pytest.raises(ConfigError, match="release to be a release, got a DataFrame"):

@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.command_line import call
 from fixtures.linked import apart, figures, in_order, schema, visits
-from sfumato import ConditionalGaussian, NonPrivate
+from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate import evaluate
 from sfumato.report import write_report
@@ -103,7 +103,7 @@ def test_units_of_one_row_and_missing_numbers(frame):
 
 @pytest.mark.slow
 def test_command_and_pages(frame, tmp_path, call):
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema(units=N))
+    release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=schema(units=N))
     release.save(tmp_path / "r.sfm")
     frame.to_csv(tmp_path / "real.csv", index=False)
     done = call("evaluate", tmp_path / "real.csv", tmp_path / "r.sfm")
@@ -145,7 +145,7 @@ def test_two_tables(tmp_path):
     from fixtures import two_tables
 
     real = two_tables.tables(600)
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(real, schema=two_tables.schema(600))
+    release = MaxEntropy(epsilon=NonPrivate()).fit(real, schema=two_tables.schema(600))
     found = evaluate(real, release.sample(600, seed=0), schema=release.schema)["linked"]
     both = found["rows_a_unit"]
     assert both["real"] == pytest.approx(both["synthetic"], abs=0.3)

@@ -95,11 +95,11 @@ def test_the_default_is_one_number_everywhere():
 
 @pytest.mark.slow
 def test_the_command_and_the_page_say_the_error(tmp_path, call, monkeypatch):
-    from sfumato import ConditionalGaussian
+    from sfumato import MaxEntropy
 
     monkeypatch.chdir(tmp_path)
     frame = tables.frame()
-    release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=tables.schema(), target="income")
+    release = MaxEntropy(epsilon=1.0).fit(frame, schema=tables.schema(), target="income")
     release.save("r")
     tables.write_csv(tmp_path / "people.csv")
     found = call("evaluate", "people.csv", "r", "--target", "income", "--train-rows", 60)

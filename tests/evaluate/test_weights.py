@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, Schema
+from sfumato import MaxEntropy, Schema
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import DataError, SchemaError
 from sfumato.evaluate import classifier_scores, correlation_differences, evaluate, total_variation
@@ -89,7 +89,7 @@ def test_rows_are_drawn_by_weight(real):
 
 
 def test_all_scores_and_a_page(real, tmp_path):
-    release = ConditionalGaussian(epsilon=50.0, delta=1e-6, calibration_rows=2_000).fit(real, schema=SCHEMA, seed=0)
+    release = MaxEntropy(epsilon=50.0, delta=1e-6, calibration_rows=2_000).fit(real, schema=SCHEMA, seed=0)
     scores = release.evaluate(real, target="g", train_rows=500)
     unweighted = evaluate(real.drop(columns="w"), release.sample(seed=0), schema=PLAIN, target="g", train_rows=500)
     assert scores["fidelity"]["tvd_1way"] < 0.04 < unweighted["fidelity"]["tvd_1way"]

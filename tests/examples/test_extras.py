@@ -26,7 +26,7 @@ from sfumato.columns import Boolean, Integer
 from sfumato.errors import ConfigError
 frame = pd.DataFrame({{"age": [30, 40, 50, 60] * 250, "member": [True, False] * 500}})
 schema = sfumato.Schema(columns={{"age": Integer(lower=0, upper=120), "member": Boolean()}}, rows=1_000)
-method = sfumato.ConditionalGaussian(epsilon=1.0)
+method = sfumato.MaxEntropy(epsilon=1.0)
 """
 _CORE = """
 sfumato.create_ledger("people.ledger", epsilon=1.0, delta=1e-4)

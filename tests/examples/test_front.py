@@ -55,7 +55,7 @@ def test_without_a_schema_all_is_bought_and_frames_come_back(data: object, kind:
 def test_a_mapping_is_a_schema_and_settings_are_one_too() -> None:
     document = {"rows": 2_000, "columns": {**AGE, "member": {"kind": "categorical", "categories": ["yes", "no"]}}}
     release = sfumato.fit(FRAME, document, epsilon=1.0, target="member", settings={"marginal_share": 0.6}, seed=3)
-    method = sfumato.ConditionalGaussian(epsilon=1.0, marginal_share=0.6)
+    method = sfumato.MaxEntropy(epsilon=1.0, marginal_share=0.6)
     again = sfumato.fit(FRAME, sfumato.Schema.from_dict(document), method=method, target="member", seed=3)
     assert all(np.array_equal(release.parameters[name], again.parameters[name]) for name in again.parameters)
 
@@ -68,7 +68,7 @@ def test_a_mapping_is_a_schema_and_settings_are_one_too() -> None:
         ({"epsilon": 1.0, "settings": {"nonsense": 2}}, "got 'nonsense'"),
         ({"epsilon": 1.0, "method": "nonsense"}, "got 'nonsense'"),
         ({"epsilon": 1.0, "method": 3}, "Expected method to be a name"),
-        ({"epsilon": 1.0, "method": sfumato.ConditionalGaussian(epsilon=1.0)}, "Expected epsilon in the method itself"),
+        ({"epsilon": 1.0, "method": sfumato.MaxEntropy(epsilon=1.0)}, "Expected epsilon in the method itself"),
         ({"epsilon": 1.0}, "Expected delta"),
     ],
 )

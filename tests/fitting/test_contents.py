@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from fixtures import tables
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer, ItemSet, Open, Ordinal
 from sfumato.errors import ConfigError, PrivacyWarning, SchemaError
 from sfumato.fitting.contents import form_of
@@ -46,7 +46,7 @@ def test_types_by_kind_and_container(kind):
     assert form_of(open_source(table), schema).storage == {"v": arrow}
     for data in (table, frame, pl.from_arrow(table)):
         if isinstance(kind, DateTime | Boolean | Categorical | Integer | Continuous | Ordinal):
-            release = ConditionalGaussian(epsilon=1).fit(data, schema=schema, seed=0)
+            release = MaxEntropy(epsilon=1).fit(data, schema=schema, seed=0)
             release.check()
             rows = release.sample(5, seed=0)
             if data is frame:
@@ -75,7 +75,7 @@ def test_ids_of_long_tables_are_numbers():
 def test_the_types_of_the_source_on_demand():
     frame = pd.DataFrame({"v": pd.Series([1, 2] * 5, dtype="int16")})
     wide = Schema(columns={"v": Integer(lower=0, upper=10**6)}, rows=10)
-    method = ConditionalGaussian(epsilon=1)
+    method = MaxEntropy(epsilon=1)
     with pytest.raises(SchemaError, match="int16"):
         method.fit(frame, schema=wide, as_source=True)
     with pytest.raises(ConfigError, match="as_source to be True or False"):
@@ -86,7 +86,7 @@ def test_the_types_of_the_source_on_demand():
     assert "NOT covered by the guarantee" in release.certificate.assumptions[-1]
     text = pd.DataFrame({"v": ["1", "2"] * 500})
     with pytest.warns(PrivacyWarning):
-        found = ConditionalGaussian(epsilon=20).fit(
+        found = MaxEntropy(epsilon=20).fit(
             text, schema=Schema(columns={"v": Open(kind="integer")}, rows=1000), as_source=True, seed=0
         )
     assert set(found.sample(20)["v"]) <= {"1", "2"}

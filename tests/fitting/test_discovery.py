@@ -8,7 +8,7 @@ import sfumato
 from fixtures import tables
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
-from sfumato import BuyCount, ConditionalGaussian, NonPrivate, Schema, audit
+from sfumato import BuyCount, MaxEntropy, NonPrivate, Schema, audit
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
 from sfumato.columns.number_grid import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
@@ -110,7 +110,7 @@ def test_without_noise_the_facts_are_found():
         {"x": [3, 5, 9, 200] * 500, "c": ["u", "v", "u", None] * 500, "f": [0.5, -0.25, 8.0, 1.0] * 500}
     )
     source = open_source(frame)
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(source, schema=OpenSchema.of(source, rows=2_000))
+    release = MaxEntropy(epsilon=NonPrivate()).fit(source, schema=OpenSchema.of(source, rows=2_000))
     columns = release.schema.columns
     assert (columns["x"].lower, columns["x"].upper) == (3, 223)
     assert (columns["f"].lower, columns["f"].upper) == (-0.3125, 10.0)
@@ -122,7 +122,7 @@ def test_truth_values_keep_their_spelling_and_dates_are_dates():
     frame = pd.DataFrame(
         {"a": [True, False] * 1_000, "b": ["True", "False"] * 1_000, "c": ["TRUE", "NO"] * 1_000, "d": days}
     )
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=OpenSchema.of(frame, rows=2_000))
+    release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=OpenSchema.of(frame, rows=2_000))
     columns = release.schema.columns
     assert (columns["a"], columns["b"]) == (Boolean(), Boolean(text=("False", "True")))
     assert set(columns["c"].categories) == {"TRUE", "NO"}
@@ -141,13 +141,13 @@ def test_first_and_last_year_of_dates_are_bought():
     frame = pd.DataFrame({"day": days, "text": text, "sex": ["f", "m"] * 1_500})
     kinds = {"day": Open(kind="datetime"), "text": Open(kind="datetime", format="%d.%m.%y")}
     schema = Schema(columns={**kinds, "sex": Categorical(categories=["f", "m"])}, rows=3_000)
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema)
+    release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=schema)
     assert release.schema.columns["day"] == DateTime(lower="2019-01-01", upper="2021-12-31")
     found = release.schema.columns["text"]
     assert (found.lower, found.upper, found.format, found.nullable) == ("2019-01-01", "2021-12-31", "%d.%m.%y", True)
     rows = release.sample(100, seed=1)
     assert rows["text"].dropna().str.fullmatch(r"\d\d\.\d\d\.(19|20|21)").all()
-    release = ConditionalGaussian(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1)
+    release = MaxEntropy(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1)
     noisy = release.schema.columns["day"]
     assert "2015" < noisy.lower <= "2019-01-01"
     assert "2021-12-31" <= noisy.upper < "2026"
@@ -162,7 +162,7 @@ def test_no_date_shows_the_years_that_one_record_has():
         columns={"day": Open(kind="datetime"), "none": Open(kind="datetime", format="%d.%m.%y")}, rows=3_000
     )
     with pytest.warns(SchemaWarning, match="of dates, 1900 and 2099"):
-        release = ConditionalGaussian(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1)
+        release = MaxEntropy(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1)
     assert release.schema.columns["day"].lower > "2010"
     none = release.schema.columns["none"]
     assert (none.lower, none.upper) == ("1969-01-01", "2068-12-31"), "what the format can say"
@@ -217,7 +217,7 @@ def test_bad_calls_end_before_anything_is_charged():
     with pytest.raises(ConfigError, match="without open columns"):
         DPVAE(epsilon=1).fit(source, schema=opened)
     with pytest.raises(ConfigError, match="delta"):
-        ConditionalGaussian(epsilon=1).fit(source, schema=opened, n_public=BuyCount())
+        MaxEntropy(epsilon=1).fit(source, schema=opened, n_public=BuyCount())
     assert OpenSchema.of(frame, rows=2_000) == opened
     with pytest.raises(ConfigError, match="type int"):
         OpenSchema.of(3)
@@ -226,7 +226,7 @@ def test_bad_calls_end_before_anything_is_charged():
     with pytest.raises(SchemaError, match="kind to be one of"):
         OpenSchema.of(source, {"x": "image"})
     whole = Schema(columns={"x": Integer(lower=0, upper=9)}, rows=10)
-    assert ConditionalGaussian(epsilon=1).plan(whole) == ConditionalGaussian(epsilon=1).plan(OpenSchema(whole))
+    assert MaxEntropy(epsilon=1).plan(whole) == MaxEntropy(epsilon=1).plan(OpenSchema(whole))
 
 
 class TestOpenColumns:
@@ -248,16 +248,16 @@ class TestOpenColumns:
 
     def test_all_else_refuses_them(self):
         for refused in (
-            lambda: sfumato.tune(self.FRAME, schema=self.OPENED, candidates=[ConditionalGaussian(epsilon=1)]),
-            lambda: ConditionalGaussian(epsilon=1).epsilon_for(self.OPENED, target_error=0.1),
-            lambda: audit.audit(ConditionalGaussian(epsilon=1), schema=self.OPENED),
+            lambda: sfumato.tune(self.FRAME, schema=self.OPENED, candidates=[MaxEntropy(epsilon=1)]),
+            lambda: MaxEntropy(epsilon=1).epsilon_for(self.OPENED, target_error=0.1),
+            lambda: audit.audit(MaxEntropy(epsilon=1), schema=self.OPENED),
             lambda: list(PrivateData(open_source(self.FRAME), self.OPENED).coded()),
         ):
             with pytest.raises(SchemaError, match="declare"):
                 refused()
 
     def test_discovery_leaves_none_open(self):
-        release = ConditionalGaussian(epsilon=NonPrivate()).fit(self.FRAME, schema=self.OPENED, seed=0)
+        release = MaxEntropy(epsilon=NonPrivate()).fit(self.FRAME, schema=self.OPENED, seed=0)
         assert release.schema.open == {}
         assert isinstance(release.schema.columns["x"], Integer)
         assert Schema.from_dict(release.schema.to_dict()) == release.schema
@@ -265,7 +265,7 @@ class TestOpenColumns:
     def test_a_plan_reckons_with_the_least_that_can_be_found(self):
         wide = Schema(columns={f"x{i}": Open() for i in range(20_000)}, rows=2_000)
         with pytest.raises(SchemaError, match="Expected at most"):
-            ConditionalGaussian(epsilon=1).plan(wide)
+            MaxEntropy(epsilon=1).plan(wide)
 
     def test_the_column_of_the_unit_is_not_bought(self):
         columns = {"who": {"kind": "integer", "discover": True}, "x": {"kind": "integer", "discover": True}}
@@ -284,7 +284,7 @@ class TestOpenColumns:
 @pytest.mark.filterwarnings("ignore:Nearly all values")
 def test_bounds_of_unseen_numbers_are_said_to_be_made_up():
     frame = pd.DataFrame({"age": np.arange(20, 60), "place": list("ab") * 20})
-    method = ConditionalGaussian(epsilon=0.1, delta=1e-6)
+    method = MaxEntropy(epsilon=0.1, delta=1e-6)
     with pytest.warns(SchemaWarning, match=r"No cell of 'age' stood out .* bounds of about -1024 and 1024"):
         release = method.fit(frame, schema=OpenSchema.of(frame, {"age": "integer"}), n_public=40, seed=1)
     assert (release.schema.columns["age"].lower, release.schema.columns["age"].upper) == (-1023, 1023)
@@ -294,7 +294,7 @@ def test_columns_of_which_one_value_was_seen_are_said():
     rain = np.where(np.arange(600) % 3, 0.0, np.geomspace(0.001, 300_000.0, 600).round(3))
     frame = pd.DataFrame({"rain": rain, "place": [f"place {i % 80}" for i in range(600)], "sex": list("fm") * 300})
     kinds = {"rain": "continuous", "place": "categorical", "sex": "categorical"}
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6)
     with pytest.warns(SchemaWarning, match="Of 'rain', 'place' no more than one value stood out from the noise"):
         release = method.fit(frame, schema=OpenSchema.of(frame, kinds), n_public=600, target="place", seed=1)
     columns = release.schema.columns
@@ -305,7 +305,7 @@ def test_columns_of_which_one_value_was_seen_are_said():
 @pytest.mark.parametrize("value", [True, False])
 def test_a_truth_value_that_is_rarely_another_stays_one(value):
     frame = pd.DataFrame({"seen": [value] * 3_990 + [not value] * 10, "sex": list("fm") * 2_000})
-    release = ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(frame, schema=OpenSchema.of(frame, rows=4_000), seed=1)
+    release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(frame, schema=OpenSchema.of(frame, rows=4_000), seed=1)
     assert isinstance(release.schema.columns["seen"], Boolean)
     assert release.sample(50, seed=0)["seen"].dtype == bool
 
@@ -332,7 +332,7 @@ def test_cents_stay_cents_and_codes_are_labels(tmp_path):
     _people().to_csv(tmp_path / "people.csv", index=False)
     schema = OpenSchema.of(tmp_path / "people.csv", rows=6_000)
     with pytest.warns(SchemaWarning, match="Nearly all values of 'id' are too rare"):
-        release = ConditionalGaussian(epsilon=4.0, delta=1e-5).fit(tmp_path / "people.csv", schema=schema, seed=0)
+        release = MaxEntropy(epsilon=4.0, delta=1e-5).fit(tmp_path / "people.csv", schema=schema, seed=0)
     found = release.schema.columns
     assert found["id"].name == "identifier"
     assert (found["charge"].resolution, found["half"].resolution, found["share"].resolution) == (0.01, 0.1, None)
@@ -348,5 +348,5 @@ def test_cents_stay_cents_and_codes_are_labels(tmp_path):
 def test_the_target_is_kept_whatever_its_labels():
     frame = _people(3_000)[["id", "half"]]
     schema = OpenSchema.of(frame, {"id": "categorical"}, rows=3_000)
-    found = ConditionalGaussian(epsilon=4.0, delta=1e-5).fit(frame, schema=schema, seed=0).schema
+    found = MaxEntropy(epsilon=4.0, delta=1e-5).fit(frame, schema=schema, seed=0).schema
     assert found.columns["id"].name == "categorical"  # declared

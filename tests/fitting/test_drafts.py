@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from fixtures import tables
-from sfumato import ConditionalGaussian, DPMix, create_ledger, load, read_ledger, tune
+from sfumato import DPMix, MaxEntropy, create_ledger, load, read_ledger, tune
 from sfumato.errors import PrivacyWarning, ReleaseError, SchemaError
 from sfumato.privacy import words
 from sfumato.report import write_report
 from sfumato.schema.schema import Schema
 
-METHOD = ConditionalGaussian(epsilon=1.0, delta=1e-5)
+METHOD = MaxEntropy(epsilon=1.0, delta=1e-5)
 DRAFT = replace(tables.schema(), draft=True)
 PART = replace(tables.schema(), sources={"age": {"upper": "data"}, "sex": "standard"})
 

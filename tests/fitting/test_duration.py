@@ -13,13 +13,13 @@ def _schema(columns: int, rows: int | None) -> Schema:
 
 
 def test_more_work_takes_longer() -> None:
-    base = fit_seconds("gaussian", _schema(10, 10_000))
+    base = fit_seconds("max-entropy", _schema(10, 10_000))
     assert base is not None
     more = [
-        fit_seconds("gaussian", _schema(20, 10_000)),
-        fit_seconds("gaussian", _schema(10, 10_000_000)),
-        fit_seconds("gaussian", _schema(10, 10_000), target="c0"),
-        fit_seconds("gaussian", _schema(10, 10_000), n_public=10_000_000),
+        fit_seconds("max-entropy", _schema(20, 10_000)),
+        fit_seconds("max-entropy", _schema(10, 10_000_000)),
+        fit_seconds("max-entropy", _schema(10, 10_000), target="c0"),
+        fit_seconds("max-entropy", _schema(10, 10_000), n_public=10_000_000),
     ]
     assert all(other is not None and other > base for other in more)
 
@@ -28,10 +28,10 @@ def test_more_work_takes_longer() -> None:
     ("method", "schema", "n_public"),
     [
         ("p3gm", _schema(10, 1_000), None),
-        ("gaussian", _schema(10, None), None),
-        ("gaussian", _schema(10, 1_000), BuyCount()),
-        ("gaussian", tables.image_schema(), None),
-        ("gaussian", linked.schema(), None),
+        ("max-entropy", _schema(10, None), None),
+        ("max-entropy", _schema(10, 1_000), BuyCount()),
+        ("max-entropy", tables.image_schema(), None),
+        ("max-entropy", linked.schema(), None),
     ],
 )
 def test_nothing_is_said_of_what_was_not_measured(method, schema, n_public) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import sfumato
-from sfumato import ConditionalGaussian, FitOptions, Schema
+from sfumato import FitOptions, MaxEntropy, Schema
 from sfumato.columns import Boolean
 from sfumato.errors import ConfigError
 from sfumato.fitting.fit_options import FitKeywords, SearchKeywords
 
 SCHEMA = Schema(columns={"member": Boolean()}, rows=100)
-METHOD = ConditionalGaussian(epsilon=1.0)
+METHOD = MaxEntropy(epsilon=1.0)
 
 
 def test_keyword_arguments_are_the_attributes() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, Schema
+from sfumato import MaxEntropy, Schema
 from sfumato.columns.kinds import Categorical, Identifier, Open
 from sfumato.columns.number_grid import OPEN_UNITS
 from sfumato.data_ledger.journal import Journal
@@ -39,7 +39,7 @@ def test_the_threshold_of_labels_is_forecast(epsilon, others, max_rows):
     unit = None if max_rows == 1 else Unit(column="who", max_rows=max_rows)
     columns |= {} if unit is None else {"who": Identifier()}
     schema = Schema(columns=columns, unit=unit, rows=100_000)
-    plan = ConditionalGaussian(epsilon=epsilon, delta=1e-6).plan(schema)
+    plan = MaxEntropy(epsilon=epsilon, delta=1e-6).plan(schema)
     forecast = label_threshold(plan, schema)
     assert forecast is not None
     counts = np.repeat([round(forecast / 1.5), round(forecast), round(forecast * 1.5)], 12)
@@ -54,7 +54,7 @@ def test_the_threshold_of_labels_is_forecast(epsilon, others, max_rows):
 
 def test_without_open_labels_there_is_no_threshold():
     schema = Schema(columns={"age": Open(kind="integer")}, rows=1000)
-    assert label_threshold(ConditionalGaussian(epsilon=1).plan(schema), schema) is None
+    assert label_threshold(MaxEntropy(epsilon=1).plan(schema), schema) is None
 
 
 def test_of_a_unit_one_row_is_read():
@@ -64,11 +64,11 @@ def test_of_a_unit_one_row_is_read():
     frame = pd.DataFrame({"who": who, "word": np.where(rng.random(15_000) < 0.5, "a", "b"), "x": rng.random(15_000)})
     columns = {"who": Identifier(), "word": Open(kind="categorical"), "x": Open(kind="continuous")}
     schema = Schema(columns=columns, unit=Unit(column="who", max_rows=5), rows=15_000)
-    release = ConditionalGaussian(epsilon=1, delta=1e-6).fit(frame, schema=schema, seed=0)
+    release = MaxEntropy(epsilon=1, delta=1e-6).fit(frame, schema=schema, seed=0)
     assert set(release.schema.of_kind(Categorical)["word"].labels) == {"a", "b"}, (
         "the number of units is measured: there is no rest"
     )
     listed = next(m for m in release.measurements if m.name == OPEN_UNITS)
-    plan = ConditionalGaussian(epsilon=1, delta=1e-6).plan(schema)
+    plan = MaxEntropy(epsilon=1, delta=1e-6).plan(schema)
     assert listed.noise_std == pytest.approx(plan["discovery"].noise_multiplier * 3**0.5)
     assert abs(float(listed.value[-1]) - 3_000) < 5 * listed.noise_std

@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.columns import Continuous, Identifier, Integer
 from sfumato.errors import SchemaError, SchemaWarning
-from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.ruled import closed
 
@@ -28,7 +28,7 @@ def test_samples_keep_them():
     a = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 700, 2_000), "D")
     days = rng.poisson(5, 2_000)
     frame = pd.DataFrame({"a": a, "b": a + pd.to_timedelta(days, "D"), "days": days})
-    release = ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(frame, schema=OpenSchema.from_dict(OPEN))
+    release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(frame, schema=OpenSchema.from_dict(OPEN))
     assert list(release.schema.rules) == OPEN["rules"]
     rows = release.sample(2_000, seed=0)
     assert ((rows["b"] - rows["a"]).dt.days == rows["days"]).all()
@@ -57,6 +57,6 @@ def test_what_can_be_known_before_is_refused_before(rule):
 
 def test_a_target_that_a_rule_will_compute():
     schema, frame = OpenSchema.from_dict(OPEN), pd.DataFrame(columns=["a", "b", "days"])
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6)
     with pytest.raises(SchemaError, match="no rule computes"):
         method.fit(frame, schema=schema, target="days")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.columns.kinds import Categorical
 from sfumato.schema.schema import Schema
 
@@ -40,7 +40,7 @@ def check_coverage(fits):
     for seed in range(fits):
         frame = table(np.random.default_rng(seed))
         # a fresh seed of the noise each, so that a fit is reproducible
-        release = ConditionalGaussian(epsilon=0.5).fit(frame, schema=SCHEMA, target="income", seed=seed)
+        release = MaxEntropy(epsilon=0.5).fit(frame, schema=SCHEMA, target="income", seed=seed)
         wanted = ((frame["sex"] == "f").mean(), SHARE)
         covered += [low <= share <= high for (low, high), share in zip(intervals(release), wanted, strict=True)]
     least, most = stats.binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], fits, 0.95)

@@ -59,7 +59,7 @@ def test_a_name_that_there_is_not():
     with pytest.raises(ConfigError, match="as-released, as-written"):
         P3GM.preset("published", epsilon=1.0)
     with pytest.raises(ConfigError, match="which has none"):
-        METHODS["gaussian"].make.preset("published", epsilon=1.0)
+        METHODS["max-entropy"].make.preset("published", epsilon=1.0)
 
 
 @pytest.mark.slow

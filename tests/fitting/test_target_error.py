@@ -5,15 +5,15 @@ import time
 import pytest
 
 from fixtures import tables
-from sfumato import BuyCount, ConditionalGaussian
+from sfumato import BuyCount, MaxEntropy
 from sfumato.errors import ConfigError
 from sfumato.fitting.facts import Facts
 
-METHOD = ConditionalGaussian(epsilon=1.0)
+METHOD = MaxEntropy(epsilon=1.0)
 
 
 def forecast(schema, epsilon, target, rows):
-    method = ConditionalGaussian(epsilon=epsilon)
+    method = MaxEntropy(epsilon=epsilon)
     plan = method.plan(schema, target=target, n_public=rows)
     return method.one_way_error(plan, Facts(schema, target, rows))
 

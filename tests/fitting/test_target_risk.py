@@ -5,11 +5,11 @@ import time
 import pytest
 
 from fixtures import tables
-from sfumato import P3GM, Advantage, BuyCount, ConditionalGaussian, TruePositiveRate, fit
+from sfumato import P3GM, Advantage, BuyCount, MaxEntropy, TruePositiveRate, fit
 from sfumato.errors import ConfigError
 from sfumato.privacy.risk import trade_off
 
-METHOD = ConditionalGaussian(epsilon=1.0)
+METHOD = MaxEntropy(epsilon=1.0)
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_samples_and_a_small_risk_take_seconds():
 def test_a_bought_number_of_rows_needs_a_delta():
     with pytest.raises(ConfigError, match="delta"):
         METHOD.at_risk(Advantage(0.1), tables.schema(), n_public=BuyCount())
-    assert ConditionalGaussian(epsilon=1.0, delta=1e-6).at_risk(Advantage(0.1), tables.schema(), n_public=BuyCount())
+    assert MaxEntropy(epsilon=1.0, delta=1e-6).at_risk(Advantage(0.1), tables.schema(), n_public=BuyCount())
 
 
 def test_what_nobody_can_keep_is_refused():
     with pytest.raises(ConfigError, match="Allow more risk"):
-        ConditionalGaussian(epsilon=1.0, delta=4e-5).at_risk(Advantage(1e-6), tables.schema(), n_public=20_000)
+        MaxEntropy(epsilon=1.0, delta=4e-5).at_risk(Advantage(1e-6), tables.schema(), n_public=20_000)
     with pytest.raises(ConfigError, match=r"Advantage\(0.1\)"):
         METHOD.at_risk(0.1, tables.schema(), n_public=20_000)
 

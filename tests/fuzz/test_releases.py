@@ -17,7 +17,7 @@ import safetensors.numpy
 from fixtures import tables
 from fixtures.hostile import forge
 from fuzz.cases import batches
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 
 CASES, BATCH = 250, 25
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
@@ -35,9 +35,9 @@ ODD_VALUES = [
 @pytest.fixture(scope="module")
 def originals(remembered_accounts) -> list[tuple[dict, dict[str, np.ndarray]]]:
     releases = [
-        ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), target="income"),
-        ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema()),
-        ConditionalGaussian(epsilon=1.0).fit(tables.images(), schema=tables.image_schema()),
+        MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), target="income"),
+        MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema()),
+        MaxEntropy(epsilon=1.0).fit(tables.images(), schema=tables.image_schema()),
     ]
     found = []
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ import pytest
 from fixtures import tables
 from fuzz.cases import batches
 from fuzz.planted import DIGITS, SECRETS, WORD, assert_no_byte, assert_silent, told
-from sfumato import ConditionalGaussian, load
+from sfumato import MaxEntropy, load
 from sfumato.errors import SfumatoError
 from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
@@ -231,7 +231,7 @@ def _fit_silently(data: object, tmp_path: Path, caplog, case: int) -> None:
     where = f"case {case}"
     assert_silent(repr(open_source(data)) if not _has_objects(data) else "", where)
     try:
-        release = ConditionalGaussian(epsilon=1.0).fit(data, schema=tables.read_schema(SCHEMA), target="a")
+        release = MaxEntropy(epsilon=1.0).fit(data, schema=tables.read_schema(SCHEMA), target="a")
     except SfumatoError as error:
         assert_silent(told(error), where)
     else:

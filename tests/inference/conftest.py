@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Categorical, Continuous
 
 N = 5_000
@@ -43,10 +43,10 @@ def table():
 @pytest.fixture(scope="session")
 def release(table):
     """At ε = 1, with the class z."""
-    return ConditionalGaussian(epsilon=1.0).fit(table, schema=schema(), target="z")
+    return MaxEntropy(epsilon=1.0).fit(table, schema=schema(), target="z")
 
 
 @pytest.fixture(scope="session")
 def exact(table):
     """Without noise: what is left is the model's cells and clipping."""
-    return ConditionalGaussian(epsilon=NonPrivate()).fit(table, schema=schema(), target="z")
+    return MaxEntropy(epsilon=NonPrivate()).fit(table, schema=schema(), target="z")

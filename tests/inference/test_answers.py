@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fixtures.ruled import hospital, hospital_schema
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.errors import ConfigError, EstimateError
 
 
@@ -82,9 +82,7 @@ def test_errors_of_the_table_have_no_sampling(release, found):
 @pytest.mark.slow
 @pytest.mark.audit
 def test_columns_that_follow_are_named():
-    release = ConditionalGaussian(epsilon=3.0, delta=1e-5).fit(
-        hospital(3_000), schema=hospital_schema(rows=3_000), seed=0
-    )
+    release = MaxEntropy(epsilon=3.0, delta=1e-5).fit(hospital(3_000), schema=hospital_schema(rows=3_000), seed=0)
     found = release.answers(most_pairs=3)
     named = found[found["kind"] == "column"]
     assert set(named["first"]) >= {"total", "stay", "discharged"}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats.contingency import association as of_table
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.associations import association, ranked_pairs, strongest
@@ -34,7 +34,7 @@ def fitted(frame):
         "two": Categorical(categories=("no", "yes")), "alone": Categorical(categories=("p", "q", "r", "never")),
     }  # fmt: skip
     schema = Schema(columns=columns, rows=len(frame))
-    return ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema, seed=0)
+    return MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=schema, seed=0)
 
 
 @pytest.fixture(scope="module")

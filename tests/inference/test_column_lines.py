@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Identifier, Integer, Open
 from sfumato.inference.column_lines import column_lines, cures, percent, worst
 
@@ -26,9 +26,7 @@ def released(columns, data=None, epsilon=4.0, **facts):
     schema = Schema(columns=columns, rows=N, **facts)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        release = ConditionalGaussian(epsilon=epsilon, delta=1e-6).fit(
-            frame() if data is None else data, schema=schema, seed=0
-        )
+        release = MaxEntropy(epsilon=epsilon, delta=1e-6).fit(frame() if data is None else data, schema=schema, seed=0)
     return release, {line.name: line for line in column_lines(release)}
 
 
@@ -118,9 +116,7 @@ def test_without_noise_too():
     columns = {"town": Open(kind="categorical"), "age": Open(kind="integer")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        release = ConditionalGaussian(epsilon=NonPrivate()).fit(
-            frame()[["town", "age"]], schema=Schema(columns=columns, rows=N)
-        )
+        release = MaxEntropy(epsilon=NonPrivate()).fit(frame()[["town", "age"]], schema=Schema(columns=columns, rows=N))
     assert [line.known for line in column_lines(release)] == ["estimated", "estimated"]
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from fixtures.ruled import hospital, hospital_schema
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Boolean, Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.asked import require_known
@@ -157,7 +157,7 @@ def test_what_was_not_measured_is_refused(release):
 def test_groups_that_noise_hides_are_left_out():
     frame = pd.DataFrame({"x": np.arange(200) % 10.0, "z": ["a"] * 197 + ["b"] * 3})
     columns = {"x": Continuous(lower=0, upper=9), "z": Categorical(categories=("a", "b"))}
-    few = ConditionalGaussian(epsilon=0.5).fit(frame, schema=Schema(columns=columns, rows=200), seed=0)
+    few = MaxEntropy(epsilon=0.5).fit(frame, schema=Schema(columns=columns, rows=200), seed=0)
     found = few.mean("x", by="z")
     assert list(found) == ["a"]
     assert list(found.left_out) == ["b"]
@@ -194,9 +194,7 @@ def only(measurement, columns):
 def test_columns_that_rules_compute():
     """Means and shares of what follows from measured columns are sums of theirs; all else is refused by name."""
     rows = hospital(3_000)
-    release = ConditionalGaussian(epsilon=3.0, delta=1e-5).fit(
-        rows, schema=hospital_schema(rows=3_000), target="back", seed=0
-    )
+    release = MaxEntropy(epsilon=3.0, delta=1e-5).fit(rows, schema=hospital_schema(rows=3_000), target="back", seed=0)
     assert abs(release.share({"sex": "male"}).value - 0.5) < 0.1
     assert release.mean("age").value > 30
     for name in ("total", "stay", "discharged"):
@@ -288,7 +286,7 @@ def test_what_is_said_less_of_is_less_sure():
 def test_truth_values_are_labels():
     frame = pd.DataFrame({"smoker": np.arange(400) % 4 == 0, "x": 0.5})
     columns = {"smoker": Boolean(), "x": Continuous(lower=0, upper=1)}
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=Schema(columns=columns, rows=400))
+    release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=Schema(columns=columns, rows=400))
     for asked in (True, np.True_, "true"):
         assert release.share({"smoker": asked}).value == pytest.approx(0.25, abs=0.01)
 
@@ -298,7 +296,7 @@ def test_a_variance_that_noise_hides_has_an_interval_from_0():
     frame = pd.DataFrame({"x": np.full(300, 0.5)})
     schema = Schema(columns={"x": Continuous(lower=0, upper=1)}, rows=300)
     for seed in range(4):
-        found = ConditionalGaussian(epsilon=0.1, delta=1e-6).fit(frame, schema=schema, seed=seed).variance("x")
+        found = MaxEntropy(epsilon=0.1, delta=1e-6).fit(frame, schema=schema, seed=seed).variance("x")
         low, high = found.interval()
         assert 0 <= low <= high < np.inf
 
@@ -306,7 +304,7 @@ def test_a_variance_that_noise_hides_has_an_interval_from_0():
 def test_a_release_that_was_asked_is_freed_with_its_last_name(table):
     """What questions hold is hundreds of megabytes: too much to wait for the collector of cycles."""
     columns = {"x": Continuous(lower=-5, upper=6), "z": Categorical(categories=("a", "b"))}
-    fitted = ConditionalGaussian(epsilon=1.0).fit(table, schema=Schema(columns=columns, rows=len(table)), seed=0)
+    fitted = MaxEntropy(epsilon=1.0).fit(table, schema=Schema(columns=columns, rows=len(table)), seed=0)
     fitted.mean("x")
     seen = weakref.ref(fitted._questions.measured)
     gc.disable()

@@ -6,7 +6,7 @@ import pytest
 
 import sfumato
 from fixtures.ruled import hospital, hospital_schema
-from sfumato import ConditionalGaussian, Schema, combine
+from sfumato import MaxEntropy, Schema, combine
 from sfumato.columns import Continuous
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, EstimateError
@@ -67,9 +67,7 @@ def test_batches_have_an_index(release):
 def test_replicates_keep_rules():
     """Each row of each, and what was measured is in them as estimates say."""
     frame = hospital(3_000)
-    release = ConditionalGaussian(epsilon=3.0, delta=1e-5).fit(
-        frame, schema=hospital_schema(rows=3_000), target="back", seed=0
-    )
+    release = MaxEntropy(epsilon=3.0, delta=1e-5).fit(frame, schema=hospital_schema(rows=3_000), target="back", seed=0)
     tables = release.replicates(3, n=4_000, seed=1)
     for one in tables:
         assert list(one.columns) == list(release.sample(1, seed=0).columns)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema, Unit
+from sfumato import MaxEntropy, NonPrivate, Schema, Unit
 from sfumato.columns import Categorical, Continuous, Identifier
 from sfumato.errors import EstimateError
 from sfumato.inference.estimate import Estimate
@@ -28,7 +28,7 @@ def schema(n=N):
 
 
 def fitted(target):
-    return ConditionalGaussian(epsilon=NonPrivate()).fit(three(), schema=schema(), target=target)
+    return MaxEntropy(epsilon=NonPrivate()).fit(three(), schema=schema(), target=target)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_three_columns_are_refused_unless_measured_together(of_pairs, by_class, 
 def test_four_columns_are_refused_with_a_class_too():
     frame = three().assign(d=np.random.default_rng(2).choice(["0", "1"], N))
     columns = {**schema().columns, "d": Categorical(categories=("0", "1"))}
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=Schema(columns=columns, rows=N), target="c")
+    release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=Schema(columns=columns, rows=N), target="c")
     with pytest.raises(EstimateError, match="not measured together"):
         release.share({**ALL, "d": "1"})
     assert isinstance(release.ols("x ~ a + b + c + d"), Regression)  # sums of products of pairs
@@ -82,7 +82,7 @@ def test_rows_of_a_unit_widen_the_error_of_sampling():
     frame = pd.DataFrame({"who": np.repeat(np.arange(500), 4), "x": x})
     columns = {"who": Identifier(), "x": Continuous(lower=-4, upper=4)}
     of_units = Schema(columns=columns, rows=N, unit=Unit(column="who", max_rows=4))
-    several = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=of_units)
+    several = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=of_units)
     found = several.mean("x")
     assert isinstance(found, Estimate)
     assert found.parts["sampling"] == pytest.approx(x.std() / 500**0.5, rel=0.05)

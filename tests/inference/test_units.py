@@ -8,7 +8,7 @@ import pytest
 
 from fixtures import linked, tables, two_tables
 from fixtures.command_line import call
-from sfumato import ConditionalGaussian, NonPrivate
+from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
 
 __all__ = ["call"]
@@ -23,7 +23,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def silent(records):
-    method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=400)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=400)
     return method.fit(records, schema=two_tables.schema(N), seed=1)
 
 
@@ -64,7 +64,7 @@ def test_of_what_else_there_are_none(silent):
         silent.mean("born")
     with pytest.raises(ConfigError, match="'patient'"):
         silent.units.mean("patient")
-    plain = ConditionalGaussian(epsilon=1.0, calibration_rows=100)
+    plain = MaxEntropy(epsilon=1.0, calibration_rows=100)
     release = plain.fit(tables.frame(200), seed=1, schema=tables.schema(), n_public=200)
     with pytest.raises(ConfigError, match="single rows"):
         _ = release.units
@@ -94,7 +94,7 @@ def test_intervals_cover():
     covered = np.zeros(3)
     for seed in range(60):
         data = linked.visits(2_000, 100 + seed)
-        release = ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(data, schema=linked.schema(units=2_000), seed=seed)
+        release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(data, schema=linked.schema(units=2_000), seed=seed)
         asked = release.units
         answers = asked.mean(COUNT), asked.share({"sex": "f"}), asked.mean("score")
         for place, (answer, value) in enumerate(zip(answers, true, strict=True)):

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image as Pictures
 from pyarrow import feather
 
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.columns.kinds import Categorical, Image
 from sfumato.desk.drafting import draft_schema
 from sfumato.desk.validation import validate
@@ -113,7 +113,7 @@ def test_other_types_and_shapes_are_refused_by_type(files):
 
 @pytest.mark.slow
 def test_release_is_that_of_the_arrays(pixels, files, tmp_path):
-    method = ConditionalGaussian(epsilon=5)
+    method = MaxEntropy(epsilon=5)
     schema = Schema(columns={"x": SCHEMA.columns["image"], "y": SCHEMA.columns["label"]}, rows=N)
     expected = method.fit((pixels, LABELS.to_numpy()), schema=schema, seed=1).sample(5, seed=2)["x"]
     for data in forms(files, tmp_path):
@@ -146,4 +146,4 @@ class TestLabelsBesideImages:
              "rows": 100}
         )  # fmt: skip
         with pytest.raises(Exception, match=r"'y' \(integer\)\. Declare labels that are numbers categorical"):
-            ConditionalGaussian(epsilon=1).fit((np.zeros((100, 4, 4), np.uint8), np.zeros(100)), schema=schema)
+            MaxEntropy(epsilon=1).fit((np.zeros((100, 4, 4), np.uint8), np.zeros(100)), schema=schema)

@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.methods import QUICK, skip_refused
 from fixtures.ruled import RULES, hospital, hospital_schema
-from sfumato import ConditionalGaussian, DPMix, load
+from sfumato import DPMix, MaxEntropy, load
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.evaluate import rule_breaks
 from sfumato.lenses.chain import plain_schema
@@ -17,7 +17,7 @@ FRAME = hospital()
 
 @pytest.fixture(scope="module")
 def release():
-    return ConditionalGaussian(epsilon=1.0).fit(FRAME, schema=SCHEMA, target="back", seed=0)
+    return MaxEntropy(epsilon=1.0).fit(FRAME, schema=SCHEMA, target="back", seed=0)
 
 
 def kept(rows) -> bool:
@@ -33,7 +33,7 @@ def test_rows(release):
 
 def test_without_rules_they_are_broken():
     """The test above would prove nothing otherwise."""
-    plain = ConditionalGaussian(epsilon=1.0).fit(FRAME, schema=hospital_schema([]), target="back", seed=0)
+    plain = MaxEntropy(epsilon=1.0).fit(FRAME, schema=hospital_schema([]), target="back", seed=0)
     assert rule_breaks(plain.sample(2_000, seed=0), schema=SCHEMA).any_share > 0.5
 
 
@@ -100,7 +100,7 @@ def test_class_counts(release):
 def test_classes_that_rules_speak_of_are_those_asked_for():
     """The class is in a rule: what follows is mended, and never the class."""
     schema = hospital_schema([{"if": {"ward": ["east", "west"]}, "then": {"back": "yes"}}, *RULES])
-    release = ConditionalGaussian(epsilon=1.0).fit(FRAME, schema=schema, target="back", seed=0)
+    release = MaxEntropy(epsilon=1.0).fit(FRAME, schema=schema, target="back", seed=0)
     rows = release.sample(class_counts={"yes": 300, "no": 700}, seed=0)
     assert rule_breaks(rows, schema=schema).any_rule == 0
     assert rows["back"].value_counts().to_dict() == {"no": 700, "yes": 300}
@@ -122,7 +122,7 @@ def test_workers_and_files(release, tmp_path):
     pd.testing.assert_frame_equal(again.sample(100, seed=0), release.sample(100, seed=0))
 
 
-@pytest.mark.parametrize("method", [name for name in QUICK if name != "gaussian"])
+@pytest.mark.parametrize("method", [name for name in QUICK if name != "max-entropy"])
 def test_every_method_for_tables(method):
     skip_refused(method, SCHEMA, None)
     assert kept(QUICK[method](epsilon=2.0).fit(FRAME, schema=SCHEMA, seed=0).sample(500, seed=0))
@@ -131,7 +131,7 @@ def test_every_method_for_tables(method):
 def test_impossible_classes():
     """A class that rules forbid has no rows, and none can be asked for."""
     rules = [{"if": {"sex": "male"}, "then": {"back": "no"}}, {"never": {"back": "yes", "sex": "female"}}]
-    release = ConditionalGaussian(epsilon=1.0).fit(FRAME, schema=hospital_schema(rules), target="back", seed=0)
+    release = MaxEntropy(epsilon=1.0).fit(FRAME, schema=hospital_schema(rules), target="back", seed=0)
     assert set(release.sample(500, seed=0)["back"]) == {"no"}
     with pytest.raises(ConfigError, match="yes"):
         release.sample(class_counts={"yes": 3})
@@ -140,7 +140,7 @@ def test_impossible_classes():
 def test_refusals_before_the_fit():
     for target in ("total", "group", "discharged"):
         with pytest.raises(SchemaError, match=f"no rule computes or puts behind another, got target='{target}'"):
-            ConditionalGaussian(epsilon=1.0).plan(SCHEMA, target=target)
+            MaxEntropy(epsilon=1.0).plan(SCHEMA, target=target)
     with pytest.raises(ConfigError, match="without rules for the method dpmix"):
         DPMix(epsilon=1.0, mixture_degree=4).plan(SCHEMA)
 
@@ -150,7 +150,7 @@ def test_records_that_break_rules_do_not_stop_a_fit():
     rng = np.random.default_rng(0)
     frame = FRAME.apply(lambda column: column.sample(frac=1, random_state=int(rng.integers(2**31))).to_numpy())
     assert rule_breaks(frame, schema=SCHEMA).any_share > 0.9
-    assert kept(ConditionalGaussian(epsilon=1.0).fit(frame, schema=SCHEMA, seed=0).sample(1_000, seed=0))
+    assert kept(MaxEntropy(epsilon=1.0).fit(frame, schema=SCHEMA, seed=0).sample(1_000, seed=0))
 
 
 def test_what_follows_costs_nothing():
@@ -160,6 +160,6 @@ def test_what_follows_costs_nothing():
     names = set(plain_schema(SCHEMA).columns)
     assert len(names) == len(SCHEMA.columns) - 3
     small = Schema(columns=plain_schema(SCHEMA).columns, rows=SCHEMA.rows)
-    method = ConditionalGaussian(epsilon=1.0)
+    method = MaxEntropy(epsilon=1.0)
     assert method.plan(SCHEMA, target="back").stages == method.plan(small, target="back").stages
     assert len(RULES) == len(SCHEMA.rules)

@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 
 from fixtures.set_tables import held, people, set_schema
-from sfumato import ConditionalGaussian, Schema, load, tune
+from sfumato import MaxEntropy, Schema, load, tune
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.evaluate import evaluate
 from sfumato.lenses.chain import PlainRows, plain_schema
 from sfumato.release.samplers import build_sampler
 
 ROWS = 4_000
-METHOD = ConditionalGaussian(epsilon=50.0, delta=1e-6, calibration_rows=4_000)
+METHOD = MaxEntropy(epsilon=50.0, delta=1e-6, calibration_rows=4_000)
 RULES = [
     {"derived": "old", "from": "age", "map": {"0-60": "no", "61-": "yes"}},
     {"never": {"old": "no", "home": "care"}},

@@ -11,14 +11,14 @@ import pytest
 
 import sfumato
 from fixtures.set_tables import ITEMS, held, people, set_schema
-from sfumato import ConditionalGaussian, Schema
+from sfumato import MaxEntropy, Schema
 from sfumato.columns import Boolean, ItemSet
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import evaluate, total_variation
 
 ROWS = 3_000
 SCHEMA = set_schema(ROWS, max_length=3)
-METHOD = ConditionalGaussian(epsilon=20.0, delta=1e-6, calibration_rows=2_000)
+METHOD = MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=2_000)
 
 
 @pytest.fixture(scope="module")

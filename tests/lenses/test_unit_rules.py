@@ -6,14 +6,14 @@ import pandas as pd
 import pytest
 
 from fixtures.linked_rules import DOCUMENT, keeps_all, visits
-from sfumato import ConditionalGaussian, NonPrivate, Schema, load
+from sfumato import MaxEntropy, NonPrivate, Schema, load
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.release import linked_blocks
 
 
 @pytest.fixture(scope="module")
 def release():
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=500)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=500)
     return method.fit(visits(), schema=Schema.from_dict(DOCUMENT), seed=0)
 
 
@@ -28,7 +28,7 @@ def test_every_row_keeps_the_rules_and_units_stay_units(release):
 
 def test_without_noise_shares_stay():
     frame = visits()
-    method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=2_000)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000)
     rows = method.fit(frame, schema=Schema.from_dict(DOCUMENT), seed=0).sample(4_000, seed=0)
     assert keeps_all(rows)
     for name in ("ward", "pregnant", "sex"):
@@ -54,7 +54,7 @@ def test_the_first_units_do_not_depend_on_how_many(release, tmp_path):
 
 def test_constants_that_no_unit_can_have_are_refused():
     document = {**DOCUMENT, "rules": [*DOCUMENT["rules"], {"never": {"sex": "m", "age": "50-100"}}]}
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=300)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=300)
     release = method.fit(visits(), schema=Schema.from_dict(document), seed=0)
     rows = release.sample(300, seed=0)
     assert not ((rows["sex"] == "m") & (rows["age"] >= 50)).any()
@@ -66,7 +66,7 @@ def test_units_that_no_drawing_finds_are_refused(monkeypatch):
     """No man by the rules: sampling says so, and does not go on for ever."""
     document = {**DOCUMENT, "rules": [{"never": {"sex": "m", "age": "0-100"}}]}
     monkeypatch.setattr(linked_blocks, "SAMPLE_BLOCK", 256)
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=300)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=300)
     release = method.fit(visits(), schema=Schema.from_dict(document), seed=0)
     assert set(release.sample(50, seed=0)["sex"]) == {"f"}
     with pytest.raises(ConfigError, match="Expected units whose rows can keep the rules"):

@@ -102,7 +102,7 @@ def test_a_stranger_writes_wrong_probabilities(wrong):
 
 def test_methods_that_take_no_sets_say_so_before_anything_is_read():
 
-    gaussian = sfumato.ConditionalGaussian(epsilon=1.0)
+    gaussian = sfumato.MaxEntropy(epsilon=1.0)
     with pytest.raises(SchemaError, match="sets of items in column 'items'"):
         gaussian.plan(CELLS)
     with pytest.raises(SchemaError, match="sets of items in column 'items'"):
@@ -140,4 +140,4 @@ def test_of_a_long_table_the_id_is_what_is_protected(tmp_path):
     sfumato.IndependentItems(epsilon=1.0, delta=1e-5).fit(table, schema=LONG, ledger=tmp_path / "l")
     rows = Schema.from_dict({"rows": 4000, "columns": {"who": {"kind": "boolean"}}})
     with pytest.raises(ConfigError, match="'who', got 'row'"):
-        sfumato.ConditionalGaussian(epsilon=1.0, delta=1e-5).fit(table, schema=rows, ledger=tmp_path / "l")
+        sfumato.MaxEntropy(epsilon=1.0, delta=1e-5).fit(table, schema=rows, ledger=tmp_path / "l")

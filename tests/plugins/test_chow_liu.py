@@ -39,7 +39,7 @@ class TestPython:
         assert content["method"] == "chow-liu"
         assert content["versions"]["sfumato-chow-liu"] == "0.1.0"
         assert any("ChowLiu is code of the package sfumato-chow-liu 0.1.0" in said for said in content["assumptions"])
-        ours = sfumato.ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema()).certificate.content
+        ours = sfumato.MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema()).certificate.content
         assert "sfumato-chow-liu" not in ours["versions"]
         assert not any("rests on that code" in said for said in ours["assumptions"])
 

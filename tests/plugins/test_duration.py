@@ -14,7 +14,7 @@ import pytest
 import sfumato
 from fixtures.packages import EXAMPLES, install, install_example
 from harness.coupling import attack, leaves
-from sfumato import ConditionalGaussian, Schema, evaluate, load
+from sfumato import MaxEntropy, Schema, evaluate, load
 from sfumato.columns.numbers import Integer
 from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
@@ -61,7 +61,7 @@ def test_it_is_short():
 @pytest.mark.audit
 def test_from_schema_file_to_report(example, tmp_path):
     known, frame = schema(tmp_path), rides()
-    release = ConditionalGaussian(epsilon=20.0).fit(frame, schema=known, target="paid", seed=0)
+    release = MaxEntropy(epsilon=20.0).fit(frame, schema=known, target="paid", seed=0)
     release.save(tmp_path / "r.sfm")
     back = load(tmp_path / "r.sfm")
     assert back.schema == known
@@ -98,7 +98,7 @@ def test_columns_of_numbers_are_minutes(example, tmp_path):
 
 
 def test_a_mistake_of_a_caller_is_an_error(example, tmp_path):
-    release = ConditionalGaussian(epsilon=1.0).fit(rides(), schema=schema(tmp_path))
+    release = MaxEntropy(epsilon=1.0).fit(rides(), schema=schema(tmp_path))
     for value, words in (("5:00", "0:05 <= ride <= PT2H"), ("soon", "ride to be a duration")):
         with pytest.raises(ConfigError, match=words):
             release.sample(3, given={"ride": value})
@@ -107,7 +107,7 @@ def test_a_mistake_of_a_caller_is_an_error(example, tmp_path):
 
 
 def test_the_certificate_says_whose_code_read_the_cells(example, tmp_path):
-    content = ConditionalGaussian(epsilon=1.0).fit(rides(), schema=schema(tmp_path)).certificate.content
+    content = MaxEntropy(epsilon=1.0).fit(rides(), schema=schema(tmp_path)).certificate.content
     assert content["versions"]["sfumato-duration"] == "0.1.0"
     (said,) = [said for said in content["assumptions"] if "duration" in said]
     assert "read by code of the package sfumato-duration 0.1.0" in said
@@ -116,7 +116,7 @@ def test_the_certificate_says_whose_code_read_the_cells(example, tmp_path):
 class TestPackages:
     def saved(self, tmp_path):
         path = tmp_path / "release"
-        ConditionalGaussian(epsilon=1.0).fit(rides(), schema=schema(tmp_path)).save(path)
+        MaxEntropy(epsilon=1.0).fit(rides(), schema=schema(tmp_path)).save(path)
         return path
 
     def edit(self, path, **facts):
@@ -179,7 +179,7 @@ class TestAttacks:
 
     def fit(self, folder):
         known = schema(folder)
-        return lambda data: leaves(ConditionalGaussian(epsilon=2.0).fit(data, schema=known, target="paid", seed=1))
+        return lambda data: leaves(MaxEntropy(epsilon=2.0).fit(data, schema=known, target="paid", seed=1))
 
     @pytest.mark.parametrize("odd", ["99:00", "soon", "", "PT2H"])
     def test_neighbours(self, example, tmp_path, monkeypatch, odd):

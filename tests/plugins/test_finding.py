@@ -66,7 +66,7 @@ class TestMethods:
 
     def test_without_it_the_name_is_unknown(self):
         assert "other" not in METHODS
-        with pytest.raises(ConfigError, match="--method to be one of gaussian, "):
+        with pytest.raises(ConfigError, match="--method to be one of max-entropy, "):
             make_synthesizer("other", 1.0, None)
 
     def test_the_command_line(self, site, call, tmp_path):
@@ -86,7 +86,7 @@ class TestMethods:
             assert list(METHODS) == list(OWN)
         with pytest.raises(ConfigError, match=r"'worse' of the package broken 2.1 .*no_such_module is missing"):
             METHODS["worse"]
-        assert METHODS["gaussian"].private
+        assert METHODS["max-entropy"].private
         listed = call("methods")
         assert listed.code == 0
         assert "'worse' is left out" in listed.err
@@ -112,9 +112,9 @@ class TestMethods:
             assert list(METHODS) == list(OWN)
 
     def test_a_name_of_ours_is_never_taken(self, site):
-        declare(site, gaussian="others:Other")
+        declare(site, **{"max-entropy": "others:Other"})
         with pytest.raises(ConfigError, match="got sfumato and others"):
-            METHODS["gaussian"]
+            METHODS["max-entropy"]
         assert METHODS["p3gm"] is OWN["p3gm"]
 
 
@@ -127,7 +127,7 @@ class TestLaziness:
             "from sfumato.cli.app import run\n"
             "assert run(['--help']) == run(['fit', '--help']) == 0\n"
             "from sfumato.methods.registry import METHODS\n"
-            "assert METHODS['gaussian'].private\n"
+            "assert METHODS['max-entropy'].private\n"
             "assert run(['methods']) == 0\n"
         )
         found = python(program, site)
@@ -242,7 +242,7 @@ def test_a_class_of_no_package(monkeypatch):
     kind = type("Loose", (), {"__module__": "nowhere.at_all"})
     assert entry_points.package_of(kind) is None
     assert not entry_points.is_ours(kind)
-    assert entry_points.is_ours(sfumato.ConditionalGaussian)
+    assert entry_points.is_ours(sfumato.MaxEntropy)
 
 
 def test_all_that_an_author_may_import_is_described():

@@ -6,7 +6,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.packages import install
-from sfumato import ConditionalGaussian, load
+from sfumato import MaxEntropy, load
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source
@@ -71,7 +71,7 @@ def test_there_and_back(colons, people, tmp_path):
     frame = pd.read_csv(people, sep=":", dtype=str, keep_default_na=False)
     found = pa.concat_tables([pa.table(chunk.columns) for chunk in open_source(people, chunk_rows=7).chunks()])
     assert found.to_pylist() == frame.to_dict("records")
-    release = ConditionalGaussian(epsilon=1.0).fit(people, schema=tables.schema(), seed=0)
+    release = MaxEntropy(epsilon=1.0).fit(people, schema=tables.schema(), seed=0)
     assert release.certificate.content["versions"]["colon-files"] == "3.0"
     assert any("read by code of the package colon-files 3.0" in a for a in release.certificate.content["assumptions"])
     release.save(tmp_path / "r.sfm")

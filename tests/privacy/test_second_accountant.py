@@ -56,14 +56,16 @@ def _of(method, schema, target, **settings):
 def _discovering():
     from sfumato.schema.open_schema import OpenSchema
 
-    return _certificate("gaussian", OWN["gaussian"].make(epsilon=EPSILON, delta=DELTA).plan(OpenSchema.from_dict(OPEN)))
+    return _certificate(
+        "max-entropy", OWN["max-entropy"].make(epsilon=EPSILON, delta=DELTA).plan(OpenSchema.from_dict(OPEN))
+    )
 
 
 CASES = {
     **{name: (name, TABLE, "member", {}) for name, method in OWN.items() if method.private},
     "independent-items": ("independent-items", SETS, None, {}),
     "latent-classes": ("latent-classes", SETS, None, {}),
-    "gaussian, images": ("gaussian", IMAGES, "digit", {}),
+    "max-entropy, images": ("max-entropy", IMAGES, "digit", {}),
     "dpgm, sets": ("dpgm", SETS, None, {}),
     "dpmix": ("dpmix", TABLE, "member", {"n_mixtures": 3000}),
     "dpmix, fixed degree": ("dpmix", TABLE, "member", {"mixing": FixedDegreeMixing(), "n_mixtures": 2000}),
@@ -71,10 +73,10 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=[*CASES, "gaussian, discovering"])
+@pytest.fixture(scope="module", params=[*CASES, "max-entropy, discovering"])
 def case(request):
     name = request.param
-    return name, _discovering() if name == "gaussian, discovering" else _of(*CASES[name][:3], **CASES[name][3])
+    return name, _discovering() if name == "max-entropy, discovering" else _of(*CASES[name][:3], **CASES[name][3])
 
 
 @pytest.mark.slow
@@ -142,7 +144,7 @@ def close_to(found, golden):
 
 
 @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-@pytest.mark.parametrize("name", ["gaussian", "p3gm"])
+@pytest.mark.parametrize("name", ["max-entropy", "p3gm"])
 def test_it_refutes_an_event_with_other_noise(name, factor):
     certificate = _of(*CASES[name][:3])
     for event in certificate["events"]:

@@ -7,7 +7,7 @@ import pytest
 import sfumato
 from fixtures.command_line import call
 from fixtures.publish_names import LABELS, NAMES, TITLE
-from sfumato import ConditionalGaussian, Schema
+from sfumato import MaxEntropy, Schema
 from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer
 
 __all__ = ["call"]
@@ -33,7 +33,7 @@ def hostile():
         NAMES[5]: Categorical(categories=("no", "yes")),
     }
     schema = Schema(columns=columns, rows=n, sources={NAMES[1]: {"lower": "law", "upper": "codebook"}})
-    return ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, target=NAMES[5])
+    return MaxEntropy(epsilon=1.0).fit(frame, schema=schema, target=NAMES[5])
 
 
 @pytest.fixture(scope="session")

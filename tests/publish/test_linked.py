@@ -10,13 +10,13 @@ import yaml
 
 import sfumato
 from fixtures import linked, two_tables
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 
 N = 300
 
 
 def fitted(data, schema):
-    return ConditionalGaussian(epsilon=2.0, delta=1e-6, calibration_rows=200).fit(data, schema=schema)
+    return MaxEntropy(epsilon=2.0, delta=1e-6, calibration_rows=200).fit(data, schema=schema)
 
 
 @pytest.fixture(scope="module")

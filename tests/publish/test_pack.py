@@ -13,7 +13,7 @@ import yaml
 
 import sfumato
 from fixtures.publish_names import LABELS, NAMES, TITLE
-from sfumato import ConditionalGaussian, IndependentItems, Schema
+from sfumato import IndependentItems, MaxEntropy, Schema
 from sfumato.columns import Categorical, Image, ItemSet
 from sfumato.errors import ConfigError, OutputError, ReleaseError
 
@@ -181,7 +181,7 @@ def test_images_and_sets_have_their_own_formats(tmp_path):
     rng = np.random.default_rng(0)
     images = {"x": rng.random((200, 8, 8)).astype(np.float32), "y": rng.integers(0, 2, 200)}
     columns = {"x": Image(shape=(8, 8), lower=0, upper=1, dtype="float32"), "y": Categorical(categories=("0", "1"))}
-    pictures = ConditionalGaussian(epsilon=1.0).fit(images, schema=Schema(columns=columns, rows=200), target="y")
+    pictures = MaxEntropy(epsilon=1.0).fit(images, schema=Schema(columns=columns, rows=200), target="y")
     sfumato.pack(pictures, tmp_path / "pictures", n=5)
     assert np.load(tmp_path / "pictures" / "rows.npz")["x"].shape == (5, 8, 8)
     assert "There are no noisy tables" in (tmp_path / "pictures" / "README.md").read_text().replace("\\", "")

@@ -14,7 +14,7 @@ from sfumato.columns.kinds import Boolean, Categorical, Identifier, Integer
 from sfumato.columns.sets import CodedSets
 from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
-from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.records.engine import reduce
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
@@ -118,7 +118,7 @@ def test_a_release_of_units_is_that_of_shuffled_rows():
     frame = visits(600, 80).assign(age=np.random.default_rng(1).integers(0, 90, 600))
     known = Schema(columns={**KINDS, "age": Integer(lower=0, upper=90)}, rows=600, unit=Unit(column="who", max_rows=3))
     fits = [
-        ConditionalGaussian(epsilon=2.0).fit(some, schema=known, seed=1)
+        MaxEntropy(epsilon=2.0).fit(some, schema=known, seed=1)
         for some in (frame, frame.sample(frac=1, random_state=3))
     ]
     for name, array in fits[0].parameters.items():

@@ -10,7 +10,7 @@ import safetensors.numpy
 
 from fixtures.methods import QUICK
 from fixtures.releases import SMALL, small_frame
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.errors import ReleaseError
 from sfumato.privacy import words
 from sfumato.release.binding import content_hash
@@ -27,7 +27,7 @@ def saved(small, tmp_path):
 @pytest.fixture(scope="module")
 def cheaper(remembered_accounts):
     """The same release, of a hundredth of the ε."""
-    return ConditionalGaussian(epsilon=0.01).fit(small_frame(), schema=SMALL, target="label", seed=1)
+    return MaxEntropy(epsilon=0.01).fit(small_frame(), schema=SMALL, target="label", seed=1)
 
 
 def rewrite(path, manifest, *, arrays=None, forged=False):

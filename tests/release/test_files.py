@@ -11,7 +11,7 @@ import pytest
 import sfumato
 from fixtures import tables
 from fixtures.releases import SMALL, small_frame
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.errors import ConfigError, OutputError, ReleaseError
 from sfumato.privacy.budget import BuyCount
 from sfumato.release import files
@@ -83,7 +83,7 @@ def test_the_manifest_is_plain_json_with_every_measurement(small, tmp_path):
 
 def test_a_bought_count_comes_back(tmp_path):
     schema = type(SMALL)(columns=SMALL.columns)
-    synthesizer = ConditionalGaussian(epsilon=1.0, delta=1e-5)
+    synthesizer = MaxEntropy(epsilon=1.0, delta=1e-5)
     release = synthesizer.fit(small_frame(), schema=schema, n_public=BuyCount(), seed=1)
     release.save(tmp_path / "r.sfm")
     same(release, load(tmp_path / "r.sfm"))
@@ -92,7 +92,7 @@ def test_a_bought_count_comes_back(tmp_path):
 def test_names_of_any_script_come_back(tmp_path):
     columns = {"größe\u2028": SMALL.columns["age"], "'; --": SMALL.columns["label"]}
     frame = small_frame()[["age", "label"]].set_axis(list(columns), axis=1)
-    release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=type(SMALL)(columns=columns, rows=200), seed=1)
+    release = MaxEntropy(epsilon=1.0).fit(frame, schema=type(SMALL)(columns=columns, rows=200), seed=1)
     release.save(tmp_path / "r.sfm")
     assert list(load(tmp_path / "r.sfm").sample(3).columns) == list(columns)
 
@@ -197,7 +197,7 @@ def test_a_release_without_polars_can_still_be_loaded_and_written(tmp_path, monk
     frame = pl.from_pandas(tables.frame()[["age", "income"]])
     schema = tables.schema()
     columns = {name: schema.columns[name] for name in ("age", "income")}
-    release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=type(schema)(columns=columns, rows=240), seed=1)
+    release = MaxEntropy(epsilon=1.0).fit(frame, schema=type(schema)(columns=columns, rows=240), seed=1)
     release.save(tmp_path / "r.sfm")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "polars", None)

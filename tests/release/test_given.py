@@ -11,7 +11,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.releases import SMALL, fit, small_frame
-from sfumato import ConditionalGaussian, NonPrivate
+from sfumato import MaxEntropy, NonPrivate
 from sfumato.columns.kinds import Boolean, Continuous
 from sfumato.errors import ConfigError
 from sfumato.release.linked_blocks import SAMPLE_BLOCK
@@ -24,7 +24,7 @@ ROWS = 20_000
 def many():
     """A release of many people without noise, and rows drawn from it without conditions."""
     schema = dataclasses.replace(tables.schema(), rows=ROWS)
-    method = ConditionalGaussian(epsilon=NonPrivate())
+    method = MaxEntropy(epsilon=NonPrivate())
     release = method.fit(tables.frame(ROWS), schema=schema, target="income", seed=0)
     return release, release.sample(300_000, seed=1)
 
@@ -116,7 +116,7 @@ class TestWhatIsFixed:
         value = 1 / 3
         frame = pd.DataFrame({"x": np.linspace(0, 1, 500), "a": [True, False] * 250})
         schema = Schema(columns={"x": Continuous(lower=-0.1, upper=1.7), "a": Boolean()}, rows=500)
-        release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema)
+        release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=schema)
         assert set(release.sample(50, given={"x": value})["x"]) == {value}
 
     def test_all_columns(self, many):
@@ -136,7 +136,7 @@ class TestWhatIsFixed:
             else tables.write_csv(tmp_path / "d.csv", frame)
         )
         # at a small ε the noise may leave no missing grade at all
-        release = ConditionalGaussian(epsilon=20.0).fit(data, schema=SMALL, target="label", seed=1)
+        release = MaxEntropy(epsilon=20.0).fit(data, schema=SMALL, target="label", seed=1)
         given = {"grade": None, "age": 3, "weight": 2.5}
         rows = release.sample(20, seed=0, given=given)
         assert rows.schema == release.sample(5, seed=0).schema
@@ -256,7 +256,7 @@ def test_what_the_release_never_draws_is_refused():
     frame = pd.DataFrame({"a": [True] * 500, "b": [True, False] * 250})
     schema = Schema(columns={"a": Boolean(), "b": Boolean()}, rows=500)
     for target in (None, "b"):
-        release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema, target=target)
+        release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=schema, target=target)
         with pytest.raises(ConfigError, match="probability 0"):
             release.batches(5, given={"a": False})
         assert release.sample(5, given={"a": True})["a"].all()

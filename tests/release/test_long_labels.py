@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures.hostile import forge
-from sfumato import ConditionalGaussian, Schema, load
+from sfumato import MaxEntropy, Schema, load
 from sfumato.columns import Categorical, DateTime, Image, Integer, ItemSet
 from sfumato.errors import ReleaseError
 
@@ -20,7 +20,7 @@ def release_of(columns, length, tmp_path):
     schema = Schema(columns=dict.fromkeys(columns, kind), rows=1000)
     cells = np.random.default_rng(0).choice(["u", "v"], (1000, len(columns)))
     data = pa.table({name: cells[:, j] for j, name in enumerate(columns)})
-    ConditionalGaussian(epsilon=1.0).fit(data, schema=schema, seed=0).save(tmp_path / "r")
+    MaxEntropy(epsilon=1.0).fit(data, schema=schema, seed=0).save(tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"
     manifest = json.loads(path.read_text())
     for name in columns:

@@ -12,7 +12,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.releases import SMALL, small_frame
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.columns.kinds import Categorical
 from sfumato.errors import ConfigError, OutputError, PrivacyWarning, ReleaseError, SchemaError
 from sfumato.io.sources import open_source
@@ -99,7 +99,7 @@ def test_tables_come_back_as_they_came(container, tmp_path):
         "csv": lambda: tables.write_csv(tmp_path / "d.csv", frame),
         "parquet": lambda: frame.to_parquet(tmp_path / "d.parquet") or tmp_path / "d.parquet",
     }[container]()
-    release = ConditionalGaussian(epsilon=1.0).fit(data, schema=SMALL, target="label", seed=1, as_source=True)
+    release = MaxEntropy(epsilon=1.0).fit(data, schema=SMALL, target="label", seed=1, as_source=True)
     release.check()
     rows = release.sample(50, seed=2)
     if container == "pandas":
@@ -173,7 +173,7 @@ def test_levels_that_are_never_drawn_keep_their_place():
     frame = pd.DataFrame({"g": pd.Categorical(["a", "b"] * 100, categories=list("abcd"))})
     schema = Schema(columns={"g": kind}, rows=200)
     with pytest.warns(PrivacyWarning):
-        release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, seed=1, as_source=True)
+        release = MaxEntropy(epsilon=1.0).fit(frame, schema=schema, seed=1, as_source=True)
     assert list(release.sample(5, seed=0)["g"].cat.categories) == list("abcd")
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato import ConditionalGaussian, load
+from sfumato import MaxEntropy, load
 from sfumato.columns import Boolean, Continuous, Integer
 from sfumato.desk.drafting import draft_schema
 from sfumato.errors import ConfigError
@@ -74,7 +74,7 @@ def test_samples_have_the_form_of_the_source(tmp_path, name):
     header, _, delimiter, encoding, patterns = TABLES[name]
     schema = _declared(_written(tmp_path, name))
     assert Schema.from_dict(schema.to_dict()) == schema
-    release = ConditionalGaussian(epsilon=20.0).fit(tmp_path / "real.csv", schema=schema)
+    release = MaxEntropy(epsilon=20.0).fit(tmp_path / "real.csv", schema=schema)
     release.save(tmp_path / "release")
     for spreadsheet_safe in (False, True):
         load(tmp_path / "release").write_sample(
@@ -111,7 +111,7 @@ def test_a_draft_takes_marks_for_missing_and_none_for_a_label(tmp_path):
 
 def test_frames_and_parquet_hold_numbers(tmp_path):
     path = _written(tmp_path, "thousands")
-    release = ConditionalGaussian(epsilon=20.0).fit(path, schema=_declared(path))
+    release = MaxEntropy(epsilon=20.0).fit(path, schema=_declared(path))
     release.write_sample(tmp_path / "out.parquet", 5, seed=1)
     for table in (pq.read_table(tmp_path / "out.parquet"), release.sample(5, seed=1)):
         assert table.schema.field("betrag").type == pa.float64()
@@ -124,7 +124,7 @@ def test_a_frame_and_its_text_give_one_release_and_one_file(tmp_path):
     numbers = [round(random.Random(3).uniform(0, 5000), 2) for _ in range(ROWS)]
     tables = [pa.table({"betrag": numbers}), pa.table({"betrag": [_german(number) for number in numbers]})]
     for place, table in enumerate(tables):
-        release = ConditionalGaussian(epsilon=5.0).fit(table, schema=schema, seed=1)
+        release = MaxEntropy(epsilon=5.0).fit(table, schema=schema, seed=1)
         release.write_sample(tmp_path / f"{place}.csv", 20, seed=1)
     first, second = ((tmp_path / f"{place}.csv").read_bytes() for place in (0, 1))
     assert first == second
@@ -136,7 +136,7 @@ def test_what_is_to_be_discovered_is_read_and_written_so(tmp_path):
     path = _written(tmp_path, "thousands")
     columns = {"betrag": {"kind": "unknown", "discover": True, "written": {"thousands": "."}}}
     schema = OpenSchema.from_dict({"rows": ROWS, "reader": {"decimal": ","}, "columns": columns})
-    release = ConditionalGaussian(epsilon=50.0).fit(path, schema=schema)
+    release = MaxEntropy(epsilon=50.0).fit(path, schema=schema)
     assert isinstance(release.schema.columns["betrag"], Continuous)
     release.write_sample(tmp_path / "out.csv", 20, seed=1)
     cells = (tmp_path / "out.csv").read_text().split("\n")[1:-1]
@@ -158,7 +158,7 @@ def test_a_declared_form_is_read_where_nothing_tells_it(tmp_path):
 def test_letters_that_the_encoding_lacks_leave_the_file_as_it_was(tmp_path):
     schema = Schema(columns={"tak": Boolean(text=("nie", "część"))}, rows=ROWS)
     schema = Schema.from_dict({**schema.to_dict(), "reader": {"encoding": "latin-1"}})
-    release = ConditionalGaussian(epsilon=5.0).fit(pa.table({"tak": ["nie", "część"] * 150}), schema=schema)
+    release = MaxEntropy(epsilon=5.0).fit(pa.table({"tak": ["nie", "część"] * 150}), schema=schema)
     (tmp_path / "out.csv").write_text("before")
     with pytest.raises(ConfigError, match="encoding iso8859-1"):
         release.write_sample(tmp_path / "out.csv", 50, seed=1, overwrite=True)

@@ -15,7 +15,7 @@ import pytest
 
 from fixtures import linked, tables
 from fixtures.chromium import Chromium
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.report import write_report
 from sfumato.schema.schema import Schema
 
@@ -52,7 +52,7 @@ def page(tmp_path_factory):
     kinds[long] = {"kind": "categorical", "categories": ["W" * 70, "b"]}
     schema = Schema.from_dict({"columns": kinds, "rows": 240})
     frame = pd.DataFrame(tables.frame().drop(columns="id")).assign(**{long: ["W" * 70, "b"] * 120})
-    release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, target="income")
+    release = MaxEntropy(epsilon=1.0).fit(frame, schema=schema, target="income")
     path = tmp_path_factory.mktemp("page") / "p.html"
     write_report(release, path, real=frame)
     return path
@@ -131,9 +131,9 @@ def reports(page, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     found = {"beside records": page}
     fitted = {
-        "table": ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), target="income"),
-        "images": ConditionalGaussian(epsilon=5.0).fit(tables.images(), schema=tables.image_schema()),
-        "linked": ConditionalGaussian(epsilon=5.0).fit(linked.visits(400), schema=linked.schema(units=400)),
+        "table": MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), target="income"),
+        "images": MaxEntropy(epsilon=5.0).fit(tables.images(), schema=tables.image_schema()),
+        "linked": MaxEntropy(epsilon=5.0).fit(linked.visits(400), schema=linked.schema(units=400)),
     }
     for name, release in fitted.items():
         found[name] = folder / f"{name}.html"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats.contingency import association
 
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.evaluate.tables import read_codes
 from sfumato.io.sources import open_source
 from sfumato.report import write_report
@@ -145,7 +145,7 @@ def test_a_page_of_sixty_columns_weighs_less_than_a_megabyte(tmp_path, beside):
     data = pd.DataFrame(
         {n: rng.random(400) if i % 2 == 0 else rng.choice(list("abcdefgh"), 400) for i, n in enumerate(names)}
     )
-    release = ConditionalGaussian(epsilon=1.0).fit(data, schema=schema)
+    release = MaxEntropy(epsilon=1.0).fit(data, schema=schema)
     write_report(release, tmp_path / "p.html", real=data if beside else None)
     text = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert 100_000 < len(text.encode()) < 1_000_000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fixtures import linked, tables
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.report import write_report
 from sfumato.report.other_verdicts import closest_classes, image_verdicts, linked_verdicts
 
@@ -12,7 +12,7 @@ FIT = {"delta": 1e-6}
 
 
 def of_images(epsilon, seed=0):
-    return ConditionalGaussian(epsilon=epsilon, **FIT).fit(tables.images(), schema=tables.image_schema(), seed=seed)
+    return MaxEntropy(epsilon=epsilon, **FIT).fit(tables.images(), schema=tables.image_schema(), seed=seed)
 
 
 @pytest.mark.slow
@@ -37,7 +37,7 @@ def test_the_distance_is_that_of_the_means_by_their_noise():
 
 @pytest.mark.slow
 def test_linked_rows_are_judged_by_units_and_later_rows_are_not(tmp_path):
-    release = ConditionalGaussian(epsilon=20.0, **FIT).fit(linked.visits(3_000), schema=linked.schema(), seed=0)
+    release = MaxEntropy(epsilon=20.0, **FIT).fit(linked.visits(3_000), schema=linked.schema(), seed=0)
     found = {verdict.use: verdict.word for verdict in linked_verdicts(release)}
     assert found.pop("what later rows do") == "not measured"
     assert found.pop("testing software") == "good"

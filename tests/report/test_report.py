@@ -12,7 +12,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.sampling import small_simulations
-from sfumato import ConditionalGaussian, DPMix, IndependentItems, NonPrivate, tune
+from sfumato import DPMix, IndependentItems, MaxEntropy, NonPrivate, tune
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import total_variation
 from sfumato.evaluate.fidelity import read_bins
@@ -70,7 +70,7 @@ class Page(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def release():
-    return ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), target="income")
+    return MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), target="income")
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_the_public_page_is_made_from_the_release_alone(pages, release, tmp_path
 
 
 def test_a_seeded_release_is_called_not_private(tmp_path):
-    seeded = ConditionalGaussian(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), seed=0)
+    seeded = MaxEntropy(epsilon=1.0).fit(tables.frame(), schema=tables.schema(), seed=0)
     write_report(seeded, tmp_path / "p.html")
     text = Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
     assert "The release itself is NOT PRIVATE" in text
@@ -156,7 +156,7 @@ def test_many_levels_are_merged(tmp_path):
     schema = Schema.from_dict({"columns": kinds, "rows": 200})
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": [f"c{i}" for i in rng.integers(0, 300, 200)], "b": rng.random(200) < 0.5})
-    release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema)
+    release = MaxEntropy(epsilon=1.0).fit(frame, schema=schema)
     write_report(release, tmp_path / "p.html", real=frame)
     assert "all others" in (tmp_path / "p.html").read_text(encoding="utf-8")
 
@@ -171,7 +171,7 @@ def test_nothing_of_a_hostile_schema_leaves_its_place(tmp_path, pages):
     frame = pd.DataFrame(
         {HOSTILE: np.array([HOSTILE, "b"])[rng.integers(0, 2, 100)], list(kinds)[1]: rng.random(100) < 0.5}
     )
-    release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, target=HOSTILE)
+    release = MaxEntropy(epsilon=1.0).fit(frame, schema=schema, target=HOSTILE)
     for real in (None, frame):
         write_report(release, tmp_path / "p.html", real=real, overwrite=True)
         text = (tmp_path / "p.html").read_text(encoding="utf-8")
@@ -224,7 +224,7 @@ def test_basics_of_accessibility(page):
 
 def test_pictures(tmp_path):
     arrays = tables.images()
-    release = ConditionalGaussian(epsilon=5.0).fit(arrays, schema=tables.image_schema())
+    release = MaxEntropy(epsilon=5.0).fit(arrays, schema=tables.image_schema())
     write_report(release, tmp_path / "p.html")
     found = Page((tmp_path / "p.html").read_text(encoding="utf-8")).all("img")
     assert [a["alt"] for a in found] == [f"8 samples of class {i}, drawn from the release" for i in range(3)]
@@ -450,7 +450,7 @@ def test_code_in_a_sentence_is_escaped_like_all_of_it():
 @pytest.mark.slow
 def test_repeated_stages_are_marked(tmp_path):
     settings = {"epsilon": 2.0, "calibration_rows": 200}
-    candidates = [ConditionalGaussian(marginal_share=share, **settings) for share in (0.3, 0.5)]
+    candidates = [MaxEntropy(marginal_share=share, **settings) for share in (0.3, 0.5)]
     criteria = [{"marginal_error": 0.95}]
     release = tune(tables.frame(), candidates, schema=tables.schema(), seed=0, accept=criteria, n_public=1_000)
     write_report(release, tmp_path / "p.html")

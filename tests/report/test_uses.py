@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fixtures import tables
-from sfumato import ConditionalGaussian, DPMix, Schema
+from sfumato import DPMix, MaxEntropy, Schema
 from sfumato.columns.kinds import Boolean, Open
 from sfumato.errors import SchemaWarning
 from sfumato.inference.column_lines import ColumnLine
@@ -57,7 +57,7 @@ def test_of_a_release():
     frame = pd.DataFrame({"code": rng.integers(0, 900, 3_000).astype(str), "member": rng.random(3_000) < 0.5})
     schema = Schema(columns={"code": Open(kind="categorical"), "member": Boolean()}, rows=3_000)
     with pytest.warns(SchemaWarning, match="Declare bounds or labels"):
-        release = ConditionalGaussian(epsilon=1, delta=1e-6).fit(frame, schema=schema, seed=0)
+        release = MaxEntropy(epsilon=1, delta=1e-6).fit(frame, schema=schema, seed=0)
     found = {verdict.use: verdict for verdict in uses_of(release)}
     assert found[TABLES].word == "poor"
     assert found[TABLES].why.startswith("code: every row has the same label. ")

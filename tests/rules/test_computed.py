@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.evaluate import rule_breaks
 from sfumato.rules.cells import fitted
 from sfumato.schema.schema import Schema
@@ -22,7 +22,7 @@ def test_products_beyond_64_bits_are_the_upper_bound_and_never_a_negative_number
     schema = Schema.from_dict(document)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: rng.integers(0, 10**9, 200) for name in columns})
-    rows = ConditionalGaussian(epsilon=1.0, delta=1e-5).fit(frame, schema=schema, seed=0).sample(200, seed=0)
+    rows = MaxEntropy(epsilon=1.0, delta=1e-5).fit(frame, schema=schema, seed=0).sample(200, seed=0)
     assert rule_breaks(rows, schema=schema).any_rule == 0
     assert fitted(schema.columns["total"], np.array([1e36, -1e36, np.inf, 2.6])).tolist() == [10**12, 0, 10**12, 3]
 

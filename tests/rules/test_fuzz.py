@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fixtures.ruled import random_case
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.evaluate import rule_breaks
 from sfumato.lenses.chain import plain_schema
@@ -26,7 +26,7 @@ def check(seed: int) -> str:
     free = [name for name, kind in plain_schema(schema).columns.items() if kind.name in ("categorical", "boolean")]
     many = len(plain_schema(schema).columns) > 1  # a target alone is a release without classes, and says so
     target = free[0] if many and free and seed % 2 and plain_schema(schema).columns[free[0]].n_levels > 1 else None
-    release = ConditionalGaussian(epsilon=1.0, delta=1e-5).fit(frame, schema=schema, target=target, seed=seed)
+    release = MaxEntropy(epsilon=1.0, delta=1e-5).fit(frame, schema=schema, target=target, seed=seed)
     rows = release.sample(300, seed=1)
     assert rule_breaks(rows, schema=schema).any_rule == 0
     pd.testing.assert_frame_equal(release.sample(100, seed=1), rows.iloc[:100])
@@ -92,6 +92,6 @@ def test_given_values_that_break_a_rule_are_refused():
     from fixtures.ruled import hospital, hospital_schema
 
     schema = hospital_schema()
-    release = ConditionalGaussian(epsilon=1.0).fit(hospital(), schema=schema, seed=0)
+    release = MaxEntropy(epsilon=1.0).fit(hospital(), schema=schema, seed=0)
     with pytest.raises(ConfigError, match=r"rule 6 \(null_if\)"):
         release.sample(5, given={"sex": "male", "pregnant": "no"})

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from sfumato import ConditionalGaussian, create_ledger, fit, read_ledger
+from sfumato import MaxEntropy, create_ledger, fit, read_ledger
 from sfumato.errors import SchemaError
 from sfumato.schema.list_files import refuse_lists_of_data
 
@@ -50,7 +50,7 @@ def test_nothing_is_charged(places, tmp_path):
     path = schema(tmp_path, "data/people.csv")
     call = {"schema": path, "ledger": tmp_path / "people.ledger"}
     with pytest.raises(SchemaError, match="its own"):
-        ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(places[0], **call)
+        MaxEntropy(epsilon=1.0, delta=1e-6).fit(places[0], **call)
     with pytest.raises(SchemaError, match="its own"):
         fit(places[0], epsilon=1.0, delta=1e-6, **call)
     assert not read_ledger(tmp_path / "people.ledger").fits

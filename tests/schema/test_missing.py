@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Categorical, Integer
 from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
@@ -81,7 +81,7 @@ def test_samples_are_written_as_they_were_read(tmp_path):
         "mark": Categorical(categories=(".", "x"), nullable=True),
     }
     schema = Schema(columns=columns, rows=400, missing=(".",))
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(tmp_path / "t.csv", schema=schema)
+    release = MaxEntropy(epsilon=NonPrivate()).fit(tmp_path / "t.csv", schema=schema)
     release.write_sample(tmp_path / "s.csv", 300)
     text = pd.read_csv(tmp_path / "s.csv", dtype=str, keep_default_na=False)
     assert set(text["iso"]) == {".", "ZA", "BW"}

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from fixtures import tables
 from fixtures.ruled import hospital, hospital_schema
-from sfumato import ConditionalGaussian, create_ledger, load, read_ledger, tune
+from sfumato import MaxEntropy, create_ledger, load, read_ledger, tune
 from sfumato.errors import ConfigError, NotAcceptedError, ReleaseError
 from sfumato.evaluate import rule_breaks
 from sfumato.io.sources import open_source
@@ -30,7 +30,7 @@ from sfumato.search.marginal_counts import MarginalLayout
 ROWS = 4_000
 DELTA = 1e-5
 SCHEMA = replace(tables.schema(), rows=ROWS)
-METHOD = ConditionalGaussian(epsilon=4.0, delta=DELTA, calibration_rows=500)
+METHOD = MaxEntropy(epsilon=4.0, delta=DELTA, calibration_rows=500)
 EASY = [{"marginal_error": 0.3}, {"pair_error": 0.5}, {"auroc": 0.6, "target": "income"}]
 HARD = [{"marginal_error": 0.3}, {"auroc": 0.99999, "target": "income"}]
 
@@ -287,7 +287,7 @@ def test_rules_are_kept_and_criteria_speak_of_what_is_free():
     """No record is asked about rules: each sampled row keeps them. What rules compute is judged by its parts."""
     document = hospital_schema(rows=2_000).to_dict()
     document["accept"] = [{"rules_broken": 0}, {"marginal_error": 0.9, "columns": ["sex", "age"]}]
-    candidates = [ConditionalGaussian(epsilon=3.0, delta=1e-5)]
+    candidates = [MaxEntropy(epsilon=3.0, delta=1e-5)]
     release = tune(
         hospital(2_000), candidates, schema=Schema.from_dict(document), target="back", seed=0, mean_repetitions=1.0
     )

@@ -10,7 +10,7 @@ from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
 
 from fixtures import linked, tables
-from sfumato import P3GM, ConditionalGaussian, DPMix, NonPrivate, create_ledger, load, read_ledger, tune
+from sfumato import P3GM, DPMix, MaxEntropy, NonPrivate, create_ledger, load, read_ledger, tune
 from sfumato.errors import BudgetExceededError, ConfigError
 from sfumato.fitting import account as accounts
 from sfumato.fitting.facts import Facts
@@ -26,7 +26,7 @@ from sfumato.search.tuning import Best
 SCHEMA = tables.schema()
 SHARES = (0.2, 0.4, 0.7)
 DELTA = 1e-5
-CANDIDATES = [ConditionalGaussian(epsilon=1.0, delta=DELTA, marginal_share=s, calibration_rows=500) for s in SHARES]
+CANDIDATES = [MaxEntropy(epsilon=1.0, delta=DELTA, marginal_share=s, calibration_rows=500) for s in SHARES]
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ def test_the_order_of_fits_is_total():
 def test_units_of_one_row_have_a_finite_score(tmp_path):
     """Neither the records nor the samples have a step; nothing is shown of the repetitions but the best."""
     single = linked.visits(60, 1).groupby("patient").head(1).reset_index(drop=True)
-    method = ConditionalGaussian(epsilon=20.0, delta=DELTA, calibration_rows=60)
+    method = MaxEntropy(epsilon=20.0, delta=DELTA, calibration_rows=60)
     release = search([method], single, schema=linked.schema(units=60), n_public=60)
     assert np.isfinite(release.certificate.content["search"]["squared_distance"])
     release.save(tmp_path / "r.sfm")
@@ -137,13 +137,13 @@ def test_a_much_better_candidate_is_found():
 
 
 def test_all_is_charged_before_the_first_repetition_and_once(ledger, monkeypatch):
-    seen, run = [], ConditionalGaussian.run
+    seen, run = [], MaxEntropy.run
 
     def looking(self, fit):
         seen.append([(entry.method, entry.status, entry.plan.repetitions) for entry in read_ledger(ledger).fits])
         return run(self, fit)
 
-    monkeypatch.setattr(ConditionalGaussian, "run", looking)
+    monkeypatch.setattr(MaxEntropy, "run", looking)
     reduced = []
     monkeypatch.setattr(
         accounts, "reduce", lambda *a, real=accounts.reduce: reduced.append(len(read_ledger(ledger).fits)) or real(*a)
@@ -166,8 +166,8 @@ def test_a_repetition_that_fails_ends_the_search_and_the_charge_stands(ledger, m
             raise ConfigError("Expected something else.")
         return run(self, fit)
 
-    run = ConditionalGaussian.run
-    monkeypatch.setattr(ConditionalGaussian, "run", failing)
+    run = MaxEntropy.run
+    monkeypatch.setattr(MaxEntropy, "run", failing)
     with pytest.raises(ConfigError, match=r"^Expected something else\.$"):
         search(ledger=ledger, seed=None)
     (entry,) = read_ledger(ledger).fits
@@ -205,8 +205,8 @@ def test_candidates_that_sample():
     ("candidates", "options", "said"),
     [
         ([], {}, "one or more methods"),
-        ([ConditionalGaussian], {}, "one or more methods"),
-        ([ConditionalGaussian(epsilon=NonPrivate())], {}, "without"),
+        ([MaxEntropy], {}, "one or more methods"),
+        ([MaxEntropy(epsilon=NonPrivate())], {}, "without"),
         ([CANDIDATES[0], replace(CANDIDATES[0], epsilon=2.0)], {}, "one epsilon"),
         ([DPMix(epsilon=1.0)], {}, "dpmix"),
         (CANDIDATES, {"schema": tables.image_schema()}, "images"),

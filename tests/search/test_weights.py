@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from harness.privacy import FakeRecords
-from sfumato import ConditionalGaussian, Schema, load, tune
+from sfumato import MaxEntropy, Schema, load, tune
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError
 from sfumato.lenses.chain import plain_schema
@@ -50,7 +50,7 @@ def test_a_weight_is_so_many_rows_of_the_score():
 
 @pytest.mark.parametrize("schema", [SCHEMA, RULED], ids=["plain", "rules"])
 def test_the_best_fit_is_near_the_population(schema, tmp_path):
-    candidates = [ConditionalGaussian(epsilon=20.0, delta=1e-6, calibration_rows=n) for n in (500, 1_000)]
+    candidates = [MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=n) for n in (500, 1_000)]
     release = tune(survey(), candidates, schema=schema, mean_repetitions=2, seed=0)
     sample = release.sample(6_000, seed=0)
     assert abs((sample["g"] == "b").mean() - 0.5) < 0.04
@@ -63,6 +63,6 @@ def test_the_best_fit_is_near_the_population(schema, tmp_path):
 def test_criteria_are_refused():
     with pytest.raises(ConfigError, match="without weight for criteria of acceptance"):
         tune(
-            survey(50), [ConditionalGaussian(epsilon=1.0)], schema=SCHEMA, mean_repetitions=1,
+            survey(50), [MaxEntropy(epsilon=1.0)], schema=SCHEMA, mean_repetitions=1,
             accept=[{"marginal_error": 0.2}],
         )  # fmt: skip

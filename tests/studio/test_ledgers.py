@@ -29,7 +29,7 @@ def test_a_fit_opens_the_ledger_beside_the_table_and_charges_it(tmp_path, table)
     session = ready(tmp_path / "studio", table)
     assert fitted(session, Budget(rows=400)).state == "done"
     (fit,) = read_ledger(tmp_path / "people.ledger").fits
-    assert (fit.method, fit.status) == ("gaussian", "finished")
+    assert (fit.method, fit.status) == ("max-entropy", "finished")
     assert load(session.release_path).certificate.ledger.charge == 1
     (claim,) = check_releases(tmp_path / "people.ledger", [session.release_path])
     assert claim.standing == "known"

@@ -87,7 +87,7 @@ def audit(
         refute, and does not confirm. Least so where few samples hold the canary, as in short fits of networks.
     Reference: Jagielski et al. 2020, https://arxiv.org/abs/2006.07709; Nasr et al. 2023.
     """
-    require_instance(Synthesizer, "a method, such as ConditionalGaussian(epsilon=1.0)", synthesizer=synthesizer)
+    require_instance(Synthesizer, "a method, such as MaxEntropy(epsilon=1.0)", synthesizer=synthesizer)
     schema = read_schema(schema)
     require_integer(at_least=_FEWEST_FITS, fits=fits)
     require_open_unit(confidence=confidence)

@@ -168,7 +168,7 @@ def _tell_rare_labels(schema: Schema) -> None:
         return
     n = schema.n_records
     try:
-        method = sfumato.ConditionalGaussian(epsilon=1.0, delta=1e-6)
+        method = sfumato.MaxEntropy(epsilon=1.0, delta=1e-6)
         plan = method.plan(schema, n_public=sfumato.BuyCount() if n is None else n)
     except SfumatoError:
         return  # the schema is valid, if not for this method

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     set_columns = later("sfumato.schema.set_columns")
 
-DEFAULT_METHOD = "gaussian"  # that of `ConditionalGaussian`, which no --help loads
+DEFAULT_METHOD = "max-entropy"  # that of `MaxEntropy`, which no --help loads
 
 SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
 MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]

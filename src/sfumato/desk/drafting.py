@@ -72,7 +72,7 @@ _HEADER = """\
 draft: true
 """
 _OPEN = """\
-# What says `discover: true`, the method gaussian buys with part of the budget. All other methods
+# What says `discover: true`, the method max-entropy buys with part of the budget. All other methods
 # need it declared: public bounds or categories in its place.
 """
 _NO_ROWS = """\

@@ -25,19 +25,19 @@ def fit_seconds(
     """Return about how many seconds of one core a fit takes; None where nothing was measured, or no rows are declared.
 
     Args:
-        method: its name; `gaussian` of tables is known.
+        method: its name; `max-entropy` of tables is known.
         schema: public description of the table.
         target: column whose classes are modelled apart.
         n_public: the public number of rows; by default the schema's.
 
     Example:
         >>> schema = Schema.from_dict({"rows": 1_000_000, "columns": {"a": "boolean", "b": "boolean"}})
-        >>> round(fit_seconds("gaussian", schema), 1)
+        >>> round(fit_seconds("max-entropy", schema), 1)
         0.8
     """
     rows = schema.rows if n_public is None else n_public
     tables = len(schema.of_kind(TabularKind)) + len(schema.open) == len(schema.released)
-    if method != "gaussian" or schema.linked or not isinstance(rows, int) or not tables:
+    if method != "max-entropy" or schema.linked or not isinstance(rows, int) or not tables:
         return None
     columns = len(schema.released)
     return _START + _COLUMN * columns * (1 if target is None else _BY_CLASS) + _CELL * columns * rows

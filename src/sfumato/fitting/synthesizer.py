@@ -154,10 +154,10 @@ class Synthesizer(ABC):
             SchemaError: the target is not a released column, or has too many classes.
 
         Example:
-            >>> from sfumato import ConditionalGaussian, Schema
+            >>> from sfumato import MaxEntropy, Schema
             >>> from sfumato.columns import Boolean, Integer
             >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
-            >>> [stage.name for stage in ConditionalGaussian(epsilon=1.0).plan(schema, target="member").stages]
+            >>> [stage.name for stage in MaxEntropy(epsilon=1.0).plan(schema, target="member").stages]
             ['marginals', 'second moments by class']
         """
         schema = open_schema(schema)

@@ -92,7 +92,7 @@ def _of_products(measured: Measured) -> Products:
         raise EstimateError(
             "Expected a release that measured how all of its columns go together for replicates, got one that did not: "
             "they would hold no noise of it, and analyses of them would be too sure. Ask the release, or fit with the "
-            "method gaussian."
+            "method max-entropy."
         )
     return products
 

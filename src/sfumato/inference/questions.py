@@ -174,7 +174,7 @@ class Questions(Rows):
             raise EstimateError(
                 f"Expected narrower cells of {name!r}, got some that hold {_MOST_WITHIN:.0%} of its variance or more "
                 "within them, where the release measured nothing. Ask of its mean or shares, or fit with the method "
-                "gaussian."
+                "max-entropy."
             )
 
     def share(self, condition: Mapping[str, object], by: str | None, target: str) -> Estimate | Estimates:

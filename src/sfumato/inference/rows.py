@@ -63,7 +63,7 @@ class Rows:
         if name not in known and name in plain_schema(self.measured.release.schema).released:
             raise EstimateError(
                 f"Expected a column that the release measured, got {name!r}: none of its measurements is of its cells. "
-                "Ask of another column, or fit with the method gaussian, which counts every one."
+                "Ask of another column, or fit with the method max-entropy, which counts every one."
             )
         if name not in known:
             raise ConfigError(f"Expected one of the columns {', '.join(map(repr, known))}, got {name!r}.")

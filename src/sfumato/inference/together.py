@@ -53,7 +53,7 @@ def require_together(measured: Measured, columns: Collection[str], what: str) ->
         "how two columns go together",
     )
     if measured.products is None:
-        how, known = "or fit with the method gaussian, which measures every two", "the columns of its tables"
+        how, known = "or fit with the method max-entropy, which measures every two", "the columns of its tables"
     elif measured.products.by is not None:
         how = f"or fit with one of them as the target, as {measured.class_column!r} is in this release"
     raise EstimateError(

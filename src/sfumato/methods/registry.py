@@ -15,14 +15,14 @@ from sfumato.privacy.budget import NonPrivate
 if TYPE_CHECKING:
     from sfumato.fitting import synthesizer
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.methods import dpmix, dpvae, gaussian, items
+    from sfumato.methods import dpmix, dpvae, items, max_entropy
     from sfumato.methods.dpgm import recipe as dpgm
     from sfumato.methods.p3gm import recipe as p3gm
     from sfumato.methods.sets import recipe as sets
 else:  # a list of names needs none of them
     synthesizer = later("sfumato.fitting.synthesizer")
     dpmix, dpvae = later("sfumato.methods.dpmix"), later("sfumato.methods.dpvae")
-    gaussian, items = later("sfumato.methods.gaussian"), later("sfumato.methods.items")
+    items, max_entropy = later("sfumato.methods.items"), later("sfumato.methods.max_entropy")
     dpgm, p3gm = later("sfumato.methods.dpgm.recipe"), later("sfumato.methods.p3gm.recipe")
     sets = later("sfumato.methods.sets.recipe")
 
@@ -48,9 +48,9 @@ class Method:
 
 
 OWN: Mapping[str, Method] = {
-    "gaussian": Method(
-        lambda: gaussian.ConditionalGaussian,
-        "Class-conditional marginals and second moments in closed form. Tables and images, in seconds. The default.",
+    "max-entropy": Method(
+        lambda: max_entropy.MaxEntropy,
+        "Noisy counts and moments, and the law of most entropy with these. Tables and images, in seconds. The default.",
     ),
     "p3gm": Method(
         lambda: p3gm.P3GM,

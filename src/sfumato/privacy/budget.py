@@ -71,7 +71,7 @@ class NonPrivate:
 
     Example:
         >>> import sfumato
-        >>> sfumato.ConditionalGaussian(epsilon=sfumato.NonPrivate()).epsilon
+        >>> sfumato.MaxEntropy(epsilon=sfumato.NonPrivate()).epsilon
         NonPrivate()
     """
 

@@ -196,11 +196,11 @@ class ReleaseValue:
 
         Example:
             >>> import pandas as pd
-            >>> from sfumato import ConditionalGaussian, Schema
+            >>> from sfumato import MaxEntropy, Schema
             >>> from sfumato.columns import Boolean, Integer
             >>> frame = pd.DataFrame({"age": [30, 40, 50, 60] * 250, "member": [True, False] * 500})
             >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=1_000)
-            >>> release = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema)
+            >>> release = MaxEntropy(epsilon=1.0).fit(frame, schema=schema)
             >>> release.sample(3, seed=0).dtypes.equals(frame.dtypes)
             True
             >>> release.sample(5, given={"age": 40})["age"].tolist()

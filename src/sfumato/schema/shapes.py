@@ -116,7 +116,7 @@ def require_taken(schema: SchemaFacts, takes: Collection[str], method: str) -> N
         if name not in takes and (got := shape.got(schema)):
             raise ConfigError(
                 f"Expected a schema without {shape.words} for the method {method}, got {got}. {shape.instead}, or use "
-                "the method gaussian."
+                "the method max-entropy."
             )
 
 

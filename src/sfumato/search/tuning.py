@@ -322,7 +322,7 @@ def _settings(candidate: Synthesizer) -> str:
 
 def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
     if not candidates or not all(isinstance(candidate, Synthesizer) for candidate in candidates):
-        raise ConfigError("Expected candidates to be one or more methods, such as ConditionalGaussian(epsilon=1).")
+        raise ConfigError("Expected candidates to be one or more methods, such as MaxEntropy(epsilon=1).")
     if any(isinstance(candidate.epsilon, NonPrivate) for candidate in candidates):
         raise ConfigError("Expected candidates with noise, got one without: choosing among these needs no account.")
     if len({(candidate.epsilon, candidate.delta) for candidate in candidates}) > 1:

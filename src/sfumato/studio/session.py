@@ -15,7 +15,7 @@ from sfumato.errors import ConfigError, SfumatoError
 from sfumato.inference.column_lines import ColumnLine, column_lines
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
-from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.privacy.budget import BuyCount, PrivacyBudget
 from sfumato.privacy.certificate import Description
 from sfumato.privacy.certificate_form import Protected
@@ -127,7 +127,7 @@ class Session:
     def plan(self, budget: Budget) -> Description:
         """Return what a fit would spend, with its forecasts. Reads no record."""
         schema = self.schema()
-        synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
+        synthesizer = MaxEntropy(epsilon=budget.epsilon, delta=budget.delta)
         return synthesizer.description(schema, target=budget.target, n_public=_rows(budget, schema))
 
     def account(self, budget: Budget) -> Account:
@@ -145,7 +145,7 @@ class Session:
         schema, planned = self.schema(), self.plan(budget)
         epsilon = budget.epsilon if budget.total_epsilon is None else budget.total_epsilon
         delta = budget.total_delta if budget.total_delta is not None else planned.delta
-        synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
+        synthesizer = MaxEntropy(epsilon=budget.epsilon, delta=budget.delta)
         plan = synthesizer.plan(schema, target=budget.target, n_public=_rows(budget, schema))
         return Account.of(path, PrivacyBudget(epsilon, delta), plan, Protected(**schema.protects).name)  # type: ignore[arg-type] - private, so there is a delta
 
@@ -159,7 +159,7 @@ class Session:
         schema, rows = assumed(self.schema()), self._declared(budget)
         if rows is None:
             return None
-        synthesizer = ConditionalGaussian(epsilon=self._left(budget), delta=budget.delta)
+        synthesizer = MaxEntropy(epsilon=self._left(budget), delta=budget.delta)
         plan = synthesizer.plan(schema, target=budget.target, n_public=rows)
         return synthesizer.one_way_error(plan, Facts(schema, budget.target, rows))
 
@@ -224,7 +224,7 @@ class Session:
     def _run(self, data: str, budget: Budget, ledger: Path, fit: Fit) -> None:
         try:
             schema = self.schema()
-            synthesizer = ConditionalGaussian(epsilon=budget.epsilon, delta=budget.delta)
+            synthesizer = MaxEntropy(epsilon=budget.epsilon, delta=budget.delta)
             release = synthesizer.fit(
                 open_source(data, csv=schema.reader.csv), schema=schema, target=budget.target,
                 n_public=_rows(budget, schema), progress=fit.stages.append, ledger=ledger,

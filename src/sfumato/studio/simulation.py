@@ -19,7 +19,7 @@ from sfumato.evaluate.fidelity import mean_distance, n_bins, read_bins, set_dist
 from sfumato.evaluate.tables import CodedTable
 from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
-from sfumato.methods.gaussian import ConditionalGaussian
+from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.privacy.certificate import Description
 from sfumato.schema.schema import Schema
 
@@ -107,7 +107,7 @@ def simulate(schema: Schema, *, epsilon: float, delta: float | None, rows: int, 
         )
     plain, n = Schema(columns=kinds, rows=min(rows, MOST_ROWS)), min(rows, MOST_ROWS)
     table = _invented(kinds, n)
-    method = ConditionalGaussian(epsilon=epsilon, delta=delta)
+    method = MaxEntropy(epsilon=epsilon, delta=delta)
     synthetic = method.fit(table, schema=plain, target=target, seed=0).sample(n, seed=0)
     bins = read_bins(open_source(table), plain), read_bins(open_source(synthetic), plain)
     columns = tuple(_compared(name, kind, bins, plain) for name, kind in kinds.items())

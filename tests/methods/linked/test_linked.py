@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures.linked import apart, figures, in_order, schema, visits
-from sfumato import BuyCount, ConditionalGaussian, DPMix, IndependentItems, NonPrivate, Schema, load, tune
+from sfumato import BuyCount, DPMix, IndependentItems, MaxEntropy, NonPrivate, Schema, load, tune
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.evaluate import evaluate
 from sfumato.fitting import account
@@ -28,7 +28,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def release(frame):
-    method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=4_000)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=4_000)
     return method.fit(frame, schema=schema(units=FEW), seed=0)
 
 
@@ -48,7 +48,7 @@ def test_without_noise_the_law_comes_back(frame, release):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_law_at_epsilon_1(seed):
     frame = visits(20_000)
-    rows = ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(frame, schema=schema(), seed=seed).sample(20_000, seed=seed)
+    rows = MaxEntropy(epsilon=1.0, delta=1e-6).fit(frame, schema=schema(), seed=seed).sample(20_000, seed=seed)
     real, made = figures(in_order(frame)), figures(rows)
     assert made["rows"] == pytest.approx(real["rows"], abs=0.1)
     assert made["correlation"] == pytest.approx(real["correlation"], abs=0.05)
@@ -74,7 +74,7 @@ def test_a_place_of_a_hundred_is_kept_as_often_as_it_was():
             "place": {"kind": "categorical", "categories": [str(place) for place in range(100)]},
         },
     }
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6, level_groups=100)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, level_groups=100)
     rows = method.fit(pd.concat(parts), schema=Schema.from_dict(document), seed=1).sample(4_000, seed=1)
     before = rows.groupby("who")["place"].shift()
     assert (rows["place"] == before)[before.notna()].mean() == pytest.approx(0.507, abs=0.12)
@@ -145,7 +145,7 @@ def test_releases_are_saved_and_come_back(release, tmp_path):
 
 
 def test_the_certificate_protects_the_unit_at_the_price_of_one_record(frame):
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=500)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=500)
     found = method.fit(frame, schema=schema(units=FEW), seed=0)
     assert found.certificate.unit.name == "patient"
     assert found.certificate.n_public == FEW
@@ -163,7 +163,7 @@ def test_the_certificate_protects_the_unit_at_the_price_of_one_record(frame):
 
 @pytest.mark.slow
 def test_a_checkpoint_goes_on_and_draws_nothing_twice(frame, tmp_path, monkeypatch):
-    method, path = ConditionalGaussian(epsilon=2.0, calibration_rows=300), tmp_path / "fit.ckpt"
+    method, path = MaxEntropy(epsilon=2.0, calibration_rows=300), tmp_path / "fit.ckpt"
     drawn = []
     second = queries.noisy_second_moment
 
@@ -192,7 +192,7 @@ def test_given_constants_with_workers_and_in_blocks(release, monkeypatch):
 
 def test_the_same_bits_whatever_the_order_of_the_file(frame):
     def arrays(rows):
-        method = ConditionalGaussian(epsilon=2.0, calibration_rows=300)
+        method = MaxEntropy(epsilon=2.0, calibration_rows=300)
         return method.fit(rows, schema=schema(units=FEW), seed=4).parameters
 
     one, other = arrays(frame), arrays(in_order(frame).iloc[::-1])
@@ -204,8 +204,8 @@ def test_the_same_bits_whatever_the_order_of_the_file(frame):
 @pytest.mark.slow
 def test_a_number_of_units_is_bought_and_missing_ones_are_named(frame):
     with pytest.raises(ConfigError, match="public number of units"):
-        ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema(units=None))
-    method = ConditionalGaussian(epsilon=20.0, delta=1e-6, calibration_rows=300)
+        MaxEntropy(epsilon=1.0).fit(frame, schema=schema(units=None))
+    method = MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=300)
     found = method.fit(frame, schema=schema(units=None), n_public=BuyCount(), seed=0)
     assert found.certificate.n_public == pytest.approx(FEW, abs=100)
 
@@ -215,7 +215,7 @@ def test_a_number_of_units_is_bought_and_missing_ones_are_named(frame):
     ("unit", "rows"), [({"max_rows": 1}, 1), ({"max_rows": 2}, 2), ({"order": None}, 6), ({"constant": []}, 6)], ids=str
 )
 def test_other_shapes_of_units(frame, unit, rows):
-    method = ConditionalGaussian(epsilon=5.0, calibration_rows=300)
+    method = MaxEntropy(epsilon=5.0, calibration_rows=300)
     made = method.fit(frame, schema=schema(units=FEW, **unit), seed=0).sample(200, seed=0)
     assert made.groupby("patient").size().max() <= rows
     assert made["patient"].nunique() == 200
@@ -224,7 +224,7 @@ def test_other_shapes_of_units(frame, unit, rows):
 @pytest.mark.parametrize("max_rows", [2, 6])
 def test_units_of_one_row_each_are_fitted(frame, max_rows):
     """Their releases may say that there are no steps at all: the third and fourth are bought all the same."""
-    method = ConditionalGaussian(epsilon=2.0, delta=1e-6, calibration_rows=300)
+    method = MaxEntropy(epsilon=2.0, delta=1e-6, calibration_rows=300)
     singles = frame.drop_duplicates("patient")[:500]
     made = method.fit(singles, schema=schema(units=500, max_rows=max_rows), seed=1).sample(200, seed=0)
     assert made.groupby("patient").size().mean() < 1.1
@@ -252,7 +252,7 @@ def test_missing_values_dates_and_text_ids_hold():
             "value": {"kind": "continuous", "lower": 0, "upper": 1, "nullable": True},
         },
     }
-    method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=1_000)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=1_000)
     with pytest.warns(UserWarning, match="published"):
         found = method.fit(frame, schema=Schema.from_dict(document), seed=0, as_source=True)
     made = found.sample(2_000, seed=0)
@@ -271,7 +271,7 @@ def test_other_methods_and_targets_are_refused_before_a_record_is_read(frame):
         with pytest.raises(ConfigError, match=f"without linked rows for the method {method.method}"):
             method.fit(frame, schema=linked)
     with pytest.raises(ConfigError, match="without linked rows for a target"):
-        ConditionalGaussian(epsilon=1.0).fit(frame, schema=linked, target="sex")
+        MaxEntropy(epsilon=1.0).fit(frame, schema=linked, target="sex")
 
 
 def test_what_does_not_read_linked_rows_yet_says_so(frame, release, tmp_path):
@@ -280,7 +280,7 @@ def test_what_does_not_read_linked_rows_yet_says_so(frame, release, tmp_path):
     with pytest.raises(ConfigError, match="no target beside linked rows"):
         write_report(release, tmp_path / "r.html", real=frame, target="sex")
     with pytest.raises(ConfigError, match="without linked rows for criteria of acceptance"):
-        tune(frame, [ConditionalGaussian(epsilon=1.0)], schema=release.schema, accept=[{"marginal_error": 0.1}])
+        tune(frame, [MaxEntropy(epsilon=1.0)], schema=release.schema, accept=[{"marginal_error": 0.1}])
     for ask in (lambda: release.mean("score"), lambda: release.replicates(2)):
         with pytest.raises(EstimateError, match="got one of linked rows"):
             ask()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fixtures.linked import ROWS, schema, visits
-from sfumato import ConditionalGaussian, NonPrivate
+from sfumato import MaxEntropy, NonPrivate
 from sfumato.methods.linked import recipe
 from sfumato.schema.linked import linked_tables
 
@@ -30,7 +30,7 @@ def test_the_numbers_of_steps_are_read_off_the_chain_of_units(monkeypatch):
         return original(fit, tables, law, n_units)
 
     monkeypatch.setattr(recipe, "shared", noted)
-    method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=300)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=300)
     method.fit(visits(4_000), schema=schema(units=4_000), seed=0)
     np.testing.assert_allclose(seen[0], ROWS, atol=0.02)
     assert seen[0].sum() == pytest.approx(1)

@@ -12,7 +12,7 @@ import pytest
 from fixtures import linked_rules
 from fixtures.linked import apart, figures
 from fixtures.two_tables import joined, schema, tables, with_visits
-from sfumato import BuyCount, ConditionalGaussian, DPMix, NonPrivate, Schema, fit, load, tune
+from sfumato import BuyCount, DPMix, MaxEntropy, NonPrivate, Schema, fit, load, tune
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.release import linked_blocks
 
@@ -26,7 +26,7 @@ def frames():
 
 @pytest.fixture(scope="module")
 def release(frames):
-    method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=4_000)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=4_000)
     return method.fit(frames, schema=schema(FEW), seed=0)
 
 
@@ -54,7 +54,7 @@ def test_without_noise_the_law_comes_back(frames, release):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_law_at_epsilon_1(seed):
     frames = tables(20_000)
-    found = ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(frames, schema=schema(), seed=seed)
+    found = MaxEntropy(epsilon=1.0, delta=1e-6).fit(frames, schema=schema(), seed=seed)
     check_law(frames, found.sample(20_000, seed=seed), tolerance=0.05)
 
 
@@ -134,7 +134,7 @@ def test_releases_are_saved_and_come_back(release, tmp_path):
 
 
 def test_the_price_is_that_of_one_record(frames):
-    method = ConditionalGaussian(epsilon=1.0, delta=1e-6, calibration_rows=300)
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=300)
     found = method.fit(frames, schema=schema(FEW), seed=0)
     assert found.certificate.unit.name == "patient"
     assert found.certificate.n_public == FEW
@@ -149,7 +149,7 @@ def test_the_price_is_that_of_one_record(frames):
 )
 def test_other_shapes(frames, visits):
     rows = frames["visits"].rename(columns={"patient": visits.get("key", "patient")})
-    method = ConditionalGaussian(epsilon=5.0, calibration_rows=300)
+    method = MaxEntropy(epsilon=5.0, calibration_rows=300)
     found = method.fit({**frames, "visits": rows}, schema=schema(FEW, **visits), seed=0)
     made = found.sample(300, seed=0)
     key = visits.get("key", "patient")
@@ -165,7 +165,7 @@ def test_where_nobody_or_everybody_has_visits(frames, kept):
     persons = frames["persons"]
     if kept == "all":
         persons = persons[persons["patient"].isin(visits["patient"])]
-    method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=500)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=500)
     made = method.fit({"persons": persons, "visits": visits}, schema=schema(FEW), seed=0).sample(400, seed=0)
     assert len(made["persons"]) == 400
     assert made["visits"]["patient"].nunique() == pytest.approx(400 if kept == "all" else 0, abs=20)
@@ -174,8 +174,8 @@ def test_where_nobody_or_everybody_has_visits(frames, kept):
 
 def test_a_number_of_persons_is_bought_and_a_missing_one_is_named(frames):
     with pytest.raises(ConfigError, match="`rows:` into the table 'persons'"):
-        ConditionalGaussian(epsilon=1.0).fit(frames, schema=schema(None))
-    method = ConditionalGaussian(epsilon=20.0, delta=1e-6, calibration_rows=300)
+        MaxEntropy(epsilon=1.0).fit(frames, schema=schema(None))
+    method = MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=300)
     found = method.fit(frames, schema=schema(None), n_public=BuyCount(), seed=0)
     assert found.certificate.n_public == pytest.approx(FEW, abs=100), "persons without visits are counted"
 
@@ -189,7 +189,7 @@ def test_the_front_door_takes_both_tables_and_buys_no_declared_number(frames):
 
 def test_the_same_bits_whatever_the_order_of_the_files(frames):
     def arrays(both):
-        method = ConditionalGaussian(epsilon=2.0, calibration_rows=300)
+        method = MaxEntropy(epsilon=2.0, calibration_rows=300)
         return method.fit(both, schema=schema(FEW), seed=4).parameters
 
     one = arrays(frames)
@@ -208,7 +208,7 @@ def test_rules_hold_between_persons_and_visits():
     found = Schema.from_dict({**document, "tables": tables})
     persons = rows.groupby("who")[["sex", "age"]].first().reset_index()
     stays = rows.drop(columns=["sex", "age"]).query("who % 5 != 0")
-    method = ConditionalGaussian(epsilon=5.0, calibration_rows=300)
+    method = MaxEntropy(epsilon=5.0, calibration_rows=300)
     made = method.fit({"persons": persons, "stays": stays}, schema=found, seed=0).sample(1_000, seed=0)
     assert made["persons"]["who"].tolist() == list(range(1, 1_001))
     both = made["stays"].merge(made["persons"], on="who")
@@ -237,7 +237,7 @@ def test_values_that_may_be_missing_stay_missing():
             },
         }
     )
-    method = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=500)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=500)
     made = method.fit({"people": persons, "tests": rows}, schema=found, seed=0).sample(4_000, seed=0)
     assert made["people"]["town"].isna().mean() == pytest.approx(1 / 3, abs=0.05)
     assert made["tests"]["note"].isna().mean() == pytest.approx(0.5, abs=0.05)
@@ -265,8 +265,8 @@ def test_what_does_not_read_two_tables_says_so(frames):
     with pytest.raises(ConfigError, match="for the method dpmix, got two tables"):
         DPMix(epsilon=1.0).fit(frames, schema=found)
     with pytest.raises(ConfigError, match="without linked rows for a target"):
-        ConditionalGaussian(epsilon=1.0).fit(frames, schema=found, target="sex")
+        MaxEntropy(epsilon=1.0).fit(frames, schema=found, target="sex")
     with pytest.raises(ConfigError, match="for criteria of acceptance, got two tables"):
-        tune(frames, [ConditionalGaussian(epsilon=1.0)], schema=found, accept=[{"marginal_error": 0.1}])
+        tune(frames, [MaxEntropy(epsilon=1.0)], schema=found, accept=[{"marginal_error": 0.1}])
     with pytest.raises(ConfigError, match=r"the two tables .* got a DataFrame"):
-        ConditionalGaussian(epsilon=1.0).fit(frames["visits"], schema=found)
+        MaxEntropy(epsilon=1.0).fit(frames["visits"], schema=found)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fixtures import linked, two_tables
-from sfumato import ConditionalGaussian, NonPrivate, Schema, load
+from sfumato import MaxEntropy, NonPrivate, Schema, load
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import evaluate
 from sfumato.report.write import write_report
@@ -39,7 +39,7 @@ WOMEN = 0.45 * 2 / (0.45 * 2 + 0.55 * 8)
 
 @pytest.fixture(scope="module", params=[NonPrivate(), 8.0], ids=["no noise", "noise"])
 def release(request):
-    method = ConditionalGaussian(epsilon=request.param, delta=1e-6, calibration_rows=4_000)
+    method = MaxEntropy(epsilon=request.param, delta=1e-6, calibration_rows=4_000)
     return method.fit(survey(), schema=Schema.from_dict(document()), seed=0)
 
 
@@ -73,7 +73,7 @@ def test_steps_count_by_the_weight_and_do_not_have_it(release):
 def test_a_weight_of_one_value_leaves_the_rows_of_a_unit_as_they_are():
     """Of the bound's half: noise is that of half the units, and their law is no other."""
     frame = linked.visits(N).assign(w=5.0)
-    method = ConditionalGaussian(epsilon=8.0, delta=1e-6, calibration_rows=4_000)
+    method = MaxEntropy(epsilon=8.0, delta=1e-6, calibration_rows=4_000)
     real = linked.figures(linked.in_order(linked.visits(20_000, 5)))
     made = linked.figures(method.fit(frame, schema=Schema.from_dict(document()), seed=3).sample(8_000, seed=1))
     assert abs(made["correlation"] - real["correlation"]) < 0.08
@@ -97,7 +97,7 @@ def test_estimates_of_units_are_of_the_population(release, tmp_path):
 def test_two_tables_weigh_persons():
     tables = two_tables.tables(N)
     tables["persons"]["w"] = np.where(tables["persons"]["sex"] == "f", 2.0, 8.0)
-    method = ConditionalGaussian(epsilon=8.0, delta=1e-6, calibration_rows=4_000)
+    method = MaxEntropy(epsilon=8.0, delta=1e-6, calibration_rows=4_000)
     found = method.fit(tables, schema=Schema.from_dict(document(tables=True)), seed=0).sample(6_000, seed=1)
     assert list(found["persons"].columns) == ["patient", "sex", "born"]
     assert abs((found["persons"]["sex"] == "f").mean() - WOMEN) < 0.03

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous
 from sfumato.methods.tables.chain import ColumnShares, drawing_order, tilted
 from sfumato.methods.tables.features import SCORE, level_features, number_features
@@ -28,7 +28,7 @@ def labels(law: np.ndarray) -> tuple[pd.DataFrame, Schema]:
 
 
 def made(frame, schema, target=None, *, epsilon=None, n=MADE):
-    method = ConditionalGaussian(epsilon=epsilon or NonPrivate(), calibration_rows=4_000)
+    method = MaxEntropy(epsilon=epsilon or NonPrivate(), calibration_rows=4_000)
     return method.fit(frame, schema=schema, target=target, seed=0).sample(n, seed=0)
 
 
@@ -216,7 +216,7 @@ def test_where_many_columns_lie_is_seen_twice(target):
     if target:
         frame["y"] = np.where(y, "yes", "no")
         schema = Schema(columns={**schema.columns, "y": Categorical(categories=("no", "yes"))}, rows=n)
-    method = ConditionalGaussian(epsilon=1.0, calibration_rows=2_000)
+    method = MaxEntropy(epsilon=1.0, calibration_rows=2_000)
     rows = method.fit(frame, schema=schema, target=target, seed=0).sample(n, seed=0)
     errors = rows.drop(columns="y", errors="ignore").mean() - frame.drop(columns="y", errors="ignore").mean()
     assert np.sqrt((errors**2).mean()) < 0.12

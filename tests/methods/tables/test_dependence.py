@@ -1,4 +1,4 @@
-"""ConditionalGaussian keeps what columns have to do with each other: the small form of benchmarks/dependence.py."""
+"""MaxEntropy keeps what columns have to do with each other: the small form of benchmarks/dependence.py."""
 
 import functools
 from itertools import pairwise
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous
 from sfumato.evaluate import total_variation
 
@@ -51,7 +51,7 @@ def release(make, *arguments, epsilon: float | None, target: str | None = None):
     """The release of a table, fitted once, to fewer simulated rows than by default, to be quick."""
     frame, schema = make(*arguments)
     rows = 6_000 if epsilon is None else 2_000
-    method = ConditionalGaussian(epsilon=epsilon or NonPrivate(), delta=DELTA, calibration_rows=rows)
+    method = MaxEntropy(epsilon=epsilon or NonPrivate(), delta=DELTA, calibration_rows=rows)
     return frame, schema, method.fit(frame, schema=schema, target=target, seed=0)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures.set_tables import ITEMS, held, people, set_schema
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Integer, ItemSet
 
 ROWS = 20_000
@@ -34,7 +34,7 @@ def figures(frame):
 )
 def test_items_go_with_age_and_sex(epsilon, most):
     frame = people(ROWS)
-    release = ConditionalGaussian(epsilon=epsilon, delta=1e-6).fit(frame, schema=set_schema(ROWS), seed=0)
+    release = MaxEntropy(epsilon=epsilon, delta=1e-6).fit(frame, schema=set_schema(ROWS), seed=0)
     sample = release.sample(ROWS, seed=1)
     for name, ours, theirs, far in zip(
         ("shares", "pairs", "age", "sex"), figures(sample), figures(frame), most, strict=True
@@ -47,7 +47,7 @@ def test_items_go_with_age_and_sex(epsilon, most):
 
 def test_estimates_of_items():
     frame = people(ROWS)
-    release = ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(frame, schema=set_schema(ROWS), target="sex", seed=0)
+    release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(frame, schema=set_schema(ROWS), target="sex", seed=0)
     table, female = held(frame), frame["sex"] == "f"
     for asked, share in (
         ({"diagnoses": "E11"}, table["E11"].mean()),
@@ -65,7 +65,7 @@ def test_estimates_of_items():
 def test_sets_longer_than_max_length_are_cut_in_records_and_samples():
     frame = people(4_000)
     schema = set_schema(4_000, max_length=1)
-    release = ConditionalGaussian(epsilon=50.0, delta=1e-6).fit(frame, schema=schema, seed=0)
+    release = MaxEntropy(epsilon=50.0, delta=1e-6).fit(frame, schema=schema, seed=0)
     sample = release.sample(4_000, seed=0)
     assert max(map(len, sample["diagnoses"])) == 1
     first = frame.assign(diagnoses=[cell[:1] for cell in frame["diagnoses"]])
@@ -87,7 +87,7 @@ def test_real_baskets_and_their_sizes():
     table = pa.table({"size": np.diff(starts), "items": baskets})
     kind = ItemSet(items=tuple(map(str, COMMON)), max_length=len(COMMON))
     schema = Schema(columns={"size": Integer(lower=0, upper=80), "items": kind}, rows=88_000)
-    release = ConditionalGaussian(epsilon=1.0, delta=1e-6).fit(table, schema=schema, seed=0)
+    release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(table, schema=schema, seed=0)
     frames = [rows.to_pandas() for rows in (table, release.sample(88_000, seed=1))]
     real, ours = (held(frame, "items", kind.items) for frame in frames)
     assert (real.mean() - ours.mean()).abs().max() < 0.01

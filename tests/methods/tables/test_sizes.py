@@ -2,7 +2,7 @@
 
 import pytest
 
-from sfumato import ConditionalGaussian
+from sfumato import MaxEntropy
 from sfumato.columns.kinds import Boolean, Categorical, Continuous
 from sfumato.errors import SchemaError
 from sfumato.methods.tables import recipe as tables
@@ -46,13 +46,13 @@ def test_every_level_is_counted_by_class():
     target = {"y": Categorical(categories=tuple(map(str, range(1_000))))}
     schema = Schema(columns={**columns, **target}, rows=10**6)
     with pytest.raises(SchemaError, match="got 40000"):
-        ConditionalGaussian(epsilon=1.0, level_groups=64).plan(schema, target="y")
+        MaxEntropy(epsilon=1.0, level_groups=64).plan(schema, target="y")
 
 
 def test_fewer_classes_make_room():
     columns = {f"v{j}": Continuous(lower=0, upper=1) for j in range(2_000)}
     many = Schema(columns={**columns, "y": Categorical(categories=tuple(map(str, range(1000))))}, rows=1_000)
     with pytest.raises(SchemaError, match="1000 classes"):
-        ConditionalGaussian(epsilon=1.0).plan(many, target="y")
+        MaxEntropy(epsilon=1.0).plan(many, target="y")
     few = Schema(columns={**columns, "y": Boolean()}, rows=1_000)
-    ConditionalGaussian(epsilon=1.0).plan(few, target="y")
+    MaxEntropy(epsilon=1.0).plan(few, target="y")

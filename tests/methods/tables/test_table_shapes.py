@@ -1,10 +1,10 @@
-"""ConditionalGaussian fits tables of every shape, with noise and without: samples are in the domain and look alike."""
+"""MaxEntropy fits tables of every shape, with noise and without: samples are in the domain and look alike."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import ConditionalGaussian, NonPrivate, Schema
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer, Ordinal
 
 N = 1_500
@@ -104,7 +104,7 @@ SHAPES = [
 def sampled(make, epsilon, target, n=2_000):
     frame, kinds, usual = make()
     schema = Schema(columns=kinds, rows=N)
-    method = ConditionalGaussian(epsilon=epsilon or NonPrivate(), calibration_rows=500)
+    method = MaxEntropy(epsilon=epsilon or NonPrivate(), calibration_rows=500)
     release = method.fit(frame, schema=schema, target=usual if target else None, seed=0)
     return frame, kinds, release, release.sample(n, seed=0)
 
@@ -168,7 +168,7 @@ def test_without_noise_weights_stay_bounded_where_rows_cannot_have_the_moments()
     scores = draw.standard_normal((150, 4)) @ draw.standard_normal((4, 30)) + 0.5 * draw.standard_normal((150, 30))
     frame = pd.DataFrame({f"c{j}": np.digitize(scores[:, j], [-1.5, 0, 1]).astype(str) for j in range(30)})
     schema = Schema(columns={name: Categorical(categories=("0", "1", "2", "3")) for name in frame}, rows=150)
-    release = ConditionalGaussian(epsilon=NonPrivate(), calibration_rows=2_000).fit(frame, schema=schema, seed=0)
+    release = MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000).fit(frame, schema=schema, seed=0)
     assert (
         np.abs(release.parameters["weights"]).max() < 50
     )  # 2 to 18 of eight tables; 100 to 230 where nothing is let be

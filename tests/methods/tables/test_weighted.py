@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.cases import table_layout, table_moments, weighted_moments, weighted_rows
 from harness.privacy import FakeRecords, contribution, join
-from sfumato import ConditionalGaussian, DPMix, NonPrivate, Schema, Weight, load
+from sfumato import DPMix, MaxEntropy, NonPrivate, Schema, Weight, load
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
@@ -125,12 +125,12 @@ def weighted_schema(**weight):
 
 @pytest.fixture(scope="module")
 def exact():
-    return ConditionalGaussian(epsilon=NonPrivate()).fit(sample(), schema=weighted_schema())
+    return MaxEntropy(epsilon=NonPrivate()).fit(sample(), schema=weighted_schema())
 
 
 @pytest.fixture(scope="module")
 def noisy():
-    return ConditionalGaussian(epsilon=3.0).fit(sample(), schema=weighted_schema())
+    return MaxEntropy(epsilon=3.0).fit(sample(), schema=weighted_schema())
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def noisy():
 @pytest.mark.parametrize("target", [None, "g"])
 def test_without_noise_answers_are_those_of_the_weighted_table(target):
     frame = sample()
-    release = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=weighted_schema(), target=target)
+    release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=weighted_schema(), target=target)
     weights, b = frame.w.to_numpy(), (frame.g == "b").to_numpy()
     assert release.count(target="table").value == pytest.approx(weights.sum(), rel=5e-4)
     assert release.count({"g": "b"}, target="table").value == pytest.approx(weights[b].sum(), rel=5e-4)
@@ -172,7 +172,7 @@ def test_errors_of_drawing_are_those_of_linearisation(exact):
 def test_a_public_total_is_exact_and_makes_totals_surer():
     frame = sample()
     total = float(frame.w.sum())
-    known = ConditionalGaussian(epsilon=3.0).fit(frame, schema=weighted_schema(total=total))
+    known = MaxEntropy(epsilon=3.0).fit(frame, schema=weighted_schema(total=total))
     count = known.count()
     assert count.value == pytest.approx(total)
     assert count.std_error < 1e-6 * total
@@ -182,7 +182,7 @@ def test_a_public_total_is_exact_and_makes_totals_surer():
 
 
 def test_a_total_that_measurements_contradict_is_refused():
-    release = ConditionalGaussian(epsilon=3.0).fit(sample(), schema=weighted_schema(total=2.0 * sample().w.sum()))
+    release = MaxEntropy(epsilon=3.0).fit(sample(), schema=weighted_schema(total=2.0 * sample().w.sum()))
     with pytest.raises(EstimateError, match="far from it"):
         release.mean("x")
 
@@ -244,7 +244,7 @@ def test_rules_units_and_bought_rows_beside_weights():
         "person": {"kind": "identifier"},
     }  # fmt: skip
     document |= {"rules": [{"order": ["first", "last"]}], "unit": {"column": "person", "max_rows": 2}, "rows": 600}
-    release = ConditionalGaussian(epsilon=5.0).fit(frame, schema=document)
+    release = MaxEntropy(epsilon=5.0).fit(frame, schema=document)
     rows = release.sample(200, seed=1)
     assert (rows["first"] <= rows["last"]).all()
     assert release.count().value == pytest.approx(frame.w.sum(), rel=0.5)
@@ -252,14 +252,14 @@ def test_rules_units_and_bought_rows_beside_weights():
         **weighted_schema().to_dict(),
         "columns": {**weighted_schema().to_dict()["columns"], "x": {"discover": True, "kind": "continuous"}},
     }
-    found = ConditionalGaussian(epsilon=5.0).fit(sample(), schema=open_x)
+    found = MaxEntropy(epsilon=5.0).fit(sample(), schema=open_x)
     assert list(found.sample(5).columns) == ["x", "g"]
 
 
 def test_odd_weights_fit():
     """No row, no weight, all of it missing: never an error that tells of a record."""
     for frame in (sample(0), sample(40).assign(w=0.0), sample(40).assign(w=np.nan), sample(40).assign(w=-1.0)):
-        release = ConditionalGaussian(epsilon=1.0, calibration_rows=50).fit(frame, schema=weighted_schema())
+        release = MaxEntropy(epsilon=1.0, calibration_rows=50).fit(frame, schema=weighted_schema())
         assert len(release.sample(3)) == 3
 
 

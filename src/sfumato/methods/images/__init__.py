@@ -1,1 +1,1 @@
-"""The images of ConditionalGaussian: statistics, model, and a teacher for training."""
+"""The images of MaxEntropy: statistics, model, and a teacher for training."""

@@ -1,4 +1,4 @@
-"""The images of ConditionalGaussian: four releases, and for training a classifier's noisy gradients.
+"""The images of MaxEntropy: four releases, and for training a classifier's noisy gradients.
 
     profiles                3 %    → sorted intensities by area, mean pose, whether images touch the border; C
     class sums             15 %    → class counts and means; C'
@@ -173,7 +173,7 @@ def image_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
 
 
 def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
-    """Fit the images of `ConditionalGaussian`."""
+    """Fit the images of `MaxEntropy`."""
     layout = ImageLayout.of(fit.data.schema)
     profiles = Profiles(layout)
     first = fit.measure(PROFILES, profiles)

@@ -48,7 +48,7 @@ def require_single_records(max_rows_per_unit: int) -> None:
     if max_rows_per_unit != 1:
         raise ConfigError(
             "Expected one row per unit for a method that samples rows, got a schema of up to "
-            f"{max_rows_per_unit} rows per unit. Set `max_rows: 1` in its `unit`, or use the method gaussian."
+            f"{max_rows_per_unit} rows per unit. Set `max_rows: 1` in its `unit`, or use the method max-entropy."
         )
 
 

@@ -52,7 +52,7 @@ def is_table(schema: Schema) -> bool:
     if entries > MOST_ENTRIES:
         raise ConfigError(
             f"Expected at most {MOST_ENTRIES} levels and numbers in all columns together for this method, got "
-            f"{entries}. Declare columns as identifier to leave them out, or use the method gaussian."
+            f"{entries}. Declare columns as identifier to leave them out, or use the method max-entropy."
         )
     return True
 

@@ -1,1 +1,1 @@
-"""The tables of ConditionalGaussian: two releases, and a chain of softmaxes between them and the rows."""
+"""The tables of MaxEntropy: two releases, and a chain of softmaxes between them and the rows."""

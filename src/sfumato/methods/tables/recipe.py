@@ -1,4 +1,4 @@
-"""The tables of ConditionalGaussian: two releases, and a chain of softmaxes between them and the sampler.
+"""The tables of MaxEntropy: two releases, and a chain of softmaxes between them and the sampler.
 
     marginals                 a      → shares of cells and classes, runs and features of every column, the clip norm
     second moments by class   1 − a  → what goes with what, pooled and by class
@@ -140,7 +140,7 @@ class TableFacts:
         released = schema.released
         if facts.sets:
             raise SchemaError(
-                f"Expected columns of labels, numbers or dates for the method gaussian, got sets of items in column "
+                f"Expected columns of labels, numbers or dates for the method max-entropy, got sets of items in column "
                 f"{facts.sets[0]!r}. Use the method latent-classes for a column of sets alone, or declare it as "
                 "identifier to leave it out."
             )

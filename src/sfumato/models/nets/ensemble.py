@@ -222,7 +222,7 @@ class NetworkMixture:
         """Refuse: a network has no conditional law in closed form."""
         raise ConfigError(
             "Expected no given values for this release, got some: its method cannot fix columns. Sample more rows and "
-            "keep those you need, or fit with the method gaussian."
+            "keep those you need, or fit with the method max-entropy."
         )
 
 

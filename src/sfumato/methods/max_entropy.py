@@ -1,9 +1,11 @@
-"""ConditionalGaussian: a few noisy sums in closed form, then a model that everything else is a function of.
+"""MaxEntropy: a few noisy sums, then the model of most entropy that has them, of which samples are a function.
 
-Tables: counts at two resolutions, then second moments; a chain of softmaxes (`sfumato.methods.tables.recipe`).
+Tables: counts at two resolutions, then second moments of features; a chain of softmaxes, each the conditional law of
+most entropy with these moments (`sfumato.methods.tables.recipe`).
 Weighted tables: the same, each record times its weight (`sfumato.methods.tables.weighted`).
 Linked rows of units: two such tables, of first rows and of steps (`sfumato.methods.linked.recipe`).
-Images: profiles, class sums, pooled second moment, class second moments (`sfumato.methods.images.recipe`).
+Images: profiles, class sums, pooled second moment, class second moments; a Gaussian per class, which is the law of most
+entropy with these (`sfumato.methods.images.recipe`).
 
 All are one-shot Gaussian releases.
 """
@@ -37,8 +39,8 @@ from sfumato.schema.shapes import SHAPES
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class ConditionalGaussian(Synthesizer):
-    """The house's default method for tables.
+class MaxEntropy(Synthesizer):
+    """The default method: noisy counts and moments, and the law of most entropy that has them, of tables and images.
 
     Attributes:
         marginal_share: part of the squared budget for the marginals, in (0, 1); the rest buys second moments.
@@ -54,7 +56,7 @@ class ConditionalGaussian(Synthesizer):
             are quicker, and samples are less like the records; audits use few.
     """
 
-    method: ClassVar[str] = "gaussian"
+    method: ClassVar[str] = "max-entropy"
     resumable: ClassVar[bool] = True
     takes: ClassVar[frozenset[str]] = frozenset(SHAPES)
 

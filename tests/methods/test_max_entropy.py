@@ -1,4 +1,4 @@
-"""ConditionalGaussian: what it learns, its settings, and the public facts that its sizes follow from."""
+"""MaxEntropy: what it learns, its settings, and the public facts that its sizes follow from."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fixtures import tables
-from sfumato import ConditionalGaussian, Fidelity, NonPrivate, Schema, Training, load
+from sfumato import Fidelity, MaxEntropy, NonPrivate, Schema, Training, load
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.methods.tables import recipe as table_model
@@ -30,9 +30,7 @@ class TestWhatItLearns:
     @pytest.mark.parametrize("epsilon", [NonPrivate(), 5.0])
     def test_marginals_and_dependence(self, target, epsilon):
         frame, schema = two_columns()
-        made = (
-            ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema, target=target, seed=0).sample(20_000, seed=0)
-        )
+        made = MaxEntropy(epsilon=epsilon).fit(frame, schema=schema, target=target, seed=0).sample(20_000, seed=0)
         assert made["a"].mean() == pytest.approx(frame["a"].mean(), abs=0.03)
         # clipping weakens the dependence of two columns of one class; without any it would be 0.56
         assert 0.75 < (made["a"] == made["b"]).mean() < 0.95
@@ -42,7 +40,7 @@ class TestWhatItLearns:
 
     def test_the_classes_of_images(self):
         pixels, labels = tables.images(600)
-        release = ConditionalGaussian(epsilon=NonPrivate()).fit((pixels, labels), schema=tables.image_schema())
+        release = MaxEntropy(epsilon=NonPrivate()).fit((pixels, labels), schema=tables.image_schema())
         made = release.sample(600, seed=0)
         for label in range(3):
             ours, theirs = made["y"] == label, labels == label
@@ -55,7 +53,7 @@ class TestWhatItLearns:
         frame = pd.DataFrame({"amount": np.where(rng.random(N) < 0.8, 0.0, rng.uniform(500, 900, N)), "k": "p"})
         kinds = {"amount": Continuous(lower=0, upper=1000), "k": Categorical(categories=("p", "q"))}
         schema = Schema(columns=kinds, rows=N)
-        made = ConditionalGaussian(epsilon=NonPrivate()).fit(frame, schema=schema).sample(5_000, seed=0)
+        made = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=schema).sample(5_000, seed=0)
         assert (made["amount"] == 0).mean() == pytest.approx(0.8, abs=0.03)
         assert set(made["k"]) == {"p"}
 
@@ -72,7 +70,7 @@ class TestWhatItLearns:
         x = pd.Series(np.where(missing & (u > 0.9), np.nan, values))
         frame = pd.DataFrame({"x": x.astype("Int64" if isinstance(kind, Integer) else float), "capped": label})
         schema = Schema(columns={"x": kind, "capped": Boolean()}, rows=N)
-        made = ConditionalGaussian(epsilon=1.0).fit(frame, schema=schema, target="capped", seed=0).sample(N, seed=0)
+        made = MaxEntropy(epsilon=1.0).fit(frame, schema=schema, target="capped", seed=0).sample(N, seed=0)
         ours, theirs = (f.assign(x=f["x"].fillna(0)) for f in (made, frame))
         for bound in (kind.lower, kind.upper):
             assert (ours["x"] == bound).mean() == pytest.approx((theirs["x"] == bound).mean(), abs=0.03)
@@ -90,10 +88,10 @@ class TestSettings:
     )  # fmt: skip
     def test_outside_their_domain(self, name, value):
         with pytest.raises(ConfigError, match=name):
-            ConditionalGaussian(epsilon=1.0, **{name: value})
+            MaxEntropy(epsilon=1.0, **{name: value})
 
     def test_they_change_the_plan(self):
-        plan = ConditionalGaussian(epsilon=1.0, marginal_share=0.5).plan(tables.schema())
+        plan = MaxEntropy(epsilon=1.0, marginal_share=0.5).plan(tables.schema())
         marginals, moments = plan.stages
         assert marginals.noise_multiplier == moments.noise_multiplier
 
@@ -101,7 +99,7 @@ class TestSettings:
         kind = Categorical(categories=tuple(map(str, range(200))))
         schema = Schema(columns={"a": kind, "b": Boolean()}, rows=1000)
         frame = pd.DataFrame({"a": [str(i % 200) for i in range(1000)], "b": [True] * 1000})
-        release = ConditionalGaussian(epsilon=1.0, level_groups=5).fit(frame, schema=schema)
+        release = MaxEntropy(epsilon=1.0, level_groups=5).fit(frame, schema=schema)
         assert release.parameters["column.0.tilts"].shape[1] == 5
         assert set(release.sample(200)["a"].astype(str)) <= set(kind.categories)
 
@@ -130,7 +128,7 @@ class TestSizes:
         for rows, epsilon in ((1_000, 1.0), (10_000, 1.0), (10_000, 10.0), (10**7, 10.0), (1_000, NonPrivate())):
             schema = dataclasses.replace(tables.schema(), rows=rows)
             with pytest.raises(KeyboardInterrupt):
-                ConditionalGaussian(epsilon=epsilon).fit(tables.frame(), schema=schema, seed=0)
+                MaxEntropy(epsilon=epsilon).fit(tables.frame(), schema=schema, seed=0)
         assert [s.cells for s in found] == sorted(s.cells for s in found)
         assert [s.resolution.orders for s in found] == sorted(s.resolution.orders for s in found)
         assert found[0].resolution.orders < found[-1].resolution.orders
@@ -145,7 +143,7 @@ class TestSizes:
 
     def test_a_target_alone_is_one_class(self):
         schema = Schema(columns={"a": Boolean()}, rows=100)
-        release = ConditionalGaussian(epsilon=1.0).fit(pd.DataFrame({"a": [True] * 90}), schema=schema, target="a")
+        release = MaxEntropy(epsilon=1.0).fit(pd.DataFrame({"a": [True] * 90}), schema=schema, target="a")
         assert release.sampler["target"] is None
         assert list(release.sample(10).columns) == ["a"]
 
@@ -153,7 +151,7 @@ class TestSizes:
         kind = Categorical(categories=tuple(map(str, range(1001))))
         schema = Schema(columns={"a": kind, "b": Boolean()}, rows=100)
         with pytest.raises(SchemaError, match="at most 1000 classes"):
-            ConditionalGaussian(epsilon=1.0).plan(schema, target="a")
+            MaxEntropy(epsilon=1.0).plan(schema, target="a")
 
     def test_constants_by_the_marginals_are_no_failure(self):
         # every released marginal is a point: the records' vectors have norm 0
@@ -161,14 +159,14 @@ class TestSizes:
         schema = Schema(columns=kinds, rows=1000)
         frame = pd.DataFrame({"a": ["p"] * 1000, "b": [4] * 1000})
         for epsilon in (NonPrivate(), 5.0):
-            made = ConditionalGaussian(epsilon=epsilon).fit(frame, schema=schema, seed=0).sample(100, seed=0)
+            made = MaxEntropy(epsilon=epsilon).fit(frame, schema=schema, seed=0).sample(100, seed=0)
             assert (made["a"] == "p").mean() > 0.9
             assert (made["b"] == 4).mean() > 0.9
 
     def test_a_domain_of_one_point(self):
         kinds = {"a": Categorical(categories=("p",)), "b": Integer(lower=3, upper=3)}
         schema = Schema(columns=kinds, rows=10)
-        made = ConditionalGaussian(epsilon=1.0).fit(pd.DataFrame({"a": ["p"], "b": [3]}), schema=schema).sample(4)
+        made = MaxEntropy(epsilon=1.0).fit(pd.DataFrame({"a": ["p"], "b": [3]}), schema=schema).sample(4)
         assert made.to_dict("list") == {"a": ["p"] * 4, "b": [3] * 4}
 
 
@@ -177,7 +175,7 @@ class TestForecast:
     def test_it_is_about_what_the_noise_does(self):
         # the standard error of a 1-way share at n_public, against fits to one and the same table
         frame, schema = two_columns()
-        synthesizer = ConditionalGaussian(epsilon=1.0, calibration_rows=100)  # what follows the noise is not looked at
+        synthesizer = MaxEntropy(epsilon=1.0, calibration_rows=100)  # what follows the noise is not looked at
         said = synthesizer.describe_plan(schema)["stages"][0]["forecast"]
         forecast = float(said.rpartition("±")[2])
         counts = np.array(
@@ -186,14 +184,14 @@ class TestForecast:
         assert (counts / N).std(axis=0).mean() == pytest.approx(forecast, rel=0.5)
 
     def test_images(self):
-        stages = ConditionalGaussian(epsilon=1.0).describe_plan(tables.image_schema())["stages"]
+        stages = MaxEntropy(epsilon=1.0).describe_plan(tables.image_schema())["stages"]
         assert [stage["name"] for stage in stages] == [
             "profiles", "class sums", "pooled second moment", "second moments by class",
         ]  # fmt: skip
         assert all(stage["forecast"] for stage in stages)
 
     def test_images_for_training(self):
-        method = ConditionalGaussian(epsilon=1.0, purpose=Training(teacher_share=0.3))
+        method = MaxEntropy(epsilon=1.0, purpose=Training(teacher_share=0.3))
         assert all(stage["forecast"] for stage in method.describe_plan(tables.image_schema())["stages"])
         stages = method.plan(tables.image_schema()).stages
         assert [stage.count for stage in stages] == [1, 1, 1, 1, 10]
@@ -210,18 +208,18 @@ class TestPurpose:
     @pytest.mark.parametrize("settings", [{"purpose": "training"}, {"pose": "upright"}])
     def test_unknown_purpose_or_pose(self, settings):
         with pytest.raises(ConfigError, match=next(iter(settings))):
-            ConditionalGaussian(epsilon=1.0, **settings)
+            MaxEntropy(epsilon=1.0, **settings)
 
     def test_images_without_labels_have_nothing_to_train_on(self):
         pixels, _ = tables.images(60)
         schema = Schema(columns={"x": tables.image_schema().columns["x"]}, rows=60)
         with pytest.raises(ConfigError, match="label column"):
-            ConditionalGaussian(epsilon=1.0, purpose=Training()).fit(pixels, schema=schema)
+            MaxEntropy(epsilon=1.0, purpose=Training()).fit(pixels, schema=schema)
 
     @pytest.mark.slow
     def test_a_release_for_training(self, tmp_path):
         pixels, labels = tables.images(600)
-        method = ConditionalGaussian(epsilon=50.0, delta=1e-5, purpose=Training())
+        method = MaxEntropy(epsilon=50.0, delta=1e-5, purpose=Training())
         release = method.fit((pixels, labels), schema=tables.image_schema())
         assert release.certificate.recompute() == pytest.approx(release.certificate.epsilon, abs=1e-6)
         (steps,) = (m for m in release.measurements if m.name == "classifier's gradients")
@@ -236,12 +234,12 @@ class TestPurpose:
 
     def test_tables_are_the_same_for_training(self):
         schema = tables.schema()
-        plans = [ConditionalGaussian(epsilon=1.0, purpose=p).plan(schema) for p in (Fidelity(), Training())]
+        plans = [MaxEntropy(epsilon=1.0, purpose=p).plan(schema) for p in (Fidelity(), Training())]
         assert plans[0] == plans[1]
 
 
 def test_arguments_of_a_wrong_type():
-    method, frame = ConditionalGaussian(epsilon=1.0), tables.frame()
+    method, frame = MaxEntropy(epsilon=1.0), tables.frame()
     for schema in (None, 5, ["age"]):
         with pytest.raises(ConfigError, match="schema"):
             method.fit(frame, schema=schema)
