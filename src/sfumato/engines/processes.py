@@ -8,7 +8,7 @@ import multiprocessing
 import pickle
 import signal
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, final
@@ -105,13 +105,18 @@ class Processes:
         try:
             for i, (piece, future) in enumerate(waiting):
                 if future is None:
-                    with _without_interrupts():
-                        waiting[i] = piece, self._started().submit(work, shared, *piece)
+                    waiting[i] = piece, self._submit(work, shared, *piece)
             first = waiting[0][1]
             assert first is not None
             return first.result()
         except BrokenProcessPool:
             return None
+
+    def _submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
+        """Hand out a call; a worker that is started for it never hears Ctrl-C: this process hears it, and ends them."""
+        pool = self._started()  # before: it starts multiprocessing's tracker of resources, which unblocks Ctrl-C
+        with _without_interrupts():
+            return pool.submit(function, *arguments)
 
     def _room(self, waiting: deque[Any]) -> int:
         return _AHEAD * self.workers - len(waiting)
@@ -157,7 +162,7 @@ def _parts(records: SplitRecords, workers: int) -> Iterator[Records]:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Start processes that never hear Ctrl-C: this one hears it, and ends them."""
+    """Block Ctrl-C: processes that are started meanwhile inherit it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
