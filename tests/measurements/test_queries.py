@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from itertools import combinations
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ReleaseError
+from sfumato.inference.noisy_counts import CountTable, asked_tables
+from sfumato.inference.products import Products
 from sfumato.measurements import CellEntries, Cells, MarginalQuery, Measurement, MomentBits, MomentQuery
 from sfumato.measurements.cells import BaseCells
-from sfumato.measurements.query_form import read_query, write_query
+from sfumato.measurements.queries import MOST_AXES, query_fault
+from sfumato.measurements.query_form import QueryArrays, read_query, write_query
 from sfumato.privacy.reading import Place
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
@@ -83,7 +87,7 @@ def test_records_are_clipped_to_the_norm():
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_there_and_back(query):
     document, arrays = stored(query)
-    again = read_query(document, Place("manifest"), arrays)
+    again = read_query(document, Place("manifest"), QueryArrays(arrays))
     assert stored(again)[0] == document
     assert again.shape == query.shape
     assert all(one.same(other) for one, other in zip(again.cells, query.cells, strict=True))
@@ -100,7 +104,7 @@ def test_there_and_back(query):
 def test_documents_of_strangers_are_read_with_suspicion(change):
     document, arrays = stored(QUERIES["one column"])
     with pytest.raises(ReleaseError, match="well-formed manifest"):
-        read_query({**document, **change}, Place("manifest"), arrays)
+        read_query({**document, **change}, Place("manifest"), QueryArrays(arrays))
 
 
 def test_arrays_of_strangers_are_read_with_suspicion():
@@ -108,21 +112,21 @@ def test_arrays_of_strangers_are_read_with_suspicion():
     for name, array in arrays.items():
         for wrong in (array + 1, array.astype(float), array[:-1], array[:, None], array * 2**60):
             with pytest.raises(ReleaseError, match="well-formed manifest"):
-                read_query(document, Place("manifest"), {**arrays, name: wrong})
+                read_query(document, Place("manifest"), QueryArrays({**arrays, name: wrong}))
     document, arrays = stored(moments())
     whole = document["features"][0]["whole"]
     for wrong in (arrays[whole][:-1], arrays[whole] * 2**30, np.full_like(arrays[whole], -(2**63))):
         with pytest.raises(ReleaseError, match="well-formed manifest"):
-            read_query(document, Place("manifest"), {**arrays, whole: wrong})
+            read_query(document, Place("manifest"), QueryArrays({**arrays, whole: wrong}))
     for change in ({"clip_norm": 0}, {"entry_bits": 40}, {"features": []}):
         with pytest.raises(ReleaseError, match="well-formed manifest"):
-            read_query({**document, **change}, Place("manifest"), arrays)
+            read_query({**document, **change}, Place("manifest"), QueryArrays(arrays))
 
 
 def test_a_query_that_does_not_fit_is_said_in_a_sentence():
-    def fault(query, value=None, kinds=KINDS, symmetric=False):
+    def fault(query, value=None, kinds=KINDS, symmetric=False, weight=""):
         value = np.zeros(query.shape) if value is None else value
-        return Measurement("m", value, 1.0, symmetric, query=query).fault(kinds)
+        return Measurement("m", value, 1.0, symmetric, query=query).fault(kinds, weight)
 
     assert fault(QUERIES["pairs"]) is None
     assert fault(moments(), symmetric=True) is None
@@ -131,4 +135,77 @@ def test_a_query_that_does_not_fit_is_said_in_a_sentence():
     assert "'grade', which is no column" in fault(QUERIES["pairs"], kinds={k: KINDS[k] for k in ("x", "sex")})
     other = {**KINDS, "x": Continuous(lower=0, upper=10)}
     assert "other cells than the schema's column" in fault(QUERIES["one column"], kinds=other)
-    assert "counts records by 'w'" in fault(MarginalQuery(((SEX,),), weight="w"))
+    assert "counts records by 'w', which is not the schema's weight" in fault(MarginalQuery(((SEX,),), weight="w"))
+    assert "counts records by 'x'" in fault(QUERIES["weights"])
+    assert "counts records by 'x'" in fault(QUERIES["weights"], weight="grade")
+    assert fault(QUERIES["weights"], weight="x") is None
+    assert "counts records by 'x'" in fault(moments(weight="x"), symmetric=True)
+    assert fault(QUERIES["one column"], weight="grade") is None  # each record once, beside weights
+
+
+def test_only_what_counts_as_rows_do_answers():
+    """Counts of rows are no sums of weights, and the other way round."""
+    once, weighted = (Measurement("m", np.zeros(2), 1.0, query=MarginalQuery(((SEX,),), weight=w)) for w in ("", "x"))
+    assert len(CountTable.all_of(once)) == len(CountTable.all_of(weighted, "x")) == 1
+    assert CountTable.all_of(weighted) == CountTable.all_of(once, "x") == CountTable.all_of(weighted, "grade") == []
+    sums = [Measurement("m", np.zeros((3, 3)), 1.0, True, query=moments(weight=w)) for w in ("", "x")]
+    assert [Products.of(sums, None, w).query.weight for w in ("", "x")] == ["", "x"]
+    assert Products.of(sums, None, "grade") is None
+
+
+def fault_of(query):
+    return Measurement("m", np.zeros(1), 1.0, query=query).fault(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        (MarginalQuery(((SEX, GRADE, SEX),)), "a table in which 'sex' stands twice"),
+        (MarginalQuery(((GRADE,), (SEX,)), by=(SEX,)), "a table in which 'sex' stands twice"),
+        (MarginalQuery(((X, COARSE),)), "a table in which 'x' stands twice"),
+        (MarginalQuery(((Cells.all_rows(),) * (MOST_AXES + 1),)), f"more than {MOST_AXES} columns"),
+        (MarginalQuery(((SEX,),), by=(Cells.all_rows(),) * MOST_AXES), f"more than {MOST_AXES} columns"),
+        (MomentQuery(moments().features * 2, 1.0), "features of 'sex' twice"),
+    ],
+)
+def test_tables_that_nobody_can_bring_to_other_columns(query, problem):
+    assert problem in fault_of(query)
+
+
+def test_sizes_do_not_wrap_around():
+    """2^32 by 2^32 cells are 2^64, which 64 bits take for none."""
+    wide = Cells("a", 1 << 32)
+    assert MarginalQuery(((wide, wide), (SEX,))).shape == ((1 << 64) + 2,)
+    edges = np.array([0, 2**63 - 1, -(2**63), -1, X.edges[-1]])
+    document, arrays = stored(QUERIES["one column"])
+    cells = {**document["tables"][0][0], "base": 5}
+    wrapped = QueryArrays({**arrays, cells["edges"]: edges})
+    with pytest.raises(ReleaseError, match="well-formed manifest"):
+        read_query({**document, "tables": [[cells]]}, Place("manifest"), wrapped)
+
+
+def test_one_array_that_many_cells_name_is_checked_once():
+    """20,000 tables of half a million cells each are read in the time of one."""
+    base, n = 1 << 19, 20_000
+    arrays = {"queries.0": np.arange(base)}
+    tables = [[{"column": f"c{i}", "base": base, "groups": "queries.0"}] for i in range(n)]
+    start = time.process_time()
+    query = read_query({"kind": "marginals", "tables": tables}, Place("manifest"), QueryArrays(arrays))
+    assert len(query.tables) == n
+    assert query_fault(query, KINDS, "") is not None
+    assert time.process_time() - start < 5.0
+
+
+def test_a_column_is_asked_at_its_finest_and_its_coarsest_cells():
+    """However many cuts of it somebody stored; of several columns at the coarsest alone."""
+    cells = Cells("g", 40)
+    cuts = [cells, *(dataclasses.replace(cells, groups=np.arange(40) * k // 40) for k in range(2, 40))]
+    tables = [CountTable((cut,), np.ones(cut.size), 1.0) for cut in cuts]
+    same_size = CountTable((dataclasses.replace(cells, groups=np.arange(40) % 2),), np.ones(2), 0.5)
+    other = CountTable((SEX,), np.ones(2), 1.0)
+    asked = asked_tables([*tables, same_size, other], {"g"})
+    assert sorted(table.value.size for table in asked) == [1, 2, 40]
+    assert next(table for table in asked if table.value.size == 2).variance == 0.5
+    pairs = [CountTable((cut, SEX), np.ones((cut.size, 2)), 1.0) for cut in cuts]
+    assert sorted(table.value.size for table in asked_tables([*pairs, *tables], {"g", "sex"})) == [2, 4]
+    assert [table.value.size for table in asked_tables([*tables, other], ())] == [1]

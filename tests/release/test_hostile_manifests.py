@@ -157,3 +157,40 @@ def test_an_error_quotes_the_file_briefly(saved, tmp_path):
             load(write(tmp_path / "r", put(manifest, path, "\x1b[31m" + "a" * 10**6), arrays))
         assert len(str(caught.value)) < 3000
         assert "\x1b" not in str(caught.value)
+
+
+SEX = {"column": "sex", "base": 2}
+ROWS = {"column": "", "base": 1}
+
+
+@pytest.mark.parametrize(
+    ("query", "shape", "problem"),
+    [
+        ({"tables": [[SEX, SEX]]}, (4,), "'sex' stands twice"),
+        ({"tables": [[SEX]], "by": [SEX]}, (2, 2), "'sex' stands twice"),
+        ({"tables": [[ROWS] * 70]}, (1,), "more than 8 columns"),
+        ({"tables": [[SEX]], "weight": "age"}, (2,), "counts records by 'age'"),
+        ({"tables": [[{"column": "sex", "base": 2**32}] * 2, [SEX]]}, (2,), "'sex' stands twice"),
+    ],
+    ids=["a column twice", "a column by itself", "axes without end", "a weight of its own", "more cells than 64 bits"],
+)
+def test_queries_that_no_question_survives(small, tmp_path, query, shape, problem):
+    small.save(tmp_path / "r")
+    manifest = json.loads((tmp_path / "r" / MANIFEST).read_bytes())
+    arrays = safetensors.numpy.load((tmp_path / "r" / ARRAYS).read_bytes())
+    manifest["measurements"].append(
+        {"name": "more", "array": "more", "noise_std": 1.0, "symmetric": False, "query": {"kind": "marginals", **query}}
+    )
+    with pytest.raises(ReleaseError, match=problem):
+        load(write(tmp_path / "r", manifest, {**arrays, "more": np.zeros(shape)}))
+
+
+@pytest.mark.parametrize("part", ["noise", "value"])
+def test_numbers_whose_squares_are_none(small, tmp_path, part):
+    small.save(tmp_path / "r")
+    manifest = json.loads((tmp_path / "r" / MANIFEST).read_bytes())
+    arrays = safetensors.numpy.load((tmp_path / "r" / ARRAYS).read_bytes())
+    noise, value = (1e200, 1.0) if part == "noise" else (1.0, 1e200)
+    manifest["measurements"].append({"name": "more", "array": "more", "noise_std": noise, "symmetric": False})
+    with pytest.raises(ReleaseError, match="1e\\+100"):
+        load(write(tmp_path / "r", manifest, {**arrays, "more": np.full(2, value)}))

@@ -67,8 +67,8 @@ class Measured:
                 "Expected a release of single rows for estimates, got one of linked rows. Ask release.units (--units) "
                 "about constants, numbers of rows and first rows; of all rows there are no estimates yet."
             )
-        held = release.measurements
-        self.tables = [table for m in held for table in CountTable.all_of(m)]
+        held, weight = release.measurements, "" if release.schema.weight is None else release.schema.weight.column
+        self.tables = [table for m in held for table in CountTable.all_of(m, weight)]
         self._sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
         if not self.tables or isinstance(self._sampler, MixtureSet):
             raise EstimateError(
@@ -78,7 +78,7 @@ class Measured:
         # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
         self.release, self._stream = replace(release), stream
         self._counts: dict[str, ColumnCounts | None] = {}
-        self.products = Products.of(held, self._sampler.class_column)
+        self.products = Products.of(held, self._sampler.class_column, weight)
         self.columns = self._finest()
         wanted = self._sampler.class_column if self.products is None else self.products.class_column
         self.class_column = wanted if wanted in self.columns else None

@@ -8,6 +8,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -34,10 +35,15 @@ class CountTable:
     variance: float
 
     @classmethod
-    def all_of(cls, measurement: Measurement) -> list[CountTable]:
-        """The tables of a measurement; none of what counts no cells, or whose rows share a unit's bound."""
+    def all_of(cls, measurement: Measurement, weight: str = "") -> list[CountTable]:
+        """The tables of a measurement; none of what counts no cells, or rows otherwise than the table's rows count.
+
+        Args:
+            measurement: of any query.
+            weight: the column by which the table's rows count; "" where each counts once.
+        """
         query = measurement.query
-        if not isinstance(query, MarginalQuery) or query.whole_rows:
+        if not isinstance(query, MarginalQuery) or query.whole_rows or query.weight != weight:
             return []
         tables = zip(query.tables, query.split(measurement.value), strict=True)
         whole = [cls((*query.by, *axes), value, measurement.noise_std**2) for axes, value in tables]
@@ -52,7 +58,7 @@ class CountTable:
         """The table of those of its columns that are named, summed over the others."""
         kept = sorted((i for i, axis in enumerate(self.axes) if axis.column in columns), key=self._name)
         summed = [i for i in range(len(self.axes)) if i not in kept]
-        terms = float(np.prod([self.axes[i].size for i in summed]))
+        terms = float(math.prod(self.axes[i].size for i in summed))
         value = self.value.transpose([*kept, *summed]).reshape(*(self.axes[i].size for i in kept), -1).sum(axis=-1)
         return CountTable(tuple(self.axes[i] for i in kept), value, self.variance * terms)
 
@@ -75,11 +81,12 @@ class CountTable:
 
 def combined(tables: Iterable[CountTable]) -> list[CountTable]:
     """The tables with those of the same cells put together."""
-    groups: list[list[CountTable]] = []
+    groups: dict[tuple[tuple[str, int], ...], list[list[CountTable]]] = {}
     for table in tables:
-        same = next((group for group in groups if group[0].same_cells(table)), None)
-        groups.append([table]) if same is None else same.append(table)
-    return [_average(group) for group in groups]
+        alike = groups.setdefault(tuple((axis.column, axis.size) for axis in table.axes), [])
+        same = next((group for group in alike if group[0].same_cells(table)), None)
+        alike.append([table]) if same is None else same.append(table)
+    return [_average(group) for alike in groups.values() for group in alike]
 
 
 def _average(tables: Sequence[CountTable]) -> CountTable:
@@ -92,12 +99,20 @@ def _average(tables: Sequence[CountTable]) -> CountTable:
 
 
 def asked_tables(tables: Iterable[CountTable], columns: Collection[str]) -> list[CountTable]:
-    """The tables of these columns: of one column at every resolution, of several at the coarsest."""
-    found = combined(table.over(columns) for table in tables)
-    return found if len(columns) == 1 else coarsest(found)
+    """The tables of these columns: of one column at its finest and its coarsest cells, of several at the coarsest."""
+    brought = combined(table.over(columns) for table in tables)
+    coarse = coarsest(brought)
+    if len(columns) != 1 or not brought:
+        return coarse
+    finest = max(brought, key=lambda table: (len(table.axes), table.value.size, -table.variance))
+    return coarse if any(table is finest for table in coarse) else [finest, *coarse]
 
 
 def coarsest(tables: Collection[CountTable]) -> list[CountTable]:
-    """Of the tables of the same columns those with the fewest cells."""
-    least = {key: min(t.value.size for t in tables if t.columns == key) for key in {t.columns for t in tables}}
-    return [table for table in tables if table.value.size == least[table.columns]]
+    """Of the tables of the same columns the one with the fewest cells, and of several such that of the least noise."""
+    least: dict[frozenset[str], CountTable] = {}
+    for table in tables:
+        other = least.setdefault(table.columns, table)
+        if (table.value.size, table.variance) < (other.value.size, other.variance):
+            least[table.columns] = table
+    return list(least.values())

@@ -38,9 +38,16 @@ class Products:
     class_column: str | None = None
 
     @classmethod
-    def of(cls, measurements: Iterable[Measurement], class_column: str | None) -> Products | None:
-        """The first pooled sum among measurements, with that by class of the same features; None without."""
-        held = [(m, m.query) for m in measurements if isinstance(m.query, MomentQuery) and not m.query.whole_rows]
+    def of(cls, measurements: Iterable[Measurement], class_column: str | None, weight: str = "") -> Products | None:
+        """The first pooled sum among measurements, with that by class of the same features; None without.
+
+        Args:
+            measurements: of a table.
+            class_column: whose classes its model tells apart.
+            weight: the column by which the table's rows count: other sums are left out; "" where each counts once.
+        """
+        moments = ((m, m.query) for m in measurements if isinstance(m.query, MomentQuery))
+        held = [(m, query) for m, query in moments if not query.whole_rows and query.weight == weight]
         first = next(((m, query) for m, query in held if not query.by), None)
         if first is None:
             return None

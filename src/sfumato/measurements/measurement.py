@@ -10,6 +10,9 @@ import numpy as np
 from sfumato.measurements.queries import MomentQuery, Query, query_fault
 from sfumato.privacy.origin import Origin
 
+LARGEST = 1e100
+"""Of noise and values: their squares, and sums of these, are numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -32,12 +35,14 @@ class Measurement:
     origin: Origin | None = None
     query: Query | None = None
 
-    def fault(self, kinds: Mapping[str, object]) -> str | None:
-        """What of its query does not fit its value, or columns of these kinds; None where all does."""
+    def fault(self, kinds: Mapping[str, object], weight: str = "") -> str | None:
+        """What of its query does not fit its value, columns of these kinds or their weight; None where all does."""
         if self.query is None:
             return None
+        if fault := query_fault(self.query, kinds, weight):
+            return fault
         if self.value.shape != self.query.shape:
             return f"has a value of shape {self.value.shape} where its query has {self.query.shape}"
         if isinstance(self.query, MomentQuery) != self.symmetric:
             return "is symmetric where its query is not, or its query is where it is not"
-        return query_fault(self.query, kinds)
+        return None

@@ -8,15 +8,18 @@ Each record adds once, or by its weight, or, where a record is a unit with k row
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from sfumato.measurements.cells import BaseCells, Cells, joint_cells
+from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
 
+MOST_AXES = 8
+"""Of one table, those of `by` with its own."""
 _MOST_BITS, _ALL_BITS = 36, 60  # of u·yyᵀ: its sums over 2^16 records stay below 2^53, those over all below 2^63
 
 
@@ -75,7 +78,7 @@ class MarginalQuery:
 
 
 def _product(axes: Sequence[Cells]) -> int:
-    return int(np.prod([axis.size for axis in axes], dtype=np.int64))
+    return math.prod(axis.size for axis in axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +185,37 @@ class MomentQuery:
 Query: TypeAlias = MarginalQuery | MomentQuery
 
 
-def query_fault(query: Query, kinds: Mapping[str, object]) -> str | None:
-    """What of a query does not fit columns of these kinds; None where all does."""
-    if query.weight and query.weight not in kinds:
-        return f"counts records by {query.weight!r}, which is no column of the schema"
+def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str | None:
+    """What of a query does not fit columns of these kinds, or the column by which records count; None where all does.
+
+    Args:
+        query: of anybody.
+        kinds: of the columns, by name.
+        weight: the column of weights; "" where each record counts once.
+    """
+    if query.weight not in ("", weight):
+        return f"counts records by {query.weight!r}, which is not the schema's weight"
+    if fault := _fault_of_axes(query):
+        return fault
     return next((fault for cells in query.cells if (fault := cells.fault(kinds))), None)
+
+
+def _fault_of_axes(query: Query) -> str | None:
+    """What is wrong with the axes of a table, or with the columns of features; None where nothing is."""
+    if isinstance(query, MomentQuery):
+        twice = _twice(entries.cells for entries in query.features)
+        return None if twice is None else f"has features of {twice!r} twice"
+    if len(query.by) + max(map(len, query.tables), default=0) > MOST_AXES:
+        return f"has a table of more than {MOST_AXES} columns"
+    twice = next((name for axes in query.tables if (name := _twice((*query.by, *axes)))), None)
+    return None if twice is None else f"has a table in which {twice!r} stands twice"
+
+
+def _twice(axes: Iterable[Cells]) -> str | None:
+    """A column that several axes are of; None without."""
+    columns: set[str] = set()
+    for axis in axes:
+        if axis.column in columns:
+            return axis.column
+        columns |= {axis.column} - {ALL_ROWS}
+    return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from sfumato.columns.steps import Steps
 from sfumato.measurements.cells import Cells
+from sfumato.measurements.measurement import LARGEST
 from sfumato.measurements.queries import CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
 from sfumato.privacy.reading import Place, document, entry, many, number, one_of, plain, reader, whole
 
@@ -23,7 +24,7 @@ class _Cells:
     column: str = entry(str)
     base: int = entry(whole(1))
     edges: str | None = entry(str, default=None)
-    scale: float | None = entry(number(0, sys.float_info.max), default=None)
+    scale: float | None = entry(number(0, LARGEST), default=None)
     offset: float = entry(number(0, 1), default=0.0)
     groups: str | None = entry(str, default=None)
 
@@ -40,7 +41,7 @@ class _Query:
     by: tuple[_Cells, ...] = entry(many(_Cells), default=())
     tables: tuple[tuple[_Cells, ...], ...] = entry(many(many(_Cells)), default=())
     features: tuple[_CellEntries, ...] = entry(many(_CellEntries), default=())
-    clip_norm: float | None = entry(number(0, sys.float_info.max, inside=True), default=None)
+    clip_norm: float | None = entry(number(0, LARGEST, inside=True), default=None)
     entry_bits: int = entry(whole(1, _MOST_BITS), default=1)
     weight_bits: int = entry(whole(1, _MOST_BITS), default=1)
     weight: str = entry(str, default="")
@@ -75,58 +76,88 @@ def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     return plain(_Query(kind=query.kind, features=features, clip_norm=query.clip_norm, **bits, **rows))
 
 
-def read_query(value: object, place: Place, arrays: Mapping[str, np.ndarray]) -> Query:
+def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
     """What `write_query` was given.
 
     Raises:
         ReleaseError: an entry is not as it has to be.
     """
     said = reader(_Query)(value, place)
-    known = _Arrays(arrays, place)
-    by = tuple(map(known.cells, said.by))
+
+    def cells(entries: _Cells) -> Cells:
+        return arrays.cells(entries, place)
+
+    by = tuple(map(cells, said.by))
     if said.kind == MarginalQuery.kind:
-        tables = tuple(tuple(map(known.cells, axes)) for axes in said.tables)
+        tables = tuple(tuple(map(cells, axes)) for axes in said.tables)
         if not (tables and all(tables)):
             place.refuse("has no table, or one without an axis")
         return MarginalQuery(tables, by, said.weight, said.whole_rows)
     bits = MomentBits(said.entry_bits, said.weight_bits)
     if said.clip_norm is None or not said.features or len(by) > 1 or 2 * bits.entries + bits.weights > _MOST_BITS:
         place.refuse("has no clip norm or no features, or too many bits or axes")
-    features = tuple(known.entries(entries) for entries in said.features)
+    features = tuple(arrays.entries(entries, place) for entries in said.features)
     return MomentQuery(features, float(said.clip_norm), bits, by, said.weight, said.whole_rows)
 
 
-class _Arrays:
-    """Arrays that a query names."""
+class QueryArrays:
+    """Arrays that queries name: each is checked once, however many name it, and equal cells are made once.
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], place: Place) -> None:
-        self._arrays, self._place = arrays, place
+    Args:
+        arrays: finite numbers, by name.
+    """
 
-    def _array(self, name: str, dimensions: int) -> np.ndarray:
-        found = self._arrays.get(name)
-        if found is None or found.dtype != np.int64 or found.ndim != dimensions:
-            return self._place.refuse("names an array that is not there, or is none of whole numbers")
-        return found
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._arrays = arrays
+        self._made: dict[_Cells, Cells] = {}
+        self._edges, self._groups, self._entries = (
+            cache(self._as_edges),
+            cache(self._as_groups),
+            cache(self._as_entries),
+        )
 
-    def cells(self, said: _Cells) -> Cells:
+    def _array(self, name: str, dimensions: int) -> np.ndarray | None:
+        array = self._arrays.get(name)
+        return None if array is None or array.dtype != np.int64 or array.ndim != dimensions else array
+
+    def _as_edges(self, name: str) -> np.ndarray | None:
+        edges = self._array(name, 1)
+        rise = edges is not None and edges.size > 1 and edges[0] == 0 and (edges[1:] > edges[:-1]).all()
+        return edges if rise else None
+
+    def _as_groups(self, name: str) -> tuple[np.ndarray, int] | None:
+        """Groups, and their number."""
+        groups = self._array(name, 1)
+        distinct = np.unique([] if groups is None else groups)
+        return None if groups is None or (distinct != np.arange(distinct.size)).any() else (groups, distinct.size)
+
+    def _as_entries(self, name: str) -> np.ndarray | None:
+        entries = self._array(name, 2)
+        return None if entries is None or (entries < -_LARGEST).any() or (entries > _LARGEST).any() else entries
+
+    def cells(self, said: _Cells, place: Place) -> Cells:
         """The cells of a column."""
+        if said not in self._made:
+            self._made[said] = self._cells(said, place)
+        return self._made[said]
+
+    def _cells(self, said: _Cells, place: Place) -> Cells:
         edges = steps = groups = None
         if said.edges is not None:
-            edges = self._array(said.edges, 1)
-            fits = edges.size > 1 and edges[0] == 0 and (np.diff(edges) > 0).all() and said.scale is not None
-            if not fits or said.base - edges.size not in (-1, 0):
-                self._place.refuse("has cells of numbers that do not follow each other from step 0")
-            steps = Steps(int(edges[-1]) - 1, float(said.scale or 0.0), float(said.offset))
+            edges = self._edges(said.edges)
+            if edges is None or said.scale is None or said.base - edges.size not in (-1, 0):
+                return place.refuse("has cells of numbers that do not follow each other from step 0")
+            steps = Steps(int(edges[-1]) - 1, float(said.scale), float(said.offset))
         if said.groups is not None:
-            groups = self._array(said.groups, 1)
-            distinct = np.unique(groups)
-            if groups.size != said.base or not np.array_equal(distinct, np.arange(distinct.size)):
-                self._place.refuse("has groups that are not of its cells")
-        return Cells(said.column, said.base, edges, steps, groups)
+            groups = self._groups(said.groups)
+            if groups is None or groups[0].size != said.base:
+                return place.refuse("has groups that are not of its cells")
+        return Cells(said.column, said.base, edges, steps, None if groups is None else groups[0])
 
-    def entries(self, said: _CellEntries) -> CellEntries:
+    def entries(self, said: _CellEntries, place: Place) -> CellEntries:
         """The entries of a column's cells."""
-        cells, entries = self.cells(said.cells), self._array(said.whole, 2)
-        if len(entries) != cells.size or (entries < -_LARGEST).any() or (entries > _LARGEST).any():
-            self._place.refuse("has entries that are not of its cells, or too large")
+        cells, entries = self.cells(said.cells, place), self._entries(said.whole)
+        groups = None if said.cells.groups is None else self._groups(said.cells.groups)
+        if entries is None or len(entries) != (cells.base if groups is None else groups[1]):
+            return place.refuse("has entries that are not of its cells, or too large")
         return CellEntries(cells, entries)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato.columns.kinds import NumericKind, TabularKind
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.measurement import LARGEST, Measurement
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
@@ -73,17 +73,18 @@ def marginal(
 
 
 def require_finite(measurement: Measurement) -> None:
-    """Refuse counts or a deviation of noise that are no finite numbers, or a negative deviation.
+    """Refuse counts or a deviation of noise that are no finite numbers, are too large, or a negative deviation.
 
     Raises:
         ConfigError: they are such.
     """
-    if not (math.isfinite(measurement.noise_std) and measurement.noise_std >= 0):
+    if not 0 <= measurement.noise_std <= LARGEST:
         raise ConfigError(
-            f"Expected noise_std of {measurement.name} to be a finite number, at least 0, got {measurement.noise_std}."
+            f"Expected noise_std of {measurement.name} to be a number from 0 to {LARGEST:g}, got "
+            f"{measurement.noise_std}."
         )
-    if not np.isfinite(measurement.value).all():
-        raise ConfigError(f"Expected finite {measurement.name}, got a value that is none.")
+    if not (np.abs(measurement.value) <= LARGEST).all():
+        raise ConfigError(f"Expected finite {measurement.name}, at most {LARGEST:g} each, got a value that is not.")
 
 
 def _axis(schema: Schema, name: str, edges: Sequence[object] | None) -> Cells:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.errors import ConfigError, require_instance
 from sfumato.measurements.cells import BaseCells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.records.engine import Rows
@@ -60,11 +61,27 @@ class QueryCounts(Counts):
     """The tables of a query: a record adds one 1 to each of its t tables, which has norm √t.
 
     No entry is negative, so two records are at most √(2t) apart. Proof: docs/proofs/class_cell_counts.md.
+
+    Raises:
+        ConfigError: the query is of weighted records, or of units whose rows share a bound: it is not counted so here.
     """
 
     query: MarginalQuery
     name: str = "counts of cells"
-    step: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_instance(MarginalQuery, "a MarginalQuery", query=self.query)
+        if self.query.weight or self.query.whole_rows:
+            raise ConfigError(
+                "Expected a query in which every record counts once, got one with "
+                f"{f'weight={self.query.weight!r}' if self.query.weight else f'whole_rows={self.query.whole_rows}'}. "
+                "Leave it out, or write a statistic that counts so."
+            )
+
+    @property
+    def step(self) -> float:
+        """1: a record adds ones."""
+        return 1.0
 
     @property
     def squares(self) -> float:

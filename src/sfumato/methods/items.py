@@ -41,7 +41,11 @@ class ItemCounts(Counts):
 
     encoder: SetEncoder
     name: str = "counts of items"
-    step: float = 1.0
+
+    @property
+    def step(self) -> float:
+        """1: a record adds ones."""
+        return 1.0
 
     @property
     def squares(self) -> float:

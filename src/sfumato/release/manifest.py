@@ -19,8 +19,8 @@ from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
 from sfumato.lenses.chain import plain_schema
-from sfumato.measurements.measurement import Measurement
-from sfumato.measurements.query_form import read_query, write_query
+from sfumato.measurements.measurement import LARGEST, Measurement
+from sfumato.measurements.query_form import QueryArrays, read_query, write_query
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.origin import Grid, Origin
 from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
@@ -80,7 +80,7 @@ class _Measured:
 
     name: str = entry(str)
     array: str = entry(str)
-    noise_std: float = entry(number(0, sys.float_info.max))
+    noise_std: float = entry(number(0, LARGEST))
     symmetric: bool = entry(bool)
     stage: str | None = entry(str, default=None)
     norm_bound: float | None = entry(number(0, sys.float_info.max, inside=True), default=None)
@@ -165,7 +165,10 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
     held = {part for m in said.measurements for part in (m.array, m.grid, m.off_diagonal_grid) if isinstance(part, str)}
     if not held <= arrays.keys():
         place.refuse("names an array that is not there")
-    measurements = tuple(_measurement(m, arrays, place) for m in said.measurements)
+    if any((np.abs(arrays[name]) > LARGEST).any() for name in {m.array for m in said.measurements}):
+        place.refuse(f"has a value above {LARGEST:g}")
+    queries = QueryArrays(arrays)
+    measurements = tuple(_measurement(m, arrays, queries, place) for m in said.measurements)
     require_queries_fit(measurements, said.schema)
     return ReleaseContent(
         schema=said.schema,
@@ -177,25 +180,25 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
     )
 
 
-def _measurement(said: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Measurement:
-    query = None if said.query is None else read_query(said.query, place.at("query"), arrays)
+def _measurement(said: _Measured, arrays: Mapping[str, np.ndarray], queries: QueryArrays, place: Place) -> Measurement:
+    query = None if said.query is None else read_query(said.query, place.at("query"), queries)
     origin = _origin(said, arrays, place)
     return Measurement(said.name, arrays[said.array], float(said.noise_std), said.symmetric, origin, query)
 
 
 def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> None:
-    """Refuse a query of other columns or cells than the schema has, or of another shape than its value.
+    """Refuse a query of other columns, cells or weights than the schema has, or of another shape than its value.
 
     Raises:
         ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
     """
-    units, steps, weight = plain_schema(schema), None, {} if schema.weight is None else {schema.weight.column: None}
+    units, steps, weight = plain_schema(schema), None, "" if schema.weight is None else schema.weight.column
     if schema.linked:
         tables = linked_tables(units, schema.weight)
         units, steps = tables.units, None if tables.steps is None else plain_schema(tables.steps)
     for i, measurement in enumerate(measurements):
         table = steps if steps is not None and measurement.name.startswith(STEPS_PART) else units
-        if fault := measurement.fault({**weight, **table.columns}):
+        if fault := measurement.fault(table.columns, weight):
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
 
 
