@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 73_850,
-    "lines of the core": 44_900,
+    "lines": 73_990,
+    "lines of the core": 45_040,
     "files": 479,
     "circles of files": 0,
     "files in circles": 0,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.columns.kinds import NumericKind, TabularKind
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import ConfigError, SchemaError, require_instance
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.measurement import LARGEST, Measurement
 from sfumato.measurements.queries import MarginalQuery
@@ -50,10 +52,12 @@ def marginal(
         (2,)
     """
     read = read_schema(schema)
+    require_instance(Iterable, "the name of a column, or several", columns=columns)
     names = (columns,) if isinstance(columns, str) else tuple(columns)
-    edges = dict(edges or {})
-    if not names or len(set(names)) < len(names):
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ConfigError(f"Expected columns to name one column or several different ones, got {list(names)}.")
+    edges = {} if edges is None else edges
+    require_instance(Mapping, "a mapping of columns to where their cells begin", edges=edges)
     if stray := next((name for name in edges if name not in names), None):
         raise ConfigError(f"Expected edges of columns of this marginal, got some of {stray!r}.")
     axes = tuple(_axis(read, name, edges.get(name)) for name in names)
@@ -66,25 +70,25 @@ def marginal(
         cells = ", ".join(f"{axis.size} of {axis.column!r}" for axis in axes)
         raise ConfigError(f"Expected counts of shape {shape}, the cells {cells}, got shape {value.shape}.")
     measurement = Measurement(
-        f"counts of {' × '.join(map(repr, names))}", value.reshape(-1), float(noise_std), query=MarginalQuery((axes,))
+        f"counts of {' × '.join(map(repr, names))}", value.reshape(-1), noise_std, query=MarginalQuery((axes,))
     )
     require_finite(measurement)
-    return measurement
+    return replace(measurement, noise_std=float(noise_std))
 
 
 def require_finite(measurement: Measurement) -> None:
-    """Refuse counts or a deviation of noise that are no finite numbers, are too large, or a negative deviation.
+    """Refuse counts or a deviation of noise that are no finite numbers or too large, or a deviation below 0.
 
     Raises:
         ConfigError: they are such.
     """
-    if not 0 <= measurement.noise_std <= LARGEST:
+    std, value = measurement.noise_std, measurement.value
+    if not isinstance(std, Real) or isinstance(std, bool) or not 0 <= std <= LARGEST:
         raise ConfigError(
-            f"Expected noise_std of {measurement.name} to be a number from 0 to {LARGEST:g}, got "
-            f"{measurement.noise_std}."
+            f"Expected noise_std of {measurement.name} to be a number from 0 to {LARGEST:g}, got noise_std={std!r}."
         )
-    if not (np.abs(measurement.value) <= LARGEST).all():
-        raise ConfigError(f"Expected finite {measurement.name}, at most {LARGEST:g} each, got a value that is not.")
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or not (np.abs(value) <= LARGEST).all():
+        raise ConfigError(f"Expected {measurement.name} to be an array of finite numbers, got another value.")
 
 
 def _axis(schema: Schema, name: str, edges: Sequence[object] | None) -> Cells:
@@ -97,6 +101,8 @@ def _axis(schema: Schema, name: str, edges: Sequence[object] | None) -> Cells:
             raise ConfigError(f"Expected edges of numbers or dates, got some of {name!r}, which has labels.")
         return Cells(name, kind.n_levels)
     steps = kind.steps
+    if edges is not None and (isinstance(edges, str) or not isinstance(edges, Iterable)):
+        raise ConfigError(f"Expected edges of {name!r} to be a list of values, got a {type(edges).__name__}.")
     if edges is None:
         if steps.last >= _MOST_VALUES:
             raise ConfigError(f"Expected edges of {name!r}, which has too many values to count each. Add edges.")

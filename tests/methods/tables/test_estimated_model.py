@@ -143,10 +143,24 @@ def test_the_number_of_rows_is_what_counts_add_up_to():
         ({"columns": ["school", "school"]}, "several different ones"),
         ({"counts": [[1, 2], [3, 4]]}, r"shape \(3,\), the cells 3 of 'school', got shape \(2, 2\)"),
         ({"counts": [1, 2]}, r"shape \(3,\)"),
-        ({"counts": [1, 2, float("nan")]}, "finite counts of 'school'"),
+        ({"counts": [1, 2, float("nan")]}, "counts of 'school' to be an array of finite numbers"),
         ({"counts": "many"}, "array of numbers, got str"),
-        ({"noise_std": -1.0}, "noise_std of counts of 'school' to be a finite number, at least 0, got -1"),
+        ({"noise_std": -1.0}, r"noise_std of counts of 'school' to be a number from 0 to 1e\+100, got noise_std=-1"),
         ({"noise_std": float("inf")}, "noise_std of counts of 'school'"),
+        ({"noise_std": 1e200}, "noise_std of counts of 'school'"),
+        ({"noise_std": 10**400}, "noise_std of counts of 'school'"),
+        ({"noise_std": "1"}, r"number from 0 to 1e\+100, got noise_std='1'"),
+        ({"noise_std": None}, r"number from 0 to 1e\+100, got noise_std=None"),
+        ({"noise_std": True}, r"number from 0 to 1e\+100, got noise_std=True"),
+        ({"counts": [1, 2, 1e200]}, "counts of 'school' to be an array of finite numbers"),
+        ({"columns": 3}, "columns to be the name of a column, or several, got a int"),
+        ({"columns": None}, "columns to be the name of a column, or several, got a NoneType"),
+        ({"columns": [["school"]]}, "name one column or several different ones"),
+        ({"edges": ["school"]}, "edges to be a mapping of columns to where their cells begin, got a list"),
+        ({"edges": 0}, "edges to be a mapping of columns to where their cells begin, got a int"),
+        ({"columns": "age", "edges": {"age": 5}}, "edges of 'age' to be a list of values, got a int"),
+        ({"columns": "age", "edges": {"age": "18"}}, "edges of 'age' to be a list of values, got a str"),
+        ({"columns": "age", "edges": {"age": [18, object(), 90]}}, "edges of 'age' that it may have as values"),
         ({"edges": {"school": [0, 1]}}, "edges of numbers or dates, got some of 'school'"),
         ({"edges": {"age": [18, 90]}}, "edges of columns of this marginal, got some of 'age'"),
         ({"columns": "pay"}, "edges of 'pay', which has too many values"),
@@ -167,6 +181,7 @@ def test_measurements_that_make_no_model_are_refused():
     crossing = marginal(SCHEMA, "age", [N / 2, N / 2], noise_std=5.0, edges={"age": [18, 40, 90]})
     other = marginal({"columns": {"x": {"kind": "boolean"}}}, "x", [1, 2], noise_std=1.0)
     bare = Measurement("a sum", np.array([1.0]), 1.0)
+    textual = Measurement("counts", np.array(["1"] * 3), 1.0, query=MarginalQuery(((Cells("school", 3),),)))
     negative = Measurement("counts", np.zeros(3), -1.0, query=MarginalQuery(((Cells("school", 3),),)))
     shares = marginal(SCHEMA, "school", [0.2, 0.3, 0.5], noise_std=0.01)
     for given, problem in (
@@ -177,6 +192,9 @@ def test_measurements_that_make_no_model_are_refused():
         ([*alone, bare], "got a sum as number 5"),
         ([*alone, negative], "noise_std of counts"),
         ([*alone, 3], "got int as number 5"),
+        ([*alone, textual], "Expected counts to be an array of finite numbers"),
+        (3, "measurements to be a list of what sfumato.marginal makes, got a int"),
+        (alone[0], "measurements to be a list of what sfumato.marginal makes, got a Measurement"),
         ([shares, *alone[:1], *alone[2:]], "Give counts, no shares"),
     ):
         with pytest.raises(ConfigError, match=problem):
@@ -185,6 +203,20 @@ def test_measurements_that_make_no_model_are_refused():
     weighted["columns"]["pay"] = {"kind": "continuous", "lower": 0.0, "upper": 100.0}
     with pytest.raises(ConfigError, match="without weight for a model of measurements"):
         estimate_model(weighted, alone)
+
+
+@pytest.mark.parametrize("rows", [N, None], ids=["declared", "not declared"])
+@pytest.mark.parametrize("times", [0.5, 1.5, 1 / N], ids=["half", "more", "shares"])
+def test_tables_of_other_rows_are_refused(rows, times):
+    """Whatever the other tables say together: here with so little noise that one table more hardly moves their sum."""
+    document = {key: value for key, value in SCHEMA.to_dict().items() if key != "rows"}
+    document |= {} if rows is None else {"rows": rows}
+    alone = [measured([name], 1.0) for name in SIZES]
+    wrong = marginal(SCHEMA, "school", times * table(FRAME, ["school"]), noise_std=30.0)
+    with pytest.raises(ConfigError, match="counts of the same rows in all measurements, got counts of 'school' that"):
+        estimate_model(document, [*alone, wrong])
+    noisy = marginal(SCHEMA, "school", table(FRAME, ["school"]) + 100, noise_std=300.0)
+    assert estimate_model(document, [*alone, noisy]).certificate.n_public == pytest.approx(N, abs=20)
 
 
 def test_the_example_makes_rows(tmp_path, monkeypatch, capsys):

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.columns.kinds import TabularKind
-from sfumato.errors import ConfigError, ReleaseError
+from sfumato.errors import ConfigError, ReleaseError, require_instance
 from sfumato.fitting.contents import pandas_form
 from sfumato.inference.noisy_counts import CountTable, asked_tables, combined
 from sfumato.maths.streams import public_stream
@@ -57,7 +57,8 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
             A column's cells may differ between tables if they are put together from the finest.
 
     Raises:
-        ConfigError: a measurement is no table of counts of the schema's columns, or a column is in none.
+        ConfigError: a measurement is no table of counts of the schema's columns, or a column is in none; or tables add
+            up to numbers of rows that their noise does not explain.
         SchemaError: the schema cannot be read.
 
     Example:
@@ -74,6 +75,7 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     common = _on_common_cells(read, _checked(read, measurements))
     tables = [table for measurement in common for table in CountTable.all_of(measurement)]
     n = _number_of_rows(read, tables)
+    _require_same_rows(common)
     pairs = pair_tables(read.released, tables)
     entry = _entry_noise(pairs.values(), n)
     grid = Grid(tuple(_grid_column(name, read, tables) for name in read.released))
@@ -96,6 +98,7 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
 def _checked(schema: Schema, measurements: Iterable[Measurement]) -> list[Measurement]:
     """The measurements, each of them tables of counts of the schema's columns."""
     kinds, tables_of_counts = schema.of_kind(TabularKind), []
+    require_instance(Iterable, "a list of what sfumato.marginal makes", measurements=measurements)
     for i, measurement in enumerate(measurements, 1):
         if not isinstance(measurement, Measurement):
             raise ConfigError(
@@ -164,6 +167,19 @@ def _number_of_rows(schema: Schema, tables: Sequence[CountTable]) -> int:
             f"Expected counts that add up to the schema's rows, {schema.rows}, got {total:.6g}. Give counts, no shares."
         )
     return schema.rows
+
+
+def _require_same_rows(measurements: Sequence[Measurement]) -> None:
+    """Refuse a table that adds up to another number of rows than the one whose sum is in the middle."""
+    sums = [(m.name, table.over(())) for m in measurements for table in CountTable.all_of(m)]
+    _, middle = sorted(sums, key=lambda named: float(named[1].value))[(len(sums) - 1) // 2]
+    for name, own in sums:
+        apart, deviation = abs(float(own.value - middle.value)), float(np.sqrt(own.variance + middle.variance))
+        if apart > _STANDS_OUT * deviation + _OFF * abs(float(middle.value)) + 1:
+            raise ConfigError(
+                f"Expected counts of the same rows in all measurements, got {name} that add up to "
+                f"{float(own.value):.6g}, and others to {float(middle.value):.6g}."
+            )
 
 
 def _entry_noise(pairs: Iterable[CountTable], n: int) -> float:
