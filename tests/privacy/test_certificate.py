@@ -306,6 +306,15 @@ def test_without_an_epsilon_nothing_else_is_stated(key):
         Certificate.from_dict({**content, key: certificate().to_dict()[key]})
 
 
+@pytest.mark.parametrize("private", [True, False])
+def test_noise_that_others_drew_has_no_epsilon_of_ours(private):
+    """What was measured elsewhere is guaranteed by those who measured: an epsilon beside it would be nobody's."""
+    content = {**certificate().to_dict(), "private": private, "measured_elsewhere": True}
+    with pytest.raises(ReleaseError, match="states an epsilon of noise that was drawn elsewhere"):
+        Certificate.from_dict(content)
+    Certificate.from_dict({**content, **FREE})
+
+
 def test_no_more_than_a_hundred_events():
     content = certificate().to_dict()
     content["events"] *= 51

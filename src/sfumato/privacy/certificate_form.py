@@ -274,6 +274,8 @@ class Statement:
         if self.epsilon is None:
             free = all(part is None for part in cost) and not (self.curve or self.events or self.stages)
             return None if free else "states no epsilon, and yet what follows from one, or what was charged for"
+        if self.measured_elsewhere:
+            return "states an epsilon of noise that was drawn elsewhere"
         if self.delta is None or self.replace_one is None or self.accountant is None or not self.events:
             return "states an epsilon without its delta, replace_one, accountant or events"
         if (self.accountant.value_discretization_interval is None) != (self.accountant.name == "RdpAccountant"):
