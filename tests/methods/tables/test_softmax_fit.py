@@ -160,19 +160,38 @@ def test_the_slack_is_what_is_left_of_a_block():
     assert missed == pytest.approx(0.5 * std * np.sqrt(target.size), rel=0.2)
 
 
-def test_moments_of_no_table_are_moved_to_those_of_one():
-    """Two features of a column with correlations of .98 with each of two that have one of .2."""
+def impossible(stated):
+    """Two features of a column with such a correlation with each of two that have one of .2, and what was drawn."""
     rows, values, _, _, shares = possible()
     rows.features[:, 1] = 0.2 * rows.features[:, 0] + np.sqrt(1 - 0.2**2) * rng(11).standard_normal(len(rows.features))
     target = np.zeros((2, INPUTS))
-    target[0, :2] = 0.98
+    target[0, :2] = stated
     moments = Moments(target, np.full((2, INPUTS), 1e-4), np.zeros((2, INPUTS), dtype=int))
     fit = fit_softmax(rows, moments, values, shares, slack=0.5, rounds=300, score=0)
+    return fit, outcome(rows, values, fit.weights, fit.tilts)[0]
+
+
+def test_moments_of_no_table_are_moved_to_those_of_one():
+    fit, met = impossible(0.7)
     assert fit.cuts > 0
     assert fit.value >= 0
-    met = outcome(rows, values, fit.weights, fit.tilts)[0]
     assert (met[0, :2] > 0.6).all()
     assert np.abs(met[:, 2:]).max() < 0.1
+
+
+def test_moments_far_from_any_table_are_moved_towards_one(monkeypatch):
+    """A few times, each of which halves the weights: what is drawn hardly differs from then on."""
+    fit, met = impossible(0.98)
+    assert (met[0, :2] > 0.6).all()
+    assert np.abs(met[:, 2:]).max() < 0.1
+    monkeypatch.setattr(softmax_fit, "_MOST_CUTS", 0)
+    unmoved, _ = impossible(0.98)
+    assert unmoved.value < 50 * fit.value < 0
+    assert np.abs(fit.weights).max() < np.abs(unmoved.weights).max() / 5
+    monkeypatch.setattr(softmax_fit, "_MOST_CUTS", 8)
+    moved, most = impossible(0.98)
+    assert moved.value >= 0
+    np.testing.assert_allclose(met, most, atol=0.01)
 
 
 def test_moments_of_a_table_are_not_moved():
