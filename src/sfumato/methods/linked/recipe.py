@@ -26,7 +26,7 @@ from sfumato.methods.linked.statistics import (
     step_bits,
 )
 from sfumato.methods.marginals import TableLayout
-from sfumato.methods.tables.clip_norms import LEAST_NORM, least_cost_norm, simulated_squares
+from sfumato.methods.tables.clip_norms import LEAST_NORM, least_cost_norm, mean_square, simulated_squares
 from sfumato.methods.tables.recipe import (
     RUN_COUNTS,
     Measuring,
@@ -139,7 +139,8 @@ class MeasuringSteps(Measuring):
         law /= law.sum()
         k = public_stream(_NORM_SEED).choice(np.arange(1, law.size + 1), squares.size, p=law)
         together = np.sqrt(k + k * (k - 1) * _ALIKE**2) * np.minimum(1.0, self.sharing.full / k)
-        return least_cost_norm(squares * together, noise_multiplier / self.sharing.full / n_public)
+        mean = mean_square(vectors, shares) * float(together.mean())
+        return least_cost_norm(squares * together, noise_multiplier / self.sharing.full / n_public, mean)
 
     def moments(
         self, layout: TableLayout, vectors: tuple[np.ndarray, ...], clip_norm: float, by_class: float, n_public: int

@@ -31,7 +31,16 @@ def clip_norm_of(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], no
     if not noise:
         most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
         return float(np.sqrt(max(most, LEAST_NORM**2)))
-    return least_cost_norm(squares, noise)
+    return least_cost_norm(squares, noise, mean_square(vectors, shares))
+
+
+def mean_square(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray]) -> float:
+    """Return the mean squared norm of rows as the released shares make them; arguments as `clip_norm_of`.
+
+    Not of simulated rows: a cell of a nearly constant number is so long that one such row would be most of their mean.
+    """
+    of_columns = zip(vectors, shares, strict=True)
+    return sum(float(share @ (entries**2).sum(axis=1) / share.sum()) for entries, share in of_columns)
 
 
 def simulated_squares(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray]) -> np.ndarray:
@@ -46,9 +55,9 @@ def simulated_squares(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray
     return squares
 
 
-def least_cost_norm(squares: np.ndarray, noise: float) -> float:
-    """Return the norm whose noise and bias together are least, for records of these squared norms."""
-    mean = max(float(squares.mean()), LEAST_NORM**2)
+def least_cost_norm(squares: np.ndarray, noise: float, mean: float) -> float:
+    """Return the norm whose noise and bias together are least, for records of these squared norms, of this mean."""
+    mean = max(mean, LEAST_NORM**2)
     tried = np.geomspace(0.7, 40.0, _NORMS_TRIED) * mean
     costs = [noise * c / np.sqrt(2) + _CLIPPED * np.maximum(squares - c, 0.0).mean() / mean for c in tried]
     return float(np.sqrt(tried[int(np.argmin(costs))]))

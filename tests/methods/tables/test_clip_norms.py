@@ -1,0 +1,47 @@
+"""The clip norm of a table's vectors: for rows as the released shares make them, whatever single simulated ones are."""
+
+import numpy as np
+import pytest
+
+from sfumato.methods.tables.clip_norms import clip_norm_of, mean_square, simulated_squares
+from sfumato.methods.tables.features import number_features
+
+
+def column(shares):
+    features = number_features(np.asarray(shares), missing=False, orders=3)
+    return features.values * np.sqrt(features.weights), np.asarray(shares)
+
+
+ORDINARY = [column(np.full(40, 1 / 40)) for _ in range(6)]
+NEARLY_CONSTANT = column([0.5e-4, 1 - 1e-4, 0.5e-4])
+
+
+def with_nearly_constant(place):
+    columns = [*ORDINARY[:place], NEARLY_CONSTANT, *ORDINARY[place:]]
+    return [entries for entries, _ in columns], [shares for _, shares in columns]
+
+
+def test_the_mean_square_is_that_of_simulated_rows():
+    vectors, shares = ([part[i] for part in ORDINARY] for i in range(2))
+    assert mean_square(vectors, shares) == pytest.approx(simulated_squares(vectors, shares).mean(), rel=0.03)
+    # orthonormal features: every column adds its weights
+    assert mean_square(vectors, [3 * share for share in shares]) == pytest.approx(6 * 0.92, rel=1e-6)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-2, 1e-1])
+def test_a_cell_that_hardly_a_row_has_moves_no_norm(noise):
+    """Its row is far longer than others; among 4096 simulated ones there is one in some places, in others none."""
+    longest = np.sqrt((NEARLY_CONSTANT[0] ** 2).sum(axis=1).max())
+    assert longest > 50
+    cases = [with_nearly_constant(place) for place in range(7)]
+    cases += [(vectors, [share[::-1] for share in shares]) for vectors, shares in cases]
+    seen = [np.sqrt(simulated_squares(*case).max()) > 50 for case in cases]
+    assert any(seen)
+    assert not all(seen)
+    norms = [clip_norm_of(*case, noise) for case in cases]
+    assert max(norms) < 1.05 * min(norms)
+
+
+def test_without_noise_nothing_is_clipped():
+    vectors, shares = with_nearly_constant(0)
+    assert clip_norm_of(vectors, shares, 0.0) > 50
