@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 73_990,
-    "lines of the core": 45_040,
-    "files": 479,
+    "lines": 74_390,
+    "lines of the core": 45_440,
+    "files": 481,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -79,6 +79,20 @@ BUGS = [
         "tests/mechanisms/test_queries.py tests/fitting/test_discovery.py",
     ),
     PlantedBug(
+        "estimates of all rows: steps of long units count whole",
+        "inference/linked_rows.py",
+        "return self.sums.spread(self._sharing.weights(self._steps) * 2.0**-WEIGHT_BITS)",
+        "return np.ones(self.n_rows)",
+        "tests/inference/test_linked_questions.py -k as_they_were_measured",
+    ),
+    PlantedBug(
+        "estimates of all rows: rows are drawn one by one, and not units",
+        "inference/linked_questions.py",
+        "parts=measured.sums,",
+        "parts=measured.sums, rows_of_unit=0,",
+        "tests/inference/test_linked_questions.py -k without_noise",
+    ),
+    PlantedBug(
         "estimates: quantiles are biased",
         "inference/questions.py",
         "        value = at(q)\n",

@@ -60,8 +60,10 @@ def test_replicates_are_units(silent):
 
 
 def test_of_what_else_there_are_none(silent):
+    with pytest.raises(ConfigError, match=r"release\.units"):
+        silent.mean(COUNT)
     with pytest.raises(EstimateError, match=r"release\.units"):
-        silent.mean("born")
+        silent.replicates(2)
     with pytest.raises(ConfigError, match="'patient'"):
         silent.units.mean("patient")
     plain = MaxEntropy(epsilon=1.0, calibration_rows=100)

@@ -39,10 +39,10 @@ def test_the_distance_is_that_of_the_means_by_their_noise():
 def test_linked_rows_are_judged_by_units_and_later_rows_are_not(tmp_path):
     release = MaxEntropy(epsilon=20.0, **FIT).fit(linked.visits(3_000), schema=linked.schema(), seed=0)
     found = {verdict.use: verdict.word for verdict in linked_verdicts(release)}
-    assert found.pop("what later rows do") == "not measured"
+    assert found.pop("how rows follow each other") == "not measured"
     assert found.pop("testing software") == "good"
     assert len(found) == 2
     write_report(release, tmp_path / "p.html")
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert "What it is good for" in page
-    assert "what later rows do" in page
+    assert "how rows follow each other" in page

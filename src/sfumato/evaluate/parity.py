@@ -13,8 +13,8 @@ from scipy import special
 
 from sfumato.evaluate.tables import CodedTable, table_kinds
 from sfumato.inference.formulas import Design, read_formula
+from sfumato.inference.linked_questions import questions_of
 from sfumato.inference.measured import values
-from sfumato.inference.questions import questions_of
 from sfumato.inference.regression import Regression, least_squares, logistic_fit, logit, ols
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.schema import Schema

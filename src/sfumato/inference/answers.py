@@ -21,7 +21,6 @@ from sfumato.inference.batches import Batch, ratios, shares
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.formulas import Design
-from sfumato.inference.measured import MODEL_ROWS
 from sfumato.inference.moments import Value, length
 from sfumato.inference.question_table import QUESTIONS, QuestionKind, listed_of
 from sfumato.inference.questions import Questions
@@ -122,7 +121,7 @@ class _Lister:
 
     def __init__(self, questions: Questions, target: str, level: float) -> None:
         self.questions, self.target, self.level = questions, target, level
-        self.ones = np.ones(MODEL_ROWS)
+        self.ones = np.ones(questions.measured.n_rows)
 
     def one(self, kind: str, ask: Callable[[], object], first: str = "", second: str = "") -> Answer:
         """Return the line of a question with one number."""

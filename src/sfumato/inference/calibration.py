@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from sfumato.inference.totals import RowWeights, Totals
+from sfumato.inference.totals import RowWeights, Totals, UnitSums
 
 Target = Literal["population", "table"]
 
@@ -115,6 +115,8 @@ class Calibration:
             that independent records have, and as much is allowed for.
         fitted: standard deviations by which a mean under the model may be off: the more, the more an estimate rests on
             the measurements alone, with their noise.
+        parts: where a record is a unit and functions are asked of its rows: how these add up. `weights` are then those
+            of rows, and so are the functions of `total`, `variances` and `each`; errors are those of units.
     """
 
     def __init__(
@@ -126,8 +128,9 @@ class Calibration:
         rows_of_unit: int = 1,
         *,
         fitted: float = FITTED,
+        parts: UnitSums | None = None,
     ) -> None:
-        self._weighting, self.rows_of_unit = weighting, rows_of_unit
+        self._weighting, self.rows_of_unit, self._parts = weighting, rows_of_unit, parts
         # Σ w² ÷ Σ w: what a record's part in a total is multiplied by once more in its variance
         self._record = rows_of_unit * (1.0 if weighting is None else float(weighting.each.mean()))
         self._prior = self._record + fitted**2 * n_public
@@ -140,12 +143,21 @@ class Calibration:
         self._factor = self._factored(self._noise)
         self._totals = measured.totals
         surprise = measured.totals - self._n * self._means
-        self.weights = (self._n + self._joint(linalg.cho_solve(self._factor, surprise))) / len(self._functions)
+        self._weights = (self._n + self._joint(linalg.cho_solve(self._factor, surprise))) / len(self._functions)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """The weights of the model's rows, shape (N,)."""
+        return self._weights if self._parts is None else self._parts.spread(self._weights)
 
     @cached_property
     def size(self) -> float:
-        """The number of records, estimated."""
+        """The number of rows, estimated."""
         return float(self.weights.sum())
+
+    def _summed(self, functions: np.ndarray) -> np.ndarray:
+        """Functions of the rows as functions of the records."""
+        return functions if self._parts is None else self._parts.of(functions)
 
     @property
     def degrees(self) -> float:
@@ -164,9 +176,11 @@ class Calibration:
             within: the rows without a missing cell, shape (N,), outside which the functions are 0: what is known of
                 them is asked of these rows, so that the gap itself is no question about one column more.
         """
+        functions = self._summed(functions)
         fit = self._explained(functions)
         if within is not None:
-            fit = replace(fit, known=self._known_within(functions, within > 0))
+            inside = within if self._parts is None else self._parts.of(within[:, None])[:, 0]
+            fit = replace(fit, known=self._known_within(functions, inside > 0))
         off = self._rows_variance * np.outer(fit.missed, fit.missed)
         return Variances(
             noise=(fit.gains * self._noise) @ fit.gains.T,
@@ -179,7 +193,7 @@ class Calibration:
 
     def each(self, functions: np.ndarray) -> SeparateVariances:
         """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
-        fit = self._explained(functions)
+        fit = self._explained(self._summed(functions))
         spread, weights, known = self._drawn_spread(fit)
         squares = spread**2
         found, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
@@ -200,7 +214,7 @@ class Calibration:
         left = self._left(centred, gains)
         exact = self._left(centred, self._gains(centred, own, self._factor_of_none))
         said = functions - left
-        mean = (self.weights @ said) / self.size
+        mean = (self._weights @ said) / self._weights.sum()
         whole = (centred**2).mean(axis=0)
         varies = whole > _CONSTANT * own**2
         return _Explained(
@@ -257,16 +271,17 @@ class Calibration:
         """
         weighting = self._weighting
         if weighting is None:
-            return fit.spread, self.weights, 0.0
-        weights = self.weights * weighting.each
+            return fit.spread, self._weights, 0.0
+        weights = self._weights * weighting.each
         if weighting.fixed:
             return fit.spread, weights, 0.0
-        return fit.spread + fit.mean, weights, self.size**2 / weighting.records
+        return fit.spread + fit.mean, weights, float(self._weights.sum()) ** 2 / weighting.records
 
     def redrawn(self, rng: np.random.Generator) -> np.ndarray:
         """Return the weights with noise of the same law once more, shape (N,)."""
         noise = np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
-        return self.weights + self._joint(linalg.cho_solve(self._factor, noise)) / len(self._functions)
+        moved = self._weights + self._joint(linalg.cho_solve(self._factor, noise)) / len(self._functions)
+        return moved if self._parts is None else self._parts.spread(moved)
 
     def drawn(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
         """Return positive weights of the rows under another draw of what the records may have been, shape (N,).

@@ -8,12 +8,13 @@ kept to the few directions that say what is asked of it, each with the same nois
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sfumato.errors import EstimateError
-from sfumato.inference.measured import MODEL_ROWS, Measured
-from sfumato.inference.noisy_counts import asked_tables, coarsest
+from sfumato.inference.measured import Measured
+from sfumato.inference.noisy_counts import CountTable, asked_tables, coarsest
 from sfumato.inference.products import Products
 from sfumato.inference.totals import Totals
 
@@ -38,7 +39,7 @@ def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -
         asked: the columns, and of each what is asked of it first: such as its values, or a level's indicator.
     """
     by_class = measured.class_column in asked
-    parts = [table.totals(measured.base, MODEL_ROWS) for table in asked_tables(measured.tables, asked)]
+    parts = _counts(measured, asked_tables(measured.tables, asked))
     products = measured.products
     if products is not None:
         places = [products.columns[name] for name in asked if name in products.columns]
@@ -47,6 +48,12 @@ def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -
             most = _kept(measured, products, places, by_class)
             parts += _products(measured, products, places, asked, most, by_class)
     return Totals.joined(parts).with_rows()
+
+
+def _counts(measured: Measured, tables: Sequence[CountTable]) -> list[Totals]:
+    """Return the totals of tables of counts."""
+    parts, counted = [table.totals(measured.base, measured.n_rows) for table in tables], measured.counted
+    return parts if counted is None else [replace(part, functions=part.functions * counted[:, None]) for part in parts]
 
 
 def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
@@ -68,7 +75,7 @@ def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Tot
     parts = []
     for name in measured.names:
         tables = coarsest(asked_tables(measured.tables, {name, *own}))
-        parts += [table.totals(measured.base, MODEL_ROWS) for table in tables if name in table.columns]
+        parts += _counts(measured, [table for table in tables if name in table.columns])
     most, by_class = _of_all(measured, products, places, bool(own))
     first = {name: list(functions)[: most[0]] for name, functions in asked.items()} if most else {}
     parts += _products(measured, products, places, first, most, by_class)
@@ -146,7 +153,7 @@ def _products(
             np.bincount(cells, np.nan_to_num(f)[measured.cells(entries.cells.column)], held.size) / np.maximum(held, 1)
             for f in asked.get(entries.cells.column, ())
         ]
-        own = directions(vectors, functions, held / MODEL_ROWS, kept)
+        own = directions(vectors, functions, held / measured.n_rows, kept)
         block = np.zeros((d, own.shape[1]))
         block[ends[place] : ends[place + 1]] = own
         turned.append(block)

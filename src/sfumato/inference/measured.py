@@ -64,8 +64,8 @@ class Measured:
     def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
         if release.schema.linked:
             raise EstimateError(
-                "Expected a release of single rows for estimates, got one of linked rows. Ask release.units (--units) "
-                "about constants, numbers of rows and first rows; of all rows there are no estimates yet."
+                "Expected a release of single rows for replicates, got one of linked rows. Ask it itself, about all "
+                "rows, or release.units (--units), about constants, numbers of rows and first rows."
             )
         held, weight = release.measurements, "" if release.schema.weight is None else release.schema.weight.column
         self.tables = [table for m in held for table in CountTable.all_of(m, weight)]
@@ -105,6 +105,16 @@ class Measured:
     def n_classes(self) -> int:
         """Number of classes, or 1."""
         return 1 if self.class_column is None else self.columns[self.class_column].n_cells
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of the model there are."""
+        return MODEL_ROWS
+
+    @cached_property
+    def counted(self) -> np.ndarray | None:
+        """How much each of the model's rows adds to counts, shape (N,); None where each adds once."""
+        return None
 
     @property
     def rows_of_unit(self) -> int:

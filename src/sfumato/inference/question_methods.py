@@ -37,7 +37,7 @@ class QuestionMethods(ABC):
 
     @property
     def _questions(self) -> Questions:
-        from sfumato.inference.questions import questions_of
+        from sfumato.inference.linked_questions import questions_of
 
         return questions_of(self._asked)
 

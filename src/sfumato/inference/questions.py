@@ -7,7 +7,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NoReturn
 
@@ -22,11 +22,12 @@ from sfumato.inference.estimate import Estimate, Estimates, answered
 from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
 from sfumato.inference.functions import measured_functions
 from sfumato.inference.intervals import bounded, of_correlation, of_variance
-from sfumato.inference.measured import MODEL_ROWS, Measured
+from sfumato.inference.measured import Measured
 from sfumato.inference.rows import Rows, is_missing
 from sfumato.inference.together import require_terms_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.release.model import ReleaseValue
+from sfumato.schema.grid import ColumnGrid
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
 _STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
@@ -38,9 +39,12 @@ class Questions(Rows):
     """Answers from one release; calibrated rows of the same columns are made once."""
 
     def __init__(self, release: ReleaseValue, *stream: tuple[int, ...]) -> None:
-        super().__init__(Measured(release, *stream))
+        super().__init__(self._measurements(release, *stream))
         self._made: dict[tuple[object, ...], Calibration] = {}
         self._bounds: dict[str, EstimatedBounds | None] = {}
+
+    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> Measured:
+        return Measured(release, *stream)
 
     def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False) -> Asked:
         """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
@@ -62,17 +66,20 @@ class Questions(Rows):
         if key not in self._made:
             if len(self._made) >= _MOST_KEPT:
                 self._made.pop(next(iter(self._made)))
-            totals = measured_functions(self.measured, {name: self.functions(name) for name in sorted(columns)})
-            self._made[key] = Calibration(
-                totals,
-                self.measured.size,
-                self.measured.rows_variance,
-                self.measured.weighting,
-                self.measured.rows_of_unit,
-                fitted=fitted,
-            )
+            self._made[key] = self._calibration(sorted(columns), fitted)
         name = None if weight is None else weight.column
         return Asked(self._made[key], columns, target, name, self.measured.products is not None)  # type: ignore[arg-type]
+
+    def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
+        totals = measured_functions(self.measured, {name: self.functions(name) for name in columns})
+        return Calibration(
+            totals,
+            self.measured.size,
+            self.measured.rows_variance,
+            self.measured.weighting,
+            self.measured.rows_of_unit,
+            fitted=fitted,
+        )
 
     def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
         """Return `asked` of a product of columns, of which some may follow from measured ones by rules.
@@ -91,13 +98,7 @@ class Questions(Rows):
 
     def functions(self, name: str) -> list[np.ndarray]:
         """Return what is asked of a column first: its values and their squares, or its most frequent labels."""
-        column = self.measured.column(name)
-        if column.edges is None:
-            return []
-        middles = np.zeros(column.n_cells)
-        inside = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
-        middles[: inside.size] = (inside - inside.mean()) / max(float(np.ptp(inside)), 1.0)
-        return [middles]
+        return middles(self.measured.column(name))
 
     def mean(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the mean of a column of numbers, of its rows that are not missing."""
@@ -269,7 +270,7 @@ class Questions(Rows):
         asked = self.asked((first, second), target)
         if first == second:
             raise ConfigError(f"Expected two columns, got {first!r} twice.")
-        whole = np.ones(MODEL_ROWS) if normalize else None
+        whole = np.ones(self.measured.n_rows) if normalize else None
         groups = {
             (one, other): partial(self._cell, asked, these * those, whole, f"the pairs of {first!r} and {second!r}")
             for one, these in self.levels(first).items()
@@ -375,18 +376,21 @@ class Questions(Rows):
 
     def _grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
         if by is None:
-            return one(np.ones(MODEL_ROWS), "")
+            return one(np.ones(self.measured.n_rows), "")
         groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}
         found, left_out = answered(groups)
         return Estimates(found, (by,), left_out)
 
 
+def middles(column: ColumnGrid) -> list[np.ndarray]:
+    """The middle of each cell of numbers, shape (cells,), centred; none of labels."""
+    if column.edges is None:
+        return []
+    values = np.zeros(column.n_cells)
+    inside = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
+    values[: inside.size] = (inside - inside.mean()) / max(float(np.ptp(inside)), 1.0)
+    return [values]
+
+
 def _and(names: tuple[str, ...]) -> str:
     return " and ".join(map(repr, names))
-
-
-def questions_of(release: ReleaseValue) -> Questions:
-    """The questions to a release, made once and kept in it: hundreds of megabytes that end with it."""
-    if "_questions" not in release.__dict__:
-        release.__dict__["_questions"] = Questions(release)
-    return release.__dict__["_questions"]

@@ -14,7 +14,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, DateTime
 from sfumato.errors import ConfigError, EstimateError, require_instance
 from sfumato.inference.following import Following
-from sfumato.inference.measured import MODEL_ROWS, Measured
+from sfumato.inference.measured import Measured
 from sfumato.lenses.chain import plain_schema
 from sfumato.rules.cells import absent
 from sfumato.schema.set_columns import IN
@@ -109,7 +109,7 @@ class Rows:
         Raises:
             ConfigError: a value is no label of its column.
         """
-        found = np.ones(MODEL_ROWS)
+        found = np.ones(self.measured.n_rows)
         for name, value in condition.items():
             if is_missing(value):
                 found *= self.missing(name)

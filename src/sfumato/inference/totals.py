@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 FEWEST_ROWS = 3
 """Of the model, that a function is not 0 in: of others it says nothing."""
@@ -53,3 +55,29 @@ class RowWeights:
     each: np.ndarray
     records: float
     fixed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSums:
+    """Sums over the rows of each unit.
+
+    Attributes:
+        owners: the unit of each row, from 0, shape (N,).
+        units: how many units there are.
+    """
+
+    owners: np.ndarray
+    units: int
+
+    @cached_property
+    def _rows(self) -> sparse.csr_matrix:
+        n = self.owners.size
+        return sparse.csr_matrix((np.ones(n), (self.owners, np.arange(n))), shape=(self.units, n))
+
+    def of(self, functions: np.ndarray) -> np.ndarray:
+        """Functions of the rows added up, shape (units, k), of shape (N, k)."""
+        return np.asarray(self._rows @ functions)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """What each unit has, at each of its rows, shape (N,)."""
+        return values[self.owners]

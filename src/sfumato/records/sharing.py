@@ -12,6 +12,7 @@ from sfumato.records.engine import Rows
 from sfumato.records.linked import STEPS
 
 WEIGHT_BITS = 10
+_MARGIN = 2.0**-30  # more than the rounding of a Frobenius norm of up to a million products
 FINER_BITS = 6
 """Of a weighted step, beyond those."""
 
@@ -29,6 +30,24 @@ class Sharing:
     def weights(self, steps: np.ndarray) -> np.ndarray:
         """Return what each step of units with so many steps counts, in 2^-10, int64: at most K·2^10 together."""
         return np.minimum(1 << WEIGHT_BITS, (self.full << WEIGHT_BITS) // np.maximum(steps, 1))
+
+    def clipped(self, vectors: np.ndarray, owners: np.ndarray, steps: np.ndarray, most: float) -> np.ndarray:
+        """Return u of units in 2^-10, whole numbers in float64, shape (units,): ‖Σ u·yyᵀ‖ ≤ `most`.
+
+        Args:
+            vectors: of their steps, whole numbers y, shape (n, d), one unit's after the other's.
+            owners: unit of each step, from 0, shape (n,).
+            steps: number of each unit's steps, shape (units,).
+            most: 2^10 times the largest norm of Σ yyᵀ that counts whole.
+        """
+        squares = np.zeros(steps.size)
+        for lag in range(int(steps.max(initial=0))):
+            pairs = np.flatnonzero(owners[lag:] == owners[: owners.size - lag])
+            # whole numbers below 2^53: exact in any order; sums of their squares are taken in that of the steps
+            products = np.einsum("ij,ij->i", vectors[pairs], vectors[pairs + lag])
+            np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)
+        norm = np.sqrt(squares) * (1 + _MARGIN)
+        return np.minimum(self.weights(steps), np.floor(most / np.maximum(norm, 1.0)))
 
 
 AS_ONE = Sharing(1)

@@ -1,4 +1,4 @@
-"""The part of a release of linked rows that is of its units, as a release of single rows."""
+"""The parts of a release of linked rows, of its units and of their steps, as releases of single rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pyarrow as pa
 
 from sfumato.errors import ConfigError
 from sfumato.lenses.chain import plain_schema
+from sfumato.release.manifest import SourceForm
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.linked import linked_tables
+from sfumato.schema.schema import Schema
 
-_PART = "units"
+_PART, _STEPS = "units", "steps"
 _Value = TypeVar("_Value", bound=ReleaseValue)
 
 
@@ -38,11 +40,23 @@ def units_of(release: _Value) -> _Value:
         storage={name: storage[name] for name in units.released},
         dtypes={name: dtype for name, dtype in known.dtypes.items() if name in units.released and tables.fewest},
     )
-    name, key = f"{_PART}: ", f"{_PART}."
+    return _part(release, _PART, units, form)
+
+
+def steps_of(release: _Value, steps: Schema) -> _Value:
+    """Return the part of a release of linked rows that is of steps, as if it were one of single rows of this schema.
+
+    Its counts are of weighted steps, as its queries say.
+    """
+    return _part(release, _STEPS, steps, release.form)
+
+
+def _part(release: _Value, part: str, schema: Schema, form: SourceForm) -> _Value:
+    name, key = f"{part}: ", f"{part}."
     return replace(
         release,
-        schema=units,
-        sampler=release.sampler[_PART],
+        schema=schema,
+        sampler=release.sampler[part],
         parameters={k.removeprefix(key): array for k, array in release.parameters.items() if k.startswith(key)},
         measurements=tuple(
             replace(m, name=m.name.removeprefix(name)) for m in release.measurements if m.name.startswith(name)

@@ -64,7 +64,7 @@ def linked_verdicts(release: ReleaseValue) -> list[Verdict]:
     """Return a verdict for each use of a release of linked rows, from the answers about its units."""
     kept = Verdict(SOFTWARE, "good", "Every row keeps the schema, and units have their rows in order.")
     later = Verdict(
-        "what later rows do",
+        "how rows follow each other",
         "not measured",
         "It is in the samples, without intervals: compare it on records of your own.",
     )

@@ -24,7 +24,6 @@ from sfumato.records.engine import Rows
 from sfumato.records.sharing import AS_ONE, FINER_BITS, WEIGHT_BITS, Sharing, flattened, weighted_steps
 
 _MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of tables
-_MARGIN = 2.0**-30  # more than the rounding of a Frobenius norm of up to a million products
 _WORK_BYTES = 1 << 22
 
 
@@ -157,15 +156,8 @@ class StepMoments(TableMoments):
             owners: unit of each step, shape (n,).
             steps: number of each unit's steps, shape (units,).
         """
-        squares = np.zeros(steps.size)
-        for lag in range(int(steps.max(initial=0))):
-            pairs = np.flatnonzero(owners[lag:] == owners[: owners.size - lag])
-            # whole numbers below 2^53: exact in any order; sums of their squares are taken in that of the steps
-            products = np.einsum("ij,ij->i", vectors[pairs], vectors[pairs + lag])
-            np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)
-        norm = np.sqrt(squares) * (1 + _MARGIN)
         most = 2.0 ** (2 * self.bits.entries + self.bits.weights)
-        return np.minimum(self.sharing.weights(steps), np.floor(most / np.maximum(norm, 1.0)))
+        return self.sharing.clipped(vectors, owners, steps, most)
 
 
 @dataclass(frozen=True)

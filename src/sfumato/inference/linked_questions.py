@@ -1,0 +1,119 @@
+"""Questions about all rows of a release of linked rows.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.errors import ConfigError, EstimateError
+from sfumato.inference.asked import Asked
+from sfumato.inference.calibration import FITTED, STRONG, Calibration
+from sfumato.inference.functions import CellFunctions, measured_functions
+from sfumato.inference.linked_rows import LinkedMeasured, StepPart
+from sfumato.inference.measured import Measured
+from sfumato.inference.questions import Questions, middles
+from sfumato.inference.totals import Totals
+from sfumato.release.model import ReleaseValue
+
+
+class LinkedQuestions(Questions):
+    """Answers about all rows of units, from one release."""
+
+    measured: LinkedMeasured
+
+    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> Measured:
+        return LinkedMeasured(release, *stream)
+
+    def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False) -> Asked:
+        """Return rows calibrated to what was measured of some columns: as `Questions.asked`.
+
+        Raises:
+            EstimateError: also of several columns together, where steps of long units do not count whole.
+        """
+        if not free and len(set(columns)) > 1:
+            self._require_pairs(columns)
+        return super().asked(columns, target, fitted, free=free)
+
+    def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
+        """Return `asked` of a product of columns, of which some may follow from measured ones by rules."""
+        for name in columns:
+            self.require_asked(name, following=True)
+        sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
+        if len(sums) > 1 or any(len(term) > 1 for terms in sums for term in terms):
+            self._require_pairs(columns)
+        return super().asked_of_sums(columns, target, what)
+
+    def require_asked(self, name: str, *, following: bool = False) -> None:
+        """Refuse what is no column of rows: as `Rows.require_asked`.
+
+        Raises:
+            ConfigError: also of the number of rows, which units have.
+        """
+        if name and name == self.measured.linked.count:
+            raise ConfigError(
+                f"Expected a column of rows, got {name!r}, which units have. Ask release.units (--units) about it."
+            )
+        super().require_asked(name, following=following)
+
+    def _require_pairs(self, columns: Sequence[str]) -> None:
+        """Refuse what several columns of all rows hold together, where that was not measured of long units.
+
+        Raises:
+            EstimateError: it was not.
+        """
+        part = self.measured.step_part
+        if self.measured.pairs or part is None:
+            return
+        names = " and ".join(map(repr, dict.fromkeys(columns)))
+        raise EstimateError(
+            f"Expected a question about one column of all rows, got {names} together: how these go together was "
+            f"measured of rows that share the bound of {part.whole} of a unit's {self.measured.linked.max_rows - 1} "
+            "steps, and not how that differs between units of few and of many rows. Ask release.units (--units) about "
+            "first rows, or fit with a larger epsilon or a smaller max_rows."
+        )
+
+    def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
+        measured = self.measured
+        tables, units, steps = measured.linked, measured.unit_part, measured.step_part
+        counted = [tables.count] if tables.count else []
+        parts = [measured_functions(units, _of(units, [*columns, *counted]))]
+        if steps is not None:
+            before = [tables.before[name] for name in columns if name == tables.order]
+            wanted = _of(steps, [name for name in (*columns, *before, *counted) if name in steps.columns])
+            wanted[tables.count] = [_unweighing(steps, tables.count), *wanted[tables.count]]
+            of_steps = measured_functions(steps, wanted)
+            summed = replace(of_steps, functions=steps.sums.of(of_steps.functions))
+            parts.append(summed.with_rows())
+        return Calibration(
+            Totals.joined(parts),
+            measured.size,
+            measured.rows_variance,
+            measured.weighting,
+            fitted=max(
+                fitted, STRONG
+            ),  # a walk of several steps may be as far off as a model of pairs is of strong ones
+            parts=measured.sums,
+        )
+
+
+def _of(part: Measured, columns: Sequence[str]) -> dict[str, CellFunctions]:
+    return {name: middles(part.column(name)) for name in dict.fromkeys(columns)}
+
+
+def _unweighing(steps: StepPart, count: str) -> np.ndarray:
+    """Return 1/w of the steps in each cell of their units' number of rows, shape (cells,)."""
+    cells = steps.cells(count)
+    sizes = np.bincount(cells, minlength=steps.column(count).n_cells)
+    return np.bincount(cells, 1 / steps.counted, sizes.size) / np.maximum(sizes, 1)
+
+
+def questions_of(release: ReleaseValue) -> Questions:
+    """The questions to a release, made once and kept in it: hundreds of megabytes that end with it."""
+    if "_questions" not in release.__dict__:
+        release.__dict__["_questions"] = (LinkedQuestions if release.schema.linked else Questions)(release)
+    return release.__dict__["_questions"]

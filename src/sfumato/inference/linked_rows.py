@@ -1,0 +1,252 @@
+"""What a release of linked rows measured of all rows: units of its model with their rows, where a record is a unit.
+
+A total over all rows is one over units, of what their rows add up to. Units' own measurements hold its part of first
+rows, those of steps its part of later ones, each step as it was counted: by w(k), and clipped with the unit's others.
+So every measurement is a total of a function of units, and so is every question; errors are those of independent units.
+
+Derivation: docs/proofs/inference.md. Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns.kind import TabularKind
+from sfumato.columns.kinds import NumericKind
+from sfumato.errors import EstimateError
+from sfumato.inference.measured import Measured
+from sfumato.inference.totals import RowWeights, UnitSums
+from sfumato.lenses.chain import plain_schema
+from sfumato.lenses.lens import Units, UnitSampler
+from sfumato.maths.streams import public_stream
+from sfumato.measurements.queries import MomentQuery
+from sfumato.records.linked import Sequences, unit_records, with_gaps
+from sfumato.records.sharing import WEIGHT_BITS, Sharing
+from sfumato.release.model import ReleaseValue
+from sfumato.release.samplers import build_sampler
+from sfumato.release.unit_releases import steps_of, units_of
+from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.linked import LinkedTables, linked_tables
+
+_BLOCK, _MOST_UNITS, _MOST_ROWS, _FEWEST_UNITS = 1 << 10, 1 << 14, 1 << 16, 1 << 11
+_STREAM = 20_261
+
+
+class _Part(Measured):
+    """The measurements of one of the two tables, on rows that are drawn elsewhere."""
+
+    def __init__(self, release: ReleaseValue, rows: dict[str, np.ndarray]) -> None:
+        super().__init__(release)
+        self._rows = rows
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of the model there are."""
+        return next(iter(self._rows.values())).size
+
+    @cached_property
+    def _drawn(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
+
+    @cached_property
+    def free_codes(self) -> dict[str, np.ndarray]:
+        """The rows as they were drawn."""
+        return self._rows
+
+
+class StepPart(_Part):
+    """The measurements of steps.
+
+    Args:
+        release: of linked rows.
+        tables: its two tables.
+        rows: steps of the model's units, one unit's after the other's.
+        owners: the unit of each, from 0, shape (n,).
+        units: how many units there are.
+
+    Attributes:
+        whole: K, the number of steps of a unit that count whole.
+        sums: of steps of each unit.
+    """
+
+    def __init__(
+        self, release: ReleaseValue, tables: LinkedTables, rows: dict[str, np.ndarray], owners: np.ndarray, units: int
+    ) -> None:
+        assert tables.steps is not None
+        part = steps_of(release, plain_schema(tables.steps))
+        self.whole = max((m.query.whole_rows for m in part.measurements if m.query is not None), default=0)
+        if not self.whole:
+            raise EstimateError("Expected a release whose measurements say how steps count, got another. Fit it again.")
+        counted = tuple(
+            m if m.query is None else replace(m, query=replace(m.query, whole_rows=0)) for m in part.measurements
+        )
+        super().__init__(replace(part, measurements=counted), rows)
+        self.sums, self._sharing = UnitSums(owners, units), Sharing(self.whole)
+        self._steps = np.bincount(owners, minlength=units)
+
+    @cached_property
+    def counted(self) -> np.ndarray:
+        """w(k), shape (n,)."""
+        return self.sums.spread(self._sharing.weights(self._steps) * 2.0**-WEIGHT_BITS)
+
+    @cached_property
+    def clipping(self) -> np.ndarray:
+        """u, by which the steps of a unit are weighed and clipped together, shape (n,)."""
+        assert self.products is not None
+        query: MomentQuery = self.products.query
+        vectors = [entries.whole[self.base.of(entries.cells)] for entries in query.features]
+        most = 2.0 ** (2 * query.bits.entries + query.bits.weights)
+        clipping = self._sharing.clipped(
+            np.concatenate(vectors, axis=1).astype(np.float64), self.sums.owners, self._steps, most
+        )
+        return self.sums.spread(clipping * 2.0**-query.bits.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """Units of a model: their own rows of both tables, and all their rows."""
+
+    units: dict[str, np.ndarray]
+    steps: dict[str, np.ndarray]
+    step_owners: np.ndarray
+    rows: dict[str, np.ndarray]
+    owners: np.ndarray
+
+    @classmethod
+    def of(cls, tables: LinkedTables, walks: Units) -> _Model:
+        sequences = Sequences.of(walks)
+        chunks = list(unit_records(tables, sequences))
+        units = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+        present = ~walks.without
+        owners, rows = walks.owners[present], {name: codes[present] for name, codes in walks.rows.items()}
+        later = np.flatnonzero(owners[1:] == owners[:-1]) + 1
+        steps: dict[str, np.ndarray] = {}
+        if tables.steps is not None:
+            sizes, places = sequences.sizes[owners[later]], _places(owners)[later]
+            most = max(tables.max_rows - 2, 1)
+            steps = {name: rows[name][later] for name in tables.known}
+            steps |= {tables.count: (sizes - 2) / most, tables.place: (places - 1) / most}
+            for name, before in tables.before.items():
+                steps |= {before: rows[name][later - 1], name: rows[name][later]}
+            steps = dict(with_gaps(tables, steps))
+        return cls(units, steps, owners[later], rows, owners)
+
+
+def _places(owners: np.ndarray) -> np.ndarray:
+    """Return the place of each row among those of its unit, from 0, shape (n,)."""
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    return np.arange(owners.size) - np.repeat(starts, np.diff(starts, append=owners.size))
+
+
+class LinkedMeasured(Measured):
+    """The measurements of a release of linked rows, and all rows of units of its model.
+
+    Args:
+        release: of linked rows.
+        stream: seed and key of the model's units.
+
+    Attributes:
+        unit_part: the measurements of units.
+        step_part: those of steps; None where a unit has one row.
+        sums: of the rows of each unit.
+        linked: the two tables.
+
+    Raises:
+        EstimateError: units have too many rows for it, or the release measured nothing about columns.
+        ReleaseError: its model does not fit its schema.
+    """
+
+    def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
+        plain = plain_schema(release.schema)
+        self.linked = linked_tables(plain, release.schema.weight)
+        sampler = build_sampler(plain, release.sampler, release.parameters)
+        assert isinstance(sampler, UnitSampler)
+        model = _Model.of(self.linked, _drawn(sampler, stream))
+        n_units = next(iter(model.units.values())).size
+        self.unit_part = _Part(units_of(release), model.units)
+        self.step_part = None
+        if self.linked.steps is not None:
+            self.step_part = StepPart(release, self.linked, model.steps, model.step_owners, n_units)
+        self.release, self.weight, self.class_column = replace(release), release.schema.weight, None
+        self.sums, self._rows = UnitSums(model.owners, n_units), model.rows
+        self.tables, self.products = self.unit_part.tables, self.unit_part.products
+        kinds = plain.of_kind(TabularKind)
+        known = self.unit_part.columns
+        self.columns = {n: _own(known[n], kind) for n, kind in kinds.items() if n in known and n != self.linked.weight}
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of the model there are."""
+        return self.sums.owners.size
+
+    @property
+    def rows_of_unit(self) -> int:
+        """1: a unit is one record."""
+        return 1
+
+    @property
+    def pairs(self) -> bool:
+        """Whether sums of products of two columns of all rows were measured: where every step counts whole."""
+        return self.step_part is None or self.step_part.whole >= self.linked.max_rows - 1
+
+    @cached_property
+    def size(self) -> float:
+        """The number of units, or the sum of their weights."""
+        return self.unit_part.size
+
+    @property
+    def rows_variance(self) -> float:
+        """Of the true number of units about the public one."""
+        return self.unit_part.rows_variance
+
+    @cached_property
+    def weighting(self) -> RowWeights | None:
+        """The weights of units."""
+        return self.unit_part.weighting
+
+    @cached_property
+    def _drawn(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
+
+    @cached_property
+    def free_codes(self) -> dict[str, np.ndarray]:
+        """All rows of the model's units, as they were drawn."""
+        return self._rows
+
+    def counts(self, name: str) -> None:
+        """None: no count of cells is one of all rows."""
+        del name
+
+
+def _own(column: ColumnGrid, kind: TabularKind) -> ColumnGrid:
+    """Return a column of units as rows have it: where a first row may be missing, a row's cell may not."""
+    if isinstance(kind, NumericKind) and column.edges is not None:
+        return ColumnGrid.stored(column.name, kind, column.edges)
+    return ColumnGrid(column.name, kind, kind.n_levels)
+
+
+def _drawn(sampler: UnitSampler, stream: tuple[int, ...]) -> Units:
+    """Return units of a model, as many as memory allows for all their rows.
+
+    Raises:
+        EstimateError: these are too few.
+    """
+    parts: list[Units] = []
+    rows = 0
+    while len(parts) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:
+        parts.append(sampler.units(_BLOCK, public_stream(*stream, len(parts))))
+        rows += parts[-1].owners.size
+    if len(parts) * _BLOCK < _FEWEST_UNITS:
+        raise EstimateError(
+            "Expected units of fewer rows for estimates about all rows, got some of some tens. Ask "
+            "release.units (--units) about constants, numbers of rows and first rows."
+        )
+    return Units(
+        np.concatenate([part.owners + i * _BLOCK for i, part in enumerate(parts)]),
+        {name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows},
+        np.concatenate([part.without for part in parts]),
+    )

@@ -1,0 +1,156 @@
+"""Estimates about all rows of linked units: what the records say without noise, and intervals with it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fixtures import linked, long_units, two_tables
+from sfumato import MaxEntropy, NonPrivate
+from sfumato.errors import ConfigError, EstimateError
+from sfumato.inference.functions import measured_functions
+from sfumato.inference.linked_questions import LinkedQuestions, questions_of
+from sfumato.inference.linked_rows import LinkedMeasured
+from sfumato.inference.questions import middles
+from sfumato.records.linked import STEPS, Sequences, step_records
+from sfumato.records.sharing import Sharing
+
+N = 2_000
+SILENT = {"epsilon": NonPrivate(), "calibration_rows": 400}
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Of which one step of a unit counts whole."""
+    return MaxEntropy(epsilon=1.0, delta=1e-6).fit(linked.visits(N, 1), schema=linked.schema(units=N), seed=1)
+
+
+def of_two_tables():
+    return two_tables.tables(N, 1), two_tables.schema(N), two_tables.joined(two_tables.tables(N, 1))
+
+
+def of_one_table():
+    return linked.visits(N, 1), linked.schema(units=N), linked.visits(N, 1)
+
+
+@pytest.mark.parametrize("shape", [of_one_table, of_two_tables])
+def test_without_noise_they_are_those_of_the_records(shape):
+    records, schema, real = shape()
+    release = MaxEntropy(**SILENT).fit(records, schema=schema, seed=1)
+    for column in ("score", "day", "born"):
+        assert release.mean(column).value == pytest.approx(real[column].mean(), rel=1e-3)
+    assert release.count().value == pytest.approx(len(real), rel=1e-6)
+    assert release.share({"state": "a"}).value == pytest.approx((real["state"] == "a").mean(), abs=1e-6)
+    assert release.quantile("score").value == pytest.approx(real["score"].median(), abs=0.5)
+    assert release.variance("score").value == pytest.approx(real["score"].var(), rel=0.01)
+    of_women = real["score"][real["sex"] == "f"].mean()
+    assert release.mean("score", by="sex")["f"].value == pytest.approx(of_women, rel=1e-3)
+    assert release.correlation("score", "born").value == pytest.approx(real["score"].corr(real["born"]), abs=0.01)
+    # units of like rows: as if there were as many records as units, not as rows
+    by_unit = real.assign(off=real["score"] - real["score"].mean()).groupby("patient")["off"].sum()
+    robust = np.sqrt((by_unit**2).sum()) / len(real)
+    assert release.mean("score").std_error == pytest.approx(robust, rel=0.05)
+
+
+def test_steps_are_counted_and_clipped_as_they_were_measured(noisy):
+    measured = questions_of(noisy).measured
+    assert isinstance(measured, LinkedMeasured)
+    part = measured.step_part
+    assert part.whole == 1
+    assert not measured.pairs
+    query, weights = part.products.query, Sharing(part.whole)
+    entries = np.concatenate([e.whole[part.base.of(e.cells)] for e in query.features], axis=1)
+    clipped = 0
+    for unit in range(300):
+        mine = part.sums.owners == unit
+        k = int(mine.sum())
+        if not k:
+            continue
+        w = int(weights.weights(np.array([k]))[0])
+        assert (part.counted[mine] == w / 1024).all()
+        y = entries[mine].astype(object)
+        total = y.T @ y
+        square = Fraction(int((total * total).sum()))
+        most = 2 ** (2 * query.bits.entries + query.bits.weights)
+        (u,) = set((part.clipping[mine] * 1024).tolist())
+        assert u == int(u)
+        assert Fraction(int(u)) ** 2 * square <= Fraction(most) ** 2
+        assert u == w or Fraction(int(u) + 2) ** 2 * square > Fraction(most) ** 2
+        clipped += u < w
+    assert clipped
+
+
+def test_steps_of_the_model_are_those_of_its_rows(noisy):
+    """The same units through the code that makes the records of a fit."""
+    measured = questions_of(noisy).measured
+    part, tables = measured.step_part, measured.linked
+    sizes = np.bincount(measured.sums.owners)
+    chunks = list(step_records(tables, Sequences(sizes, measured.free_codes)))
+    for name in part.columns:
+        records = np.concatenate([c[name][np.arange(c[name].shape[1]) < c[STEPS][:, None]] for c in chunks])
+        assert np.array_equal(np.sort(records), np.sort(part.free_codes[name])), name
+    found = measured_functions(part, {"state": middles(part.column("state"))})
+    assert found.functions.shape[0] == part.n_rows
+
+
+def test_two_columns_need_every_step(noisy):
+    with pytest.raises(EstimateError, match="'score' and 'sex' together"):
+        noisy.mean("score", by="sex")
+    for ask in (lambda: noisy.crosstab("sex", "state"), lambda: noisy.correlation("score", "day")):
+        with pytest.raises(EstimateError, match=r"release\.units"):
+            ask()
+    with pytest.raises(ConfigError, match=r"release\.units"):
+        noisy.mean("number of rows of patient")
+    assert noisy.units.mean("score", by="sex")["f"].value > 0
+
+
+def test_the_stated_noise_is_what_redrawn_noise_moves(noisy):
+    asked = questions_of(noisy).asked(("score",), "table")
+    values, there = questions_of(noisy).numbers("score")
+    stated = noisy.mean("score", target="table").parts["noise"]
+    weights = [asked.calibration.redrawn(np.random.default_rng(seed)) for seed in range(200)]
+    means = [w @ values / (w @ there) for w in weights]
+    assert np.std(means) == pytest.approx(stated, rel=0.2)
+
+
+def test_units_of_many_rows_are_refused():
+    most = 200
+    frame = long_units.purchases(100, 1)
+    frame = frame.loc[frame.index.repeat(60)].reset_index(drop=True)
+    document = {**long_units.DOCUMENT, "unit": {**long_units.DOCUMENT["unit"], "max_rows": most, "units": 100}}
+    release = MaxEntropy(epsilon=1.0, delta=1e-4, calibration_rows=100).fit(frame, schema=document, seed=1)
+    with pytest.raises(EstimateError, match="fewer rows"):
+        LinkedQuestions(release)
+
+
+LAWS = {
+    "visits": (
+        linked.visits, lambda n: linked.schema(units=n), 2_000,
+        lambda r: {"score": r.mean("score"), "day": r.mean("day"), "a": r.share({"state": "a"}),
+                   "median": r.quantile("score"), "variance": r.variance("score")},
+        lambda d: {"score": d["score"].mean(), "day": d["day"].mean(), "a": (d["state"] == "a").mean(),
+                   "median": d["score"].median(), "variance": d["score"].var()},
+    ),
+    "purchases": (
+        long_units.purchases, long_units.schema, 3_000,
+        lambda r: {"amount": r.mean("amount"), "week": r.mean("week"), "web": r.share({"channel": "web"}),
+                   "median": r.quantile("amount"), "missing": r.missing("amount")},
+        lambda d: {"amount": d["amount"].mean(), "week": d["week"].mean(), "web": (d["channel"] == "web").mean(),
+                   "median": d["amount"].median(), "missing": d["amount"].isna().mean()},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS)
+def test_intervals_cover(law):
+    """60 draws and fits: an interval of 95 % covers fewer than 52 of them once in 3,000 times."""
+    draw, schema, n, ask, truth = LAWS[law]
+    true = truth(draw(200_000, 7))
+    covered = dict.fromkeys(true, 0)
+    for seed in range(60):
+        release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(draw(n, 300 + seed), schema=schema(n), seed=seed)
+        for name, answer in ask(release).items():
+            low, high = answer.interval()
+            covered[name] += low <= true[name] <= high
+    assert min(covered.values()) >= 52, covered
