@@ -305,14 +305,14 @@ BUGS = [
     ),
     PlantedBug(
         "steps: clipped row by row, not by unit",
-        STEPS,
+        "records/sharing.py",
         "            np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)\n",
         "            np.maximum.at(squares, owners[pairs], products**2)\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
     PlantedBug(
         "steps: the clip forgets how steps of a unit go together",
-        STEPS,
+        "records/sharing.py",
         "        for lag in range(int(steps.max(initial=0))):\n",
         "        for lag in range(1):\n",
         "tests/mechanisms/test_queries.py -k steps",

@@ -52,6 +52,19 @@ def test_without_noise_they_are_those_of_the_records(shape):
     assert release.mean("score").std_error == pytest.approx(robust, rel=0.05)
 
 
+def test_weighted_units_are_those_of_the_population():
+    records, rng = linked.visits(N, 1), np.random.default_rng(0)
+    weight = rng.uniform(0.5, 4.0, N)
+    records["w"] = weight[records["patient"]] * np.where(records["sex"] == "f", 1.0, 0.5)
+    document = {**linked.DOCUMENT, "weight": {"column": "w", "upper": 4.0}}
+    document["unit"] = {**document["unit"], "units": N, "constant": ["sex", "born", "w"]}
+    document["columns"] = {**document["columns"], "w": "identifier"}
+    release = MaxEntropy(**SILENT).fit(records, schema=document, seed=1)
+    assert release.count().value == pytest.approx(records["w"].sum(), rel=2e-3)
+    for column in ("score", "day", "born"):
+        assert release.mean(column).value == pytest.approx(np.average(records[column], weights=records["w"]), rel=2e-3)
+
+
 def test_steps_are_counted_and_clipped_as_they_were_measured(noisy):
     measured = questions_of(noisy).measured
     assert isinstance(measured, LinkedMeasured)

@@ -9,7 +9,7 @@ from fixtures.shape_pairs import VERBS, Case, pairs, refusal
 ALL = set(VERBS)
 ROWS = {"units"}  # of single rows there are no units to ask of
 WEIGHTS = {"units", "estimators"}
-LINKED = {"estimate", "target", "class_counts", "unique_rows", "estimators"}
+LINKED = {"target", "class_counts", "unique_rows", "estimators"}
 REFUSED: dict[str, set[str]] = {
     "plain": ROWS,
     "rules": ROWS | {"estimators"},

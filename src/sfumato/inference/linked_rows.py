@@ -78,13 +78,12 @@ class StepPart(_Part):
     ) -> None:
         assert tables.steps is not None
         part = steps_of(release, plain_schema(tables.steps))
-        self.whole = max((m.query.whole_rows for m in part.measurements if m.query is not None), default=0)
-        if not self.whole:
+        queries = [(m, m.query) for m in part.measurements if m.query is not None and m.query.weight == tables.weight]
+        self.whole = max((query.whole_rows for _, query in queries), default=0)
+        if not self.whole or any(query.whole_rows != self.whole for _, query in queries):
             raise EstimateError("Expected a release whose measurements say how steps count, got another. Fit it again.")
-        counted = tuple(
-            m if m.query is None else replace(m, query=replace(m.query, whole_rows=0)) for m in part.measurements
-        )
-        super().__init__(replace(part, measurements=counted), rows)
+        steps = tuple(replace(m, query=replace(query, whole_rows=0, weight="")) for m, query in queries)
+        super().__init__(replace(part, measurements=steps), rows)
         self.sums, self._sharing = UnitSums(owners, units), Sharing(self.whole)
         self._steps = np.bincount(owners, minlength=units)
 
