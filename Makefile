@@ -28,10 +28,10 @@ demo: .venv/.installed-demo  ## release a real table at epsilon = 1, score it, a
 	$(BIN)/sfumato demo --out demo --overwrite
 
 test: lint .venv/.installed-test  ## lint, then the default tests (under 10 minutes on 2 cores)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m 'not slow and not browser'
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser'
 
 test-slow: .venv/.installed-test  ## the large statistical tests
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 test-report: .venv/.installed-test  ## the report and the studio in Chromium, where there is one
 	$(ONE_THREAD) $(BIN)/python -m pytest -m browser tests/report tests/studio

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from fixtures.costly import ATTACKS, slow_after
 from fixtures.shape_pairs import document, people
 from harness.coupling import attack, leaves
 from sfumato import MaxEntropy, Schema, tune
@@ -77,7 +78,7 @@ def test_a_weighted_record_of_a_search(monkeypatch, weight):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", slow_after(2, UNITS, ATTACKS))
 def test_a_weighted_unit_more_or_another(monkeypatch, unit):
     frame, fit = people().astype({"start": float, "end": float}), fitted("linked+weight")
     rows = [{"who": 10**6, "state": "b", "items": None, **row} for row in UNITS[unit]]

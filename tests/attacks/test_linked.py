@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fixtures import linked_rules
+from fixtures.costly import diagonal
 from fixtures.linked import schema, visits
 from harness.coupling import attack, check_same, leaves
 from sfumato import BuyCount, MaxEntropy, tune
@@ -51,8 +52,7 @@ def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("found", FOUND)
+@pytest.mark.parametrize(("found", "unit"), diagonal(FOUND, UNITS))
 def test_a_unit_more_or_another(monkeypatch, found, unit):
     fit = fitted(FOUND[found])
     with_one = with_unit(BASE, UNITS[unit])
@@ -69,8 +69,7 @@ def test_the_longest_units_with_little_noise(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("found", FOUND)
+@pytest.mark.parametrize(("found", "unit"), diagonal(FOUND, UNITS))
 def test_a_search(monkeypatch, found, unit):
     """Beyond its scores of units and of steps, and its fits, nothing of a unit reaches a search."""
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 2)

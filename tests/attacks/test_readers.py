@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato
+from fixtures.costly import ATTACKS, slow_after
 from fixtures.workbooks import workbook
 from harness.coupling import check_sensitivities, coupled
 from sfumato.columns.sets import CodedSets
@@ -361,7 +362,7 @@ LONG_RECORDS = {
 }
 
 
-@pytest.mark.parametrize("name", LONG_RECORDS)
+@pytest.mark.parametrize("name", slow_after(2, LONG_RECORDS, ATTACKS))
 def test_no_long_record_stops_the_parser_wherever_it_begins(tmp_path, name):
     document = {"columns": {"age": AGE, "sex": SEX}}
     before = b"age,sex\n" + b"31,f\n" * ((4 << 20) // 5 - 1)  # the record begins at the end of a block

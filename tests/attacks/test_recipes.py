@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("torch", reason="networks need the extra nets")
 
 from fixtures import tables
+from fixtures.costly import diagonal
 from fixtures.methods import DATA_SETS, MIXED, PLUGINS, QUICK, refusal, skip_refused
 from harness.coupling import attack, leaves
 from sfumato import DPGM, BuyCount, DPMix, IndependentItems, LatentClasses, MaxEntropy
@@ -101,7 +102,7 @@ def test_subsets_of_replaced_records(monkeypatch):
 ALONE = "rows: 240\ncolumns:\n  id: identifier\n  {column}\n"
 UNITS = tables.SCHEMA_TEXT.replace("columns:", "unit: {column: id, max_rows: 3}\ncolumns:")
 CLASSES = tables.SCHEMA_TEXT.replace("[f, m]", "[f, m], nullable: true")
-GAUSSIAN_TABLES = {  # schema, target, and whether there is little enough noise to buy moments by class
+MAX_ENTROPY_TABLES = {  # schema, target, and whether there is little enough noise to buy moments by class
     "moments by class": (tables.SCHEMA_TEXT, "income", True),
     "a nullable target": (CLASSES, "sex", True),
     "a target with a missing level of four": (tables.SCHEMA_TEXT, "grade", True),
@@ -127,7 +128,7 @@ def with_people(frame: pd.DataFrame, records: list[dict], name: int = 10**6) -> 
 
 @pytest.mark.parametrize("bought", [False, True])
 @pytest.mark.parametrize("frame", [BASE, BASE[:1], BASE[:0]], ids=["70 rows", "1 row", "no row"])
-def test_gaussian_tables_of_much_noise(monkeypatch, frame, bought):
+def test_max_entropy_tables_of_much_noise(monkeypatch, frame, bought):
     """No target: all rows' vectors have the same entry. Bounds are not apart. Both by public or bought facts alone."""
     statistics = []
     moments = tables_module.TableMoments
@@ -156,11 +157,10 @@ def test_gaussian_tables_of_much_noise(monkeypatch, frame, bought):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("people", PEOPLE)
-@pytest.mark.parametrize("table", GAUSSIAN_TABLES)
-def test_gaussian_tables(monkeypatch, table, people):
+@pytest.mark.parametrize(("table", "people"), diagonal(MAX_ENTROPY_TABLES, PEOPLE))
+def test_max_entropy_tables(monkeypatch, table, people):
     """With and without target and unit, with much noise and little, and where there is nothing to see."""
-    text, target, by_class = GAUSSIAN_TABLES[table]
+    text, target, by_class = MAX_ENTROPY_TABLES[table]
     schema = tables.read_schema(text)
     records = PEOPLE[people] if schema.unit else PEOPLE[people][:1]
     found = []

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from fixtures.costly import ATTACKS, slow_after
 from fixtures.set_tables import people, set_schema
 from harness.coupling import attack, leaves
 from sfumato import BuyCount, MaxEntropy, Schema, Unit
@@ -49,7 +50,7 @@ def with_row(rows, held, *, place=None, age=10**6, sex="?"):
     return pa.concat_tables([rest, row])
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", slow_after(4, ODD, ATTACKS))
 def test_a_record_more_or_another(monkeypatch, odd):
     rows = with_row(table(), ["I10", "F32"], age=40, sex="m")
     for found, target in ((schema(), None), (schema(max_length=2, other="else"), "sex")):
@@ -121,7 +122,7 @@ def any_row(rng: np.random.Generator, rows: pa.Table) -> pa.Table:
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", slow_after(3, range(10)))
 def test_any_record(monkeypatch, seed):
     rng, rows = np.random.default_rng(seed), table(seed=seed)
     found = schema() if seed % 2 else schema(max_length=int(rng.integers(1, 5)), other="else")

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fixtures import two_tables
+from fixtures.costly import ATTACKS, slow_after
 from harness.coupling import attack, check_same, leaves
 from sfumato import BuyCount, MaxEntropy
 from sfumato.schema.schema import Schema
@@ -58,7 +59,7 @@ CASES = [("order", unit) for unit in UNITS]
 CASES += [(found, unit) for found in FOUND if found != "order" for unit in ("no row", "many rows apart")]
 
 
-@pytest.mark.parametrize(("found", "unit"), CASES)
+@pytest.mark.parametrize(("found", "unit"), slow_after(len(UNITS), CASES, ATTACKS))
 def test_a_person_more_or_another(monkeypatch, found, unit):
     fit = fitted(FOUND[found])
     with_one = with_unit(BASE, *UNITS[unit])
@@ -125,7 +126,7 @@ def any_unit(rng: np.random.Generator, max_rows: int) -> tuple[list[dict], list[
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", slow_after(3, range(12)))
 def test_any_unit(monkeypatch, seed):
     rng = np.random.default_rng(seed)
     of_numbers = {"persons": {"born": float}, "visits": {"day": float, "score": float}}

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fixtures.costly import diagonal
 from harness.coupling import attack, leaves
 from sfumato import BuyCount, MaxEntropy, Schema, Unit, Weight
 from sfumato.columns import Categorical, Continuous, Identifier
@@ -55,8 +56,7 @@ def with_row(frame, weight, *, corner=False, place=None):
     return pd.concat([rest, pd.DataFrame([row])], ignore_index=True)
 
 
-@pytest.mark.parametrize("target", [None, "g"])
-@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize(("weight", "target"), diagonal(WEIGHTS, [None, "g"]))
 def test_a_record_more_or_another(monkeypatch, target, weight):
     frame = with_row(people(), 2.0)
     for found in (schema(), schema(total=150.0)):

@@ -727,7 +727,7 @@ BUGS = [
         "methods/tables/recipe.py",
         "        parameters={**chain.to_arrays(), **grid.arrays()},",
         "        parameters={**chain.to_arrays(), **grid.arrays(), **_leaked(reduce(counting, fit.data), counting)},",
-        f"{RECIPES} -k max-entropy",
+        f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
         "what the query of moments says, moved by the records",
@@ -736,7 +736,7 @@ BUGS = [
         "        true = float(reduce(TwoResolutionCounts(first.layout), fit.data).open_in_mechanism().sum())\n"
         "        moved = replace(moments, clip_norm=moments.clip_norm + 1e-3 * true)\n"
         "        return SecondRelease(moment_measurements(noisy, moved, self.worth), pairs)\n",
-        f"{RECIPES} -k max-entropy",
+        f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
         "a clip norm read off the records",
@@ -745,7 +745,7 @@ BUGS = [
         "        true = float(reduce(TwoResolutionCounts(first.layout), fit.data).open_in_mechanism().sum())\n"
         "        clip_norm += 1e-6 * true\n"
         "        moments = self.statistic(first.layout,",
-        f"{RECIPES} -k max-entropy",
+        f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
         "an entry that all rows share, left out of the norm",
@@ -763,7 +763,7 @@ BUGS = [
         "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
         "    settings = replace(settings, ends=true % 2 == 0)\n"
         "    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)\n",
-        f"{RECIPES} -k max-entropy",
+        f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
         "an entry that all rows share, by the true number of records",
@@ -771,7 +771,7 @@ BUGS = [
         "    if target is not None or settings.effort.low_rank:",
         "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
         "    if target is not None or true % 2:",
-        f"{RECIPES} -k max-entropy",
+        f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
         "a record's cell counted for nothing in the norm",
@@ -801,7 +801,7 @@ BUGS = [
         "    held = max(2, int(np.count_nonzero(reduce(counting, fit.data).open_in_mechanism())))\n"
         "    found = Resolution(held, settings.resolution.orders, level_groups, settings.resolution.weights)\n"
         "    columns = column_shares(counts, counting, class_counts, found)\n",
-        f"{RECIPES} -k max-entropy",
+        f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
         "orders of polynomials by the true number of records",
@@ -810,7 +810,7 @@ BUGS = [
         "    rows = counting.split(reduce(counting, fit.data).open_in_mechanism())[0][0].sum()\n"
         "    found = Resolution(settings.resolution.most_runs, 1 + int(rows) % 6, level_groups, {})\n"
         "    columns = column_shares(counts, counting, class_counts, found)\n",
-        f"{RECIPES} -k max-entropy",
+        f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
         "half the noise in all matrices but the first",

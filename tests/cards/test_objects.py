@@ -139,6 +139,7 @@ def test_a_schema_says_what_is_public_and_what_is_bought() -> None:
         assert said in found.text, said
 
 
+@pytest.mark.slow
 def test_a_wide_release_pictures_its_first_columns() -> None:
     names = [f"c{i}" for i in range(MOST_COLUMNS + 6)]
     schema = Schema.from_dict({"rows": 300, "columns": dict.fromkeys(names, "boolean")})

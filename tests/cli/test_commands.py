@@ -649,6 +649,7 @@ def _never(*_: object, **__: object) -> object:
 
 
 class TestDemo:
+    @pytest.mark.slow
     def test_it_runs_end_to_end(self, tmp_path, call):
         pytest.importorskip("statsmodels")
         result = call("demo", "--out", tmp_path / "demo")
@@ -791,6 +792,7 @@ class TestGiven:
         assert call(*FIT[:5], 50, *FIT[6:], "--target", "income", "--seed", 1).code == 0
         return folder
 
+    @pytest.mark.slow
     def test_values_and_class_counts(self, steady, call):
         assert call("sample", "r", "-n", 30, "--given", "age=40", "--given", "income=>50K", "--out", "g.csv").code == 0
         rows = pd.read_csv("g.csv")

@@ -28,7 +28,11 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(map(str, question)))
+@pytest.mark.parametrize(
+    "question",
+    [q if i % 2 else pytest.param(q, marks=pytest.mark.slow) for i, q in enumerate(QUESTIONS)],
+    ids=lambda question: " ".join(map(str, question)),
+)
 def test_every_question_in_every_form(call, release, question):
     shown = call("estimate", release, *question, "--level", 0.9)
     assert shown.code == 0, shown.err

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fixtures import tables
+from fixtures.costly import slow_after
 from fixtures.processes import serving
 from sfumato import create_ledger, load, read_ledger
 
@@ -197,7 +198,7 @@ def test_a_file_that_goes_away(faulty, folder, data, fault):
 
 
 @pytest.mark.parametrize("megabytes", [1, 16])
-@pytest.mark.parametrize("data", ["people.csv", "people.parquet", "pictures.npz"])
+@pytest.mark.parametrize("data", slow_after(1, ["people.csv", "people.parquet", "pictures.npz"]))
 def test_too_little_memory(faulty, folder, data, megabytes):
     before = names(folder)
     kept = {f"{data}.first/{name}" for name in ("manifest.json", "arrays.safetensors")} | {f"{data}.first"}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fixtures import tables
+from fixtures.costly import slow_after
 from fixtures.processes import serving
 from sfumato import create_ledger, load, read_ledger
 from sfumato.cli import output
@@ -207,7 +208,7 @@ class TestFit:
         assert names(folder) == before
         assert [entry.status for entry in read_ledger(folder / "books" / "l").fits] == status
 
-    @pytest.mark.parametrize("out", ["r", "r.sfm"])
+    @pytest.mark.parametrize("out", slow_after(1, ["r", "r.sfm"]))
     @pytest.mark.parametrize(
         ("place", "when", "about"),
         [
@@ -255,7 +256,7 @@ class TestFit:
 
 
 @pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("out", ["r", "r.sfm"])
+@pytest.mark.parametrize("out", slow_after(1, ["r.sfm", "r"]))
 def test_at_every_line(interrupted, folder, out, step):
     """From the end of the fit to the end of the program: no line lies between the release and the exit code."""
     path, made = folder / out, folder / "made"

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import sfumato
+from fixtures.costly import slow_after
 
 N = 500
 
@@ -34,7 +35,7 @@ WORDS = ["", " ", "a", "sex", "day", "nonsense", "sex=f", "sex=x", "a=1", "=", "
 QUESTIONS = ["mean", "variance", "quantile", "correlation", "share", "missing", "count", "crosstab", "nonsense", "a ~"]
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", slow_after(1, QUESTIONS))
 def test_wrong_words_get_a_sentence(call, path, question) -> None:
     for words in ([], *([word] for word in WORDS), *(["a", word] for word in WORDS), ["a", "sex", "day"]):
         found = call("estimate", path, question, "--", *words)

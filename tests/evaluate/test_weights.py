@@ -88,6 +88,7 @@ def test_rows_are_drawn_by_weight(real):
     assert not np.isin(table.columns["x"][real["w"] == 0], drawn.columns["x"]).any()
 
 
+@pytest.mark.slow
 def test_all_scores_and_a_page(real, tmp_path):
     release = MaxEntropy(epsilon=50.0, delta=1e-6, calibration_rows=2_000).fit(real, schema=SCHEMA, seed=0)
     scores = release.evaluate(real, target="g", train_rows=500)

@@ -71,6 +71,7 @@ def test_the_example_of_the_estimators_runs(tmp_path: Path, monkeypatch: pytest.
     assert len(synthetic) == 1000
 
 
+@pytest.mark.slow
 def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
     scope: dict[str, Any] = {}
     for block in _blocks(ROOT / "docs" / "linked.md", "python"):
@@ -101,6 +102,7 @@ def test_the_sets_of_the_guide_run_and_are_true() -> None:
     assert set(asthma["sex"]) == {"f"}
 
 
+@pytest.mark.slow
 def test_the_chapter_on_inference_runs_and_is_true() -> None:
     scope: dict[str, Any] = {}
     for block in _blocks(ROOT / "docs" / "inference.md", "python"):
@@ -194,6 +196,7 @@ def test_every_page_is_reached_from_the_landing_page() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")  # at this budget a rare label may not be seen
+@pytest.mark.slow
 def test_the_landing_page_runs() -> None:
     (block,) = _blocks(ROOT / "docs" / "index.md", "python")
     scope: dict[str, Any] = {"frame": randhie.load_pandas().data}

@@ -93,11 +93,13 @@ def test_rows_come_back_as_the_frame_that_went_in(executed, name: str, column: s
     assert column in shown
 
 
+@pytest.mark.slow
 def test_no_row_of_the_register_breaks_a_rule(executed) -> None:
     shown = _shown(_cell(executed("register"), ".to_frame()"))["text/plain"]
     assert [line.split()[-1] for line in shown.splitlines()[1:]] == ["0"] * 4
 
 
+@pytest.mark.slow
 def test_the_folder_of_the_register_may_be_published(executed) -> None:
     shown = _shown(_cell(executed("register"), "iterdir())"))["text/plain"]
     assert all(f"'{name}'" in shown for name in ("README.md", "rows.csv", "release.sfm", "release.sfm.sig"))
@@ -115,6 +117,7 @@ def test_the_reviewer_finds_the_forgery_and_the_same_epsilon(executed) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_nothing_is_printed_to_standard_error(executed, name: str) -> None:
     outputs = [output for cell in executed(name).cells for output in cell.get("outputs", [])]
     assert [output.text for output in outputs if output.get("name") == "stderr"] == []

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fixtures.costly import slow_after
 from sfumato import MaxEntropy, Schema
 from sfumato.columns.kinds import Categorical, Identifier, Open
 from sfumato.columns.number_grid import OPEN_UNITS
@@ -32,7 +33,7 @@ def _found_labels(schema, plan, counts, seed):
     return set(found.of_kind(Categorical)["word"].labels)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+@pytest.mark.parametrize("epsilon", slow_after(1, [0.5, 4.0]))
 @pytest.mark.parametrize(("others", "max_rows"), [((), 1), (("continuous",) * 7, 1), (("unknown",) * 3, 4)])
 def test_the_threshold_of_labels_is_forecast(epsilon, others, max_rows):
     columns = {"word": Open(kind="categorical")} | {f"x{i}": Open(kind=kind) for i, kind in enumerate(others)}

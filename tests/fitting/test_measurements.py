@@ -47,6 +47,7 @@ def check_coverage(fits):
     assert ((least <= covered) & (covered <= most)).all(), covered
 
 
+@pytest.mark.slow
 def test_coverage():
     # seeds are fixed; a new set of them would fail with probability below 2e-5
     check_coverage(60)

@@ -19,7 +19,7 @@ from fixtures.hostile import forge
 from fuzz.cases import batches
 from sfumato import MaxEntropy
 
-CASES, BATCH = 250, 25
+CASES, BATCH = 100, 25
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 
 ODD_VALUES = [

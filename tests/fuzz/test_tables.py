@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures import tables
+from fixtures.costly import slow_after
 from fuzz.cases import batches
 from fuzz.planted import DIGITS, SECRETS, WORD, assert_no_byte, assert_silent, told
 from sfumato import MaxEntropy, load
@@ -19,7 +20,7 @@ from sfumato.errors import SfumatoError
 from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
 
-CASES, BATCH = 150, 25
+CASES, BATCH = 100, 25
 
 SCHEMA = """\
 rows: 100
@@ -185,7 +186,7 @@ ODD_CELLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", range(40))
+@pytest.mark.parametrize("case", slow_after(15, range(40)))
 def test_pandas_objects(tmp_path, caplog, case):
     random_ = random.Random(case)
     n = random_.randint(1, 12)

@@ -72,6 +72,7 @@ def test_differences_of_dates_are_times_and_variances_are_in_days(release, table
         assert np.sqrt(release.variance(name).value) == pytest.approx(true, rel=0.1)
 
 
+@pytest.mark.slow
 def test_cards_and_lists_show_dates(release) -> None:
     listed = release.answers()
     mean = listed[(listed["kind"] == "mean") & (listed["first"] == "day")].iloc[0]

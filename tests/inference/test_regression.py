@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.formula.api as smf
 
+from fixtures.costly import slow_after
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.regression import logistic_fit
 
@@ -17,7 +18,7 @@ def real(formula, table, *, logistic=False):
     return (smf.logit if logistic else smf.ols)(formula, own).fit(disp=0).params
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("formula", slow_after(2, FORMULAS))
 def test_least_squares_without_noise_is_the_tables(exact, table, formula):
     found, wanted = exact.ols(formula, target="table"), real(formula, table)
     assert set(found.params.index) == set(wanted.index)

@@ -18,6 +18,7 @@ def replicates(release):
     return release.replicates(10, n=20_000, seed=3)
 
 
+@pytest.mark.slow
 def test_replicates_look_like_the_table(replicates, table):
     assert len(replicates) == 10
     for one in replicates:
@@ -28,6 +29,7 @@ def test_replicates_look_like_the_table(replicates, table):
 
 
 @pytest.mark.filterwarnings("ignore:Degrees of freedom")
+@pytest.mark.slow
 def test_replicates_differ_as_much_as_estimates_are_unsure(replicates, release):
     for values, estimate in (
         ([one.x.mean() for one in replicates], release.mean("x")),
@@ -101,6 +103,7 @@ def test_coverage_of_the_rule():
 
 
 @pytest.mark.filterwarnings("ignore:Degrees of freedom")
+@pytest.mark.slow
 def test_results_are_those_of_fitted_models(replicates):
     import statsmodels.formula.api as smf
 

@@ -72,6 +72,7 @@ def test_of_what_else_there_are_none(silent):
         _ = release.units
 
 
+@pytest.mark.slow
 def test_the_command(call, silent, tmp_path):
     silent.save(tmp_path / "r.sfm")
     told = call("estimate", tmp_path / "r.sfm", "--units", "mean", COUNT, "--json").json

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures.cells import read_cells as read
+from fixtures.costly import slow_after
 from fixtures.silence import SECRET, silent
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.sources import open_source
@@ -108,8 +109,14 @@ class TestFunctions:
 
     @pytest.mark.parametrize(
         ("call", "cure"),
-        [("abs(a)", "CASE WHEN"), ("sum(a)", "total"), ("json_extract(a, '$.x')", "leave"), ("a -> 'x'", "leave"),
-         ("printf('%*d', a, 1)", "round"), ("sum(a) OVER ()", "total"), ("ntile(a) OVER ()", "leave")],
+        slow_after(
+            3,
+            [
+                ("abs(a)", "CASE WHEN"), ("sum(a)", "total"), ("json_extract(a, '$.x')", "leave"),
+                ("a -> 'x'", "leave"), ("printf('%*d', a, 1)", "round"), ("sum(a) OVER ()", "total"),
+                ("ntile(a) OVER ()", "leave"),
+            ],
+        ),
     )  # fmt: skip
     def test_refused_by_name(self, numbers, call, cure):
         message = silent(lambda: open_source(f"{numbers}?query=SELECT {call} AS b FROM t"))

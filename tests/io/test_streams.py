@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fixtures.cells import read_cells as read
+from fixtures.costly import slow_after
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.sources import open_source
 from sfumato.io.spool import SpooledSource
@@ -55,7 +56,7 @@ def streams():
     yield "lazy frame", pl.from_arrow(TABLE).lazy()
 
 
-@pytest.mark.parametrize("rows", [3, 100])
+@pytest.mark.parametrize("rows", slow_after(1, [3, 100]))
 @pytest.mark.parametrize("place", range(7))
 def test_what_is_read_once_is_kept_for_all_passes(temporary, place, rows):
     pytest.importorskip("duckdb")

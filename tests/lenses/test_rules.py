@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fixtures.costly import slow_after
 from fixtures.methods import QUICK, skip_refused
 from fixtures.ruled import RULES, hospital, hospital_schema
 from sfumato import DPMix, MaxEntropy, load
@@ -31,6 +32,7 @@ def test_rows(release):
     assert rows.dtypes.astype(str).to_dict() == release.sample(3, seed=5).dtypes.astype(str).to_dict()
 
 
+@pytest.mark.slow
 def test_without_rules_they_are_broken():
     """The test above would prove nothing otherwise."""
     plain = MaxEntropy(epsilon=1.0).fit(FRAME, schema=hospital_schema([]), target="back", seed=0)
@@ -107,6 +109,7 @@ def test_classes_that_rules_speak_of_are_those_asked_for():
     assert set(rows["ward"][rows["back"] == "no"]) == {"none"}
 
 
+@pytest.mark.slow
 def test_the_first_rows_do_not_depend_on_their_number(release):
     pd.testing.assert_frame_equal(release.sample(20_000, seed=3).iloc[:500], release.sample(500, seed=3))
 
@@ -122,7 +125,7 @@ def test_workers_and_files(release, tmp_path):
     pd.testing.assert_frame_equal(again.sample(100, seed=0), release.sample(100, seed=0))
 
 
-@pytest.mark.parametrize("method", [name for name in QUICK if name != "max-entropy"])
+@pytest.mark.parametrize("method", slow_after(2, (name for name in QUICK if name != "max-entropy")))
 def test_every_method_for_tables(method):
     skip_refused(method, SCHEMA, None)
     assert kept(QUICK[method](epsilon=2.0).fit(FRAME, schema=SCHEMA, seed=0).sample(500, seed=0))

@@ -26,6 +26,7 @@ def test_every_row_keeps_the_rules_and_units_stay_units(release):
     assert units[["sex", "age"]].nunique().to_numpy().max() == 1
 
 
+@pytest.mark.slow
 def test_without_noise_shares_stay():
     frame = visits()
     method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fixtures.costly import slow_after
 from sfumato.columns.number_grid import N_CELLS, SIDE, cell_span, cells_of, number_edges
 from sfumato.maths.outer_mass import Axis, NoisyColumn, ends, span
 
@@ -31,7 +32,7 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("n", [5_000, 50_000])
+@pytest.mark.parametrize("n", slow_after(1, [5_000, 50_000]))
 @pytest.mark.parametrize("law", LAWS)
 def test_the_mean_is_covered(law, n):
     """The mean as read within the bounds, and what lies beyond them, by errors like those of a mean."""
@@ -52,7 +53,7 @@ def test_the_mean_is_covered(law, n):
     assert near >= 19
 
 
-@pytest.mark.parametrize("power", [2.2, 2.5, 3.0])
+@pytest.mark.parametrize("power", slow_after(1, [2.2, 2.5, 3.0]))
 def test_a_tail_goes_on_where_noise_begins_to_hide_it(power):
     """A bound stands where counts happened to be low: that is no reason to believe that nothing lies beyond."""
     n, covered = 100_000, 0

@@ -46,6 +46,8 @@ def test_it_keeps_what_goes_together(example, tmp_path, target):
     assert together
 
 
+@pytest.mark.slow
+@pytest.mark.audit
 def test_it_passes_the_attack_on_tables(site):
     """Two neighbours, added and replaced: sensitivities are those charged, and nothing else differs."""
     assert attacked(site, "pair-tables and not TestFrames", *SUITES) > 40

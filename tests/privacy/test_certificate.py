@@ -10,6 +10,7 @@ import pickle
 import numpy as np
 import pytest
 
+from fixtures.costly import slow_after
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.privacy import pld, words
 from sfumato.privacy.accounting import account, with_rounding
@@ -139,7 +140,7 @@ def test_a_certificate_that_understates_is_found_out():
 
 
 @pytest.mark.parametrize(
-    ("steps", "delta", "larger"), [(20_000, 1e-9, 1e-5), (60_000, 1e-5, 1e-8), (100_000, 1e-9, 1e-5)]
+    ("steps", "delta", "larger"), slow_after(1, [(20_000, 1e-9, 1e-5), (60_000, 1e-5, 1e-8), (100_000, 1e-9, 1e-5)])
 )
 def test_a_machine_without_extended_precision_finds_the_same(monkeypatch, steps, delta, larger):
     """Its accounts of many sampled steps are larger: by 64 bits' errors, and by a bound on them."""
@@ -181,7 +182,7 @@ def test_no_number_of_steps_buys_room():
     assert once == 1e-5 + 2 * pld.COMPOSITION_ROUNDING
 
 
-@pytest.mark.parametrize("delta", [1e-12, 1e-13, 4e-14])
+@pytest.mark.parametrize("delta", slow_after(1, [4e-14, 1e-13, 1e-12]))
 def test_points_of_a_curve_at_small_delta_are_checked(delta):
     plan = Plan([Stage(name=f"moments {i}", noise_multiplier=3.0 + i) for i in range(8)])
     content = copy.deepcopy(issue(description(plan, PrivacyBudget(2.0, 1e-5)), private=True).to_dict())

@@ -50,7 +50,14 @@ def _plan(name):
     pytest.skip("a method of sets: Gaussian releases of all records")
 
 
-@pytest.mark.parametrize("name", [*(name for name, method in METHODS.items() if method.private), "long"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name, method in METHODS.items() if method.private and name not in ("dpmix", "dpgm")),
+        "long",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("dpmix", "dpgm")),
+    ],
+)
 def test_every_plan_is_as_risky_as_an_independent_computation_says(name):
     plan = _plan(name)
     curve = trade_off(plan)

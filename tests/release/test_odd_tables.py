@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import sfumato
+from fixtures.costly import slow_after
 from sfumato.errors import SfumatoError
 
 N = 300
@@ -103,7 +104,7 @@ def _fit(table, schema):
         return sfumato.fit(table, schema, epsilon=1.0, delta=1e-6)
 
 
-@pytest.mark.parametrize("table", OPEN)
+@pytest.mark.parametrize("table", slow_after(4, OPEN))
 @pytest.mark.filterwarnings("ignore")
 def test_open(table, tmp_path):
     frame = OPEN[table]()
@@ -115,7 +116,7 @@ def test_open(table, tmp_path):
     _every_way_out(release, frame, tmp_path, declared=False)
 
 
-@pytest.mark.parametrize("table", DECLARED)
+@pytest.mark.parametrize("table", slow_after(3, DECLARED))
 @pytest.mark.filterwarnings("ignore")
 def test_declared(table, tmp_path):
     make, columns = DECLARED[table]

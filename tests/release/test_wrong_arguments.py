@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 
 import sfumato
+from fixtures.costly import slow_after
 from sfumato.errors import SfumatoError
 from sfumato.evaluate import evaluate
 from sfumato.report import write_report
@@ -149,7 +150,7 @@ def refused(method: Callable[..., Any], right: Mapping[str, Any], folder: Path, 
         os.chdir(here)
 
 
-@pytest.mark.parametrize("part", [pytest.param(0, marks=pytest.mark.slow), *range(1, 6)])
+@pytest.mark.parametrize("part", [3, 5, *slow_after(0, (0, 1, 2, 4))])
 def test_questions_and_samples(release, tmp_path, part) -> None:
     for name, (method, right) in list(calls(release).items())[part::6]:
         (tmp_path / name).mkdir()

@@ -135,6 +135,7 @@ def test_names_are_shortened_to_their_room():
 
 # from the release alone sixty columns of intervals take ten seconds
 @pytest.mark.parametrize("beside", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
 def test_a_page_of_sixty_columns_weighs_less_than_a_megabyte(tmp_path, beside):
     rng = np.random.default_rng(0)
     names = [f"a_column_of_no_short_name_{i}" for i in range(60)]

@@ -151,6 +151,7 @@ def test_figures_are_total_variations(release):
         assert 0.5 * np.abs(pair.differences).sum() == pytest.approx(pair.distance)
 
 
+@pytest.mark.slow
 def test_many_levels_are_merged(tmp_path):
     kinds = {"x": {"kind": "categorical", "categories": [f"c{i}" for i in range(300)]}, "b": {"kind": "boolean"}}
     schema = Schema.from_dict({"columns": kinds, "rows": 200})
@@ -258,7 +259,7 @@ def _mixed_rows():
     ("make", "said"),
     [
         (_sets, "Of the pairs of the 4 commonest items"),
-        (_mixed_images, "A linear classifier that learns"),
+        pytest.param(_mixed_images, "A linear classifier that learns", marks=pytest.mark.slow),
         (_mixed_rows, "A linear classifier of income"),
     ],
 )

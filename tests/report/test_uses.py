@@ -65,6 +65,7 @@ def test_of_a_release():
     assert uses_of(release, estimates_of(release)) == list(found.values())
 
 
+@pytest.mark.slow
 def test_mixtures_have_none():
     release = DPMix(epsilon=4.0, mixture_degree=20, n_mixtures=50).fit(
         tables.frame(300), schema=tables.schema(), n_public=300, target="income", seed=0

@@ -39,9 +39,10 @@ def fitted(place: int, **settings: object) -> sfumato.Release:
             pytest.param(place, settings, marks=pytest.mark.slow)
             for place, settings in ((2, {}), (0, {"target": "sex"}), (2, {"target": "sex"}), (0, {"ruled": True}))
         ),
-        (2, {"ruled": True}),
+        pytest.param(2, {"ruled": True}, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_release_of_weighted_rows_is_shown_wherever_its_weight_stands(tmp_path, place, settings) -> None:
     release = fitted(place, **settings)
     release.report(tmp_path / "page.html")

@@ -223,6 +223,7 @@ def test_where_none_passes_the_verdicts_alone_leave_and_the_charge_stands(tmp_pa
     assert vars(caught.value) == {"certificate": certificate}, "the fit itself would be a release"
 
 
+@pytest.mark.slow
 def test_fits_that_pass_more_go_before_nearer_ones(monkeypatch):
     """Of three fits the second is nearest, but only the third passes."""
     distances, passed = iter([0.3, 0.1, 0.2]), iter([False, False, True])

@@ -128,6 +128,7 @@ def test_noise_of_the_winner_is_that_of_its_share():
     assert squares[0] / sum(squares) == pytest.approx(SHARES[chosen])
 
 
+@pytest.mark.slow
 def test_a_much_better_candidate_is_found():
     """At an ε where noise is small: one candidate sees hardly any of how columns go together."""
     pair = [replace(CANDIDATES[0], epsilon=50.0, marginal_share=share, calibration_rows=1_000) for share in (1e-5, 0.4)]

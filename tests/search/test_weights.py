@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fixtures.costly import slow_after
 from harness.privacy import FakeRecords
 from sfumato import MaxEntropy, Schema, load, tune
 from sfumato.columns import Categorical, Continuous, Integer
@@ -48,7 +49,7 @@ def test_a_weight_is_so_many_rows_of_the_score():
     np.testing.assert_allclose(4 * weighted, counted, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, RULED], ids=["plain", "rules"])
+@pytest.mark.parametrize("schema", slow_after(1, [SCHEMA, RULED]), ids=["plain", "rules"])
 def test_the_best_fit_is_near_the_population(schema, tmp_path):
     candidates = [MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=n) for n in (500, 1_000)]
     release = tune(survey(), candidates, schema=schema, mean_repetitions=2, seed=0)

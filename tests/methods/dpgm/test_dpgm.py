@@ -10,6 +10,7 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 
 import sfumato
 from fixtures import tables
+from fixtures.costly import slow_after
 from fixtures.methods import MIXED
 from fixtures.sampling import few_simulations
 from sfumato.errors import ConfigError, ReleaseError
@@ -99,7 +100,7 @@ def test_what_goes_together_is_kept(component):
 
 
 @pytest.mark.parametrize("component", ["vae", "rbm"])
-@pytest.mark.parametrize("n_clusters", [1, 3])
+@pytest.mark.parametrize("n_clusters", slow_after(1, [3, 1]))
 @pytest.mark.parametrize("clip_norm", [0.5, AdaptiveClip(memory=0.5)], ids=["fixed", "adaptive"])
 def test_what_is_charged_is_the_plan(component, n_clusters, clip_norm, monkeypatch):
     ledgers = []
@@ -136,7 +137,7 @@ class Stop(BaseException):
 
 
 @pytest.mark.parametrize("component", ["vae", "rbm"])
-@pytest.mark.parametrize("stop_after", [1, 3, 70])
+@pytest.mark.parametrize("stop_after", slow_after(1, [3, 1, 70]))
 def test_a_stopped_fit_goes_on_and_is_charged_once(component, stop_after, tmp_path):
     data, schema = FORMS["pyarrow"]
     made = method(component=COMPONENTS[component], epochs=8, batch_size=200, clip_norm=AdaptiveClip())
@@ -156,6 +157,7 @@ def test_a_stopped_fit_goes_on_and_is_charged_once(component, stop_after, tmp_pa
         method(component=COMPONENTS[component], epochs=4).fit(data, schema=schema, checkpoint=tmp_path / "c")
 
 
+@pytest.mark.slow
 def test_public_records_may_start_the_clusters():
     data, schema = FORMS["pyarrow"]
     centres = (SHARES > 0.4).astype(float)

@@ -184,6 +184,7 @@ def test_a_checkpoint_goes_on_and_draws_nothing_twice(frame, tmp_path, monkeypat
         np.testing.assert_array_equal(values, again.parameters[name])
 
 
+@pytest.mark.slow
 def test_given_constants_with_workers_and_in_blocks(release, monkeypatch):
     one = pa.concat_tables(release.batches(20_000, seed=5, given={"sex": "m"}))
     assert set(one["sex"].to_pylist()) == {"m"}

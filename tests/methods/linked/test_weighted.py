@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fixtures import linked, two_tables
+from fixtures.costly import slow_after
 from sfumato import MaxEntropy, NonPrivate, Schema, load
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import evaluate
@@ -37,7 +38,7 @@ def survey(n=N, seed=0):
 WOMEN = 0.45 * 2 / (0.45 * 2 + 0.55 * 8)
 
 
-@pytest.fixture(scope="module", params=[NonPrivate(), 8.0], ids=["no noise", "noise"])
+@pytest.fixture(scope="module", params=slow_after(1, [NonPrivate(), 8.0]), ids=["no noise", "noise"])
 def release(request):
     method = MaxEntropy(epsilon=request.param, delta=1e-6, calibration_rows=4_000)
     return method.fit(survey(), schema=Schema.from_dict(document()), seed=0)

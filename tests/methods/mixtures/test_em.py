@@ -204,6 +204,7 @@ def test_every_block_has_the_stated_noise(form):
             accept_only_unit_scale(np.concatenate(block))
 
 
+@pytest.mark.slow
 def test_averaging_the_last_releases_lessens_the_noise():
     points = clusters(6000)
     start = random_start(4, np.full(3, 0.3), form=DIAGONAL, rng=np.random.default_rng(2))

@@ -39,6 +39,7 @@ def table():
         pytest.param("dp-vae", None, None, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_numbers_are_missing_as_often_as_they_were(table, method, target, least):
     release = sfumato.fit(table, SCHEMA, epsilon=8.0, method=method, target=target, seed=0)
     rows = release.sample(10_000, seed=1)

@@ -66,7 +66,7 @@ def kept(d: int, rho: float, epsilon: float | None) -> float:
 @pytest.mark.parametrize(
     ("d", "rho", "epsilon", "least"),
     [
-        (20, 0.55, 1.0, 0.85),
+        pytest.param(20, 0.55, 1.0, 0.85, marks=(pytest.mark.slow, pytest.mark.audit)),
         pytest.param(42, 0.55, 1.0, 0.85, marks=pytest.mark.slow),
         (8, 0.55, None, 0.98),
         (2, 0.97, None, 0.97),

@@ -125,7 +125,7 @@ def weighted_schema(**weight):
 
 @pytest.fixture(scope="module")
 def exact():
-    return MaxEntropy(epsilon=NonPrivate()).fit(sample(), schema=weighted_schema())
+    return MaxEntropy(epsilon=NonPrivate(), calibration_rows=5_000).fit(sample(), schema=weighted_schema())
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +169,7 @@ def test_errors_of_drawing_are_those_of_linearisation(exact):
         assert asked.parts["sampling"] == pytest.approx(expected, rel=0.06)
 
 
+@pytest.mark.slow
 def test_a_public_total_is_exact_and_makes_totals_surer():
     frame = sample()
     total = float(frame.w.sum())
@@ -232,6 +233,7 @@ def test_answers_replicates_and_tables_leave_the_weight_out(noisy):
         noisy.sample(3, given={"w": 2.0})
 
 
+@pytest.mark.slow
 def test_rules_units_and_bought_rows_beside_weights():
     frame = sample(600).assign(
         first=lambda f: np.arange(len(f)) % 7,
