@@ -26,7 +26,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 74_450,
+    "lines": 74_600,
     "lines of the core": 45_500,
     "files": 481,
     "circles of files": 0,

@@ -285,6 +285,25 @@ def test_estimators(monkeypatch, estimator, odd):
     attack(monkeypatch, fit, np.vstack([points, odd]), np.vstack([points, -points[:1]]), replaced=True)
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_estimators_of_units(monkeypatch, estimator):
+    """A unit of more rows than count, all alike, comes; and takes the place of one whose rows are opposite."""
+    points, units = np.random.default_rng(0).uniform(-1, 1, (60, 3)), np.arange(60) // 2
+
+    def fit(data):
+        fitted = ESTIMATORS[estimator].fit(data[:, :3], units=data[:, 3].astype(int), max_rows=3)
+        found = {name: value for name, value in vars(fitted).items() if isinstance(value, np.ndarray)}
+        return found | {f"release {i}": noisy.value for i, noisy in enumerate(fitted.releases_)}
+
+    def of_unit(point):
+        return np.hstack([np.tile(point, (5, 1)), np.full((5, 1), 99)])
+
+    base, corner = np.column_stack([points, units]), np.ones(3)
+    nearest = attack(monkeypatch, fit, base, np.vstack([base, of_unit(corner)]))
+    assert nearest > 0.4  # three rows alike use up most of what three may add
+    attack(monkeypatch, fit, np.vstack([base, of_unit(corner)]), np.vstack([base, of_unit(-corner)]), replaced=True)
+
+
 def test_every_method_is_attacked():
     makes = [*TABLE_METHODS.values(), *IMAGE_METHODS.values(), *SET_METHODS.values()]
     attacked = {(make.func if isinstance(make, partial) else make).method for make in makes}

@@ -79,6 +79,20 @@ BUGS = [
         "tests/mechanisms/test_queries.py tests/fitting/test_discovery.py",
     ),
     PlantedBug(
+        "estimators: a row more of a unit counts than noise is for",
+        "estimators/records.py",
+        "UnitRows(self.max_rows_per_unit, (\"\",))",
+        "UnitRows(self.max_rows_per_unit + 1, (\"\",))",
+        "tests/attacks/test_recipes.py -k estimators_of_units",
+    ),
+    PlantedBug(
+        "estimators: noise is that of one row of a schema's unit",
+        "estimators/records.py",
+        "        return self._data.max_rows_per_unit\n",
+        "        return 1\n",
+        "tests/estimators/test_units.py -k schema_names",
+    ),
+    PlantedBug(
         "estimates of all rows: steps of long units count whole",
         "inference/linked_rows.py",
         "return self.sums.spread(self._sharing.weights(self._steps) * 2.0**-WEIGHT_BITS)",

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sfumato
 from sfumato.estimators import DPGaussianMixture
 from sfumato.release_front import load
 
@@ -71,6 +72,13 @@ def test_no_cell_stops_a_fit(folder, call, cell):
     assert call(*_arguments(COMMANDS[2])).code == 0
 
 
+def test_a_unit_of_the_schema_is_protected(folder, call):
+    (folder / "schema.yaml").write_text(SCHEMA.replace("rows: 2000", "rows: 2000\nunit: {column: b, max_rows: 2}"))
+    assert call(*_arguments(COMMANDS[2])).code == 0
+    unit = sfumato.load("r.sfm").certificate.unit
+    assert (unit.name, unit.max_rows) == ("b", 2)
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
 def test_a_ledger_is_charged(folder, call, command):
     assert call("ledger", "create", "l.json", "--epsilon", 2.5, "--delta", 1e-4).code == 0
@@ -91,7 +99,7 @@ def test_a_ledger_is_charged(folder, call, command):
         ("rows: 2000", "rows: 2000", ("--components", 0), "n_components"),
         ("rows: 2000", "rows: 2000", ("--clip-norm", -1), "clip_norm"),
         ("rows: 2000", "rows: 2000", ("--epsilon", 0), "epsilon"),
-        ("rows: 2000", "rows: 2000\nunit: {column: b, max_rows: 2}", (), "unit"),
+        ("rows: 2000\n", "unit: {column: b, max_rows: 2, order: a, units: 2000}\n", (), "linked rows for estimators"),
         ("rows: 2000", "rows: 2000\nweight: {column: b, upper: 2}", (), "estimators"),
     ],
 )

@@ -13,7 +13,7 @@ LINKED = {"target", "class_counts", "unique_rows", "estimators"}
 REFUSED: dict[str, set[str]] = {
     "plain": ROWS,
     "rules": ROWS | {"estimators"},
-    "unit": ROWS | {"estimators"},
+    "unit": ROWS,
     "linked": LINKED,
     "tables": LINKED,
     "sets": ROWS | {"unique_rows", "estimators"},

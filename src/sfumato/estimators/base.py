@@ -17,10 +17,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.columns.kinds import Continuous
+from sfumato.columns.kinds import Continuous, Identifier
 from sfumato.data_ledger.journal import Journal
 from sfumato.errors import DataError
-from sfumato.estimators.records import ArrayRecords, Ball, SchemaRecords, SourceRecords, open_rows
+from sfumato.estimators.records import Ball, NumericRecords, of_units, open_rows
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
 from sfumato.fitting.driver import Accounted, Driver, described
@@ -36,6 +36,7 @@ from sfumato.privacy.plan import Plan, Stage
 from sfumato.release import SourceForm
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "X has ",
@@ -43,7 +44,6 @@ _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "Found array with",
     "Input X contains",
 )
-_UNIT = Protected(name="row", max_rows=1)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Session(Accounted):
         n_public: the declared number of rows.
     """
 
-    records: ArrayRecords | SourceRecords | SchemaRecords
+    records: NumericRecords
     ball: Ball
     account: Account
     rng: np.random.Generator
@@ -121,6 +121,8 @@ class PrivateEstimator(BaseEstimator, ABC):
         y: object = None,
         *,
         bounds: Any = None,  # noqa: ANN401
+        units: Any = None,  # noqa: ANN401
+        max_rows: int | None = None,
         ledger: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Fit under differential privacy.
@@ -133,6 +135,10 @@ class PrivateEstimator(BaseEstimator, ABC):
             X: numbers, shape (n, q): an array, possibly mapped from a file, a frame, or a path to a Parquet file.
             y: ignored.
             bounds: (lower, upper) of the columns, public; by default those of the constructor.
+            units: whose each row is, shape (n,): names or whole numbers of the persons who are protected, with all
+                their rows. A row of nobody, a missing name, is left out. By default each row is protected by itself.
+            max_rows: the most rows of a unit that count, public; which, follows from the unit's rows alone. Noise is
+                so many times as large. Required beside `units`.
             ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
                 record is read, and the charge stands whatever becomes of the fit.
 
@@ -143,7 +149,8 @@ class PrivateEstimator(BaseEstimator, ABC):
         """
         n_public = number_of_rows(self.n_public)
         budget = self._budget(n_public)
-        records = open_rows(X)
+        records = of_units(open_rows(X), X, units, max_rows)
+        unit = _protected(records)
         ball = Ball.of(
             self.bounds if bounds is None else bounds, self.clip_norm, records.dimension, isotropic=self._isotropic
         )
@@ -156,7 +163,7 @@ class PrivateEstimator(BaseEstimator, ABC):
             noise=noise_door(budget, self.seed),
             method=self.method,
             methods=(type(self),),
-            unit=_UNIT,
+            unit=unit,
             journal=Journal(None, {}),
         )
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
@@ -164,8 +171,8 @@ class PrivateEstimator(BaseEstimator, ABC):
             # only now does a fitted estimator change: one whose records cannot be read stays as it was
             account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
-            self.certificate_ = driver.certificate(_described(type(self), plan, budget, n_public))
-            self.n_features_in_ = records.dimension
+            self.certificate_ = driver.certificate(_described(type(self), plan, budget, n_public, unit))
+            self.n_features_in_, self._unit = records.dimension, records.unit
             if records.names is not None:
                 self.feature_names_in_ = np.array(records.names, dtype=object)
             elif hasattr(self, "feature_names_in_"):
@@ -198,7 +205,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         kinds = {n: Continuous(lower=float(a), upper=float(b)) for n, a, b in zip(names, lower, upper, strict=True)}
         settings, parameters = self._sampler()
         return Release(
-            schema=Schema(columns=kinds, rows=self.certificate_.n_public),
+            schema=self._schema(kinds),
             certificate=self.certificate_,
             sampler=settings,
             parameters={name: np.array(value, dtype=np.float64) for name, value in parameters.items()},
@@ -207,6 +214,12 @@ class PrivateEstimator(BaseEstimator, ABC):
             ),
             form=SourceForm("pandas", dict.fromkeys(kinds, pa.float64()), dict.fromkeys(kinds, "float64")),
         )
+
+    def _schema(self, kinds: dict[str, Continuous]) -> Schema:
+        rows = self.certificate_.n_public
+        if self._unit is None:
+            return Schema(columns=kinds, rows=rows)
+        return Schema(columns={self._unit.column: Identifier(), **kinds}, unit=self._unit, rows=rows)
 
     def _budget(self, n_public: int) -> PrivacyBudget | None:
         if isinstance(self.epsilon, NonPrivate):
@@ -232,6 +245,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         return public_stream(fresh_seed() if seed is None else seed, 1)
 
     _ball: Ball
+    _unit: Unit | None
 
     def __sklearn_tags__(self) -> Tags:
         """Say that a fit takes whatever the cells are: checking them would release something."""
@@ -247,5 +261,13 @@ def _calibrated(plan: Plan, budget: PrivacyBudget) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def _described(method: type[PrivateEstimator], plan: Plan, budget: PrivacyBudget | None, n_public: int) -> Description:
-    return described(plan, budget, methods=(), method=method.method, unit=_UNIT, n_public=n_public)
+def _described(
+    method: type[PrivateEstimator], plan: Plan, budget: PrivacyBudget | None, n_public: int, unit: Protected
+) -> Description:
+    return described(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public)
+
+
+def _protected(records: NumericRecords) -> Protected:
+    """Whom a fit protects, as its certificate says."""
+    unit = records.unit
+    return Protected(name="row", max_rows=1) if unit is None else Protected(name=unit.column, max_rows=unit.max_rows)

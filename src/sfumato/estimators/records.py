@@ -5,31 +5,62 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from sfumato.columns.cells import joined
 from sfumato.columns.images import image_numbers
 from sfumato.columns.kinds import ColumnKind, Continuous, Integer
 from sfumato.columns.number_cells import read_floats
-from sfumato.errors import ConfigError, DataError, require_positive
+from sfumato.errors import ConfigError, DataError, require_integer, require_positive
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
 from sfumato.records.engine import Rows
 from sfumato.records.private import PrivateData
+from sfumato.records.units import UnitRows
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import ESTIMATORS, require_able
+from sfumato.schema.unit import Unit
 
 X = "x"
 _CHUNK_BYTES = 1 << 26
 _WIDEST_BOUND = 1e150
+_UNIT_NAME = "unit"
+
+
+class NumericRecords(Protocol):
+    """Rows of numbers, in chunks.
+
+    Attributes:
+        dimension: numbers of a row.
+        names: of the columns; None where they have none.
+    """
+
+    dimension: int
+    names: tuple[str, ...] | None
+
+    @property
+    def unit(self) -> Unit | None:
+        """Whose the rows are, where several may be of one person; None where each row is protected by itself."""
+        ...
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most rows that one unit contributes."""
+        ...
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of rows; a missing cell is NaN."""
+        ...
 
 
 class ArrayRecords:
     """A two-dimensional array of numbers, possibly mapped from a file, read in chunks."""
 
+    unit: Unit | None = None
     max_rows_per_unit = 1
 
     def __init__(self, array: np.ndarray) -> None:
@@ -49,6 +80,7 @@ class ArrayRecords:
 class SourceRecords:
     """The numeric columns of a source, or its images as rows of numbers, read in chunks."""
 
+    unit: Unit | None = None
     max_rows_per_unit = 1
 
     def __init__(self, source: Source) -> None:
@@ -92,14 +124,13 @@ class SchemaRecords:
         bounds: (lower, upper), each of shape (q,), data units.
 
     Raises:
-        ConfigError: the schema has a column that is no number, a unit, a weight, rules, or leaves something open.
+        ConfigError: the schema has a column that is no number, linked rows, a weight, rules, or leaves something open.
         DataError, SchemaError: the source does not have the schema's columns.
     """
 
-    max_rows_per_unit = 1
-
     def __init__(self, source: Source, schema: Schema) -> None:
         _refuse_schema(schema)
+        self.unit = schema.unit
         self._data = PrivateData(source, schema)
         self.names: tuple[str, ...] | None = tuple(schema.released)
         kinds = [kind for kind in _released(schema).values() if isinstance(kind, Continuous | Integer)]
@@ -109,12 +140,102 @@ class SchemaRecords:
             np.array([kind.upper for kind in kinds], dtype=np.float64),
         )
 
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most rows that one unit contributes."""
+        return self._data.max_rows_per_unit
+
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of rows; a missing cell is NaN."""
         lower, upper = self.bounds
         for rows in self._data.coded():
             shares = np.column_stack([rows[name] for name in self.names or ()])
             yield {X: lower + shares * (upper - lower)}
+
+
+class UnitRecords:
+    """Rows of units, at most `max_rows` of each: which, follows from the unit's own rows alone.
+
+    Args:
+        records: all rows.
+        names: of one column, whose each row is; a row of nobody is left out.
+        max_rows: the most rows of a unit that count.
+
+    Raises:
+        ConfigError: `max_rows` is no whole number of at least 1.
+    """
+
+    def __init__(self, records: ArrayRecords | SourceRecords, names: Source, max_rows: int) -> None:
+        self.dimension, self.names = records.dimension, records.names
+        column = _UNIT_NAME
+        while column in (self.names or ()):
+            column += "'"
+        self.unit = Unit(column=column, max_rows=require_integer(at_least=1, max_rows=max_rows))
+        self.max_rows_per_unit = max_rows
+        self._records, self._source = records, names
+        self._names: pa.ChunkedArray | None = None
+        self._chosen: UnitRows | None = None
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of rows that count; a missing cell is NaN."""
+        if self._chosen is None:
+            self._chosen = attempt(self._choice, "Cannot read the units of rows. Please report their type.")
+        keeper = self._chosen.keeper()
+        return (keeper.kept(cells, rows) for cells, rows in self._chunks())
+
+    def _choice(self) -> UnitRows:
+        cells = [chunk.columns[_UNIT_NAME] for chunk in self._source.chunks([_UNIT_NAME])]
+        self._names = pa.chunked_array([part for column in cells for part in _parts(column)])
+        units = UnitRows(self.max_rows_per_unit, ("",))
+        for cells, _ in self._chunks():
+            units.count(cells)
+        if not units.all_fit:
+            for cells, rows in self._chunks():
+                units.collect(cells, rows)
+            units.choose()
+        return units
+
+    def _chunks(self) -> Iterator[tuple[pa.ChunkedArray, Rows]]:
+        start = 0
+        assert self._names is not None
+        for rows in self._records.coded():
+            n = len(rows[X])
+            yield self._names.slice(start, n), rows
+            start += n
+
+
+def _parts(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def of_units(records: NumericRecords, data: Any, units: Any, max_rows: int | None) -> NumericRecords:  # noqa: ANN401
+    """Rows of units, where these are named; the rows themselves where they are not.
+
+    Args:
+        records: of the data.
+        data: with a length.
+        units: whose each row is: names or whole numbers, a list, array or column; None where each row is by itself.
+        max_rows: the most rows of a unit that count; required beside `units`.
+
+    Raises:
+        ConfigError: one of both is missing, or there are not as many names as rows.
+    """
+    if units is None:
+        if max_rows is not None:
+            raise ConfigError("Expected units beside max_rows, got max_rows alone. Name whose each row is.")
+        return records
+    if not isinstance(records, ArrayRecords | SourceRecords) or not hasattr(data, "__len__") or isinstance(data, str):
+        raise ConfigError(
+            "Expected an array or a frame beside units, got other data. Name the unit of a file in a schema: the "
+            "commands take one."
+        )
+    if max_rows is None:
+        raise ConfigError("Expected max_rows beside units: how many rows of one unit may count at most. Got none.")
+    message = "Expected units to be names or whole numbers, one of each row, got something else."
+    names = attempt(lambda: pd.DataFrame({_UNIT_NAME: np.asarray(units)}), message)
+    if len(names) != len(data):
+        raise ConfigError("Expected as many units as rows, got another number. Name whose each row is.")
+    return UnitRecords(records, open_source(names), max_rows)
 
 
 def _released(schema: Schema) -> dict[str, ColumnKind]:
@@ -130,7 +251,7 @@ def _refuse_schema(schema: Schema) -> None:
         raise ConfigError(f"Expected released columns of numbers for an estimator, got {listed}. Leave out all others.")
 
 
-def open_rows(data: Any) -> ArrayRecords | SourceRecords | SchemaRecords:  # noqa: ANN401 - anything with rows
+def open_rows(data: Any) -> NumericRecords:  # noqa: ANN401 - anything with rows
     """Open data for reading in chunks; no cell is looked at.
 
     Args:

@@ -94,7 +94,6 @@ LIMITS = (
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),
     Limit("rules", ESTIMATORS, "their samples keep none"),
-    Limit("unit", ESTIMATORS, "their plan and certificate are those of single rows"),
     Limit("linked", ESTIMATORS, "their plan and certificate are those of single rows"),
     Limit("weight", ESTIMATORS, "their sums count every row once"),
     Limit("open", ESTIMATORS, "bounds are part of their map into the unit ball"),
