@@ -16,7 +16,8 @@ from sfumato.maths.shrinkage import shrunk
 from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
 from sfumato.methods.tables.cross_moments import LEAST_VARIANCE, CrossMoments
 from sfumato.methods.tables.features import N_KINDS, SCORE, Features, hermite_coefficients
-from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.methods.tables.softmax_fit import fit_softmax
+from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn, predicted, probabilities
 
 _RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
@@ -28,7 +29,7 @@ _FEWEST_ROWS = 20  # of a class, simulated
 _CLASS_ROWS = 200
 _SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000  # rows
 _MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
-_ROUNDS, _ROUNDS_WITHOUT_NOISE = 100, 200
+_TOLERANCE, _TOLERANCE_WITHOUT_NOISE = 1e-5, 1e-6  # nats
 _SLACK = 0.5
 _LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
 
@@ -39,7 +40,7 @@ class Effort:
 
     Attributes:
         slack: noise deviations that each block of moments may be missed by.
-        rounds: most steps of a column's fit.
+        tolerance: in nats: steps of a column's fit that gain less are its last.
         rows: that are simulated.
         low_rank: whether what all columns share is kept before blocks are shrunk.
         least_variance: of a moment, whatever its noise. Simulated rows are not the records: where their features cannot
@@ -47,7 +48,7 @@ class Effort:
     """
 
     slack: float
-    rounds: int
+    tolerance: float
     rows: int
     low_rank: bool
     least_variance: float = 0.0
@@ -56,13 +57,13 @@ class Effort:
     def noisy(cls, *, columns: int = 1, rows: int | None = None, low_rank: bool = False) -> Effort:
         """The effort that noisy moments of so many columns are worth."""
         simulated = _SIMULATED if columns <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY)
-        return cls(_SLACK, _ROUNDS, rows or simulated, low_rank)
+        return cls(_SLACK, _TOLERANCE, rows or simulated, low_rank)
 
     @classmethod
     def exact(cls, n: float, *, rows: int | None = None) -> Effort:
         """The effort that moments of n rows without noise are worth."""
         least = _LEAST_VARIANCE / n
-        return cls(_SLACK, _ROUNDS_WITHOUT_NOISE, rows or _SIMULATED_WITHOUT_NOISE, False, least)
+        return cls(_SLACK, _TOLERANCE_WITHOUT_NOISE, rows or _SIMULATED_WITHOUT_NOISE, False, least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ def _fit_column(
     wanted = Moments(moments.means[block][:, kept], spreads, groups)
     scores = np.flatnonzero(column.features.kinds == SCORE)
     score = int(scores[0]) if scores.size else None
-    fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, rounds=effort.rounds, score=score)
+    fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, tolerance=effort.tolerance, score=score)
     if not apart:
         return fit.tilts, fit.weights[None]
     return _fit_classes(fit.weights, fit.tilts, table, block, kept, moments, rows, values, groups, effort)
@@ -327,7 +328,7 @@ def _fit_classes(
             values,
             table[c : c + 1],
             slack=effort.slack,
-            rounds=effort.rounds // 2,
+            tolerance=effort.tolerance,
             score=None,
             base=weights,
             tilts=tilts[c : c + 1],

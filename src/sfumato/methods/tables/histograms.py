@@ -28,7 +28,7 @@ _STIFFNESS = 8.0 ** np.arange(8, -3, -1)  # weights of the second differences th
 _ROUNDS = 4  # steps of Gauss and Newton for each
 _SPIKES = 3  # times that cells are set apart
 _SUSPECT, _BESIDE = 5.0, 4  # noise deviations from the median of so many cells on either side
-_LARGEST_STEP = 2.0  # of f
+_LARGEST_STEP, _CONVERGED = 2.0, 1e-4  # of f
 _HOPELESS = 40.0
 
 
@@ -131,22 +131,29 @@ class _Curve:
     counts: NoisyCounts
     free: np.ndarray  # (c,)
     weights: np.ndarray  # (c,): inverse variances; cells apart have a place on the curve, but say nothing of it
-    members: np.ndarray  # (r, c): which free cells a run has
-    targets: np.ndarray  # (r,): its count without the cells apart
-    roughness: np.ndarray  # (c, c)
+    runs: np.ndarray  # (c,): of each cell
+    targets: np.ndarray  # (r,): a run's count without the cells apart
+    roughness: np.ndarray  # (3, c): entries (i, i), (i, i + 1), (i, i + 2) of the sum of squared second differences
+    together: np.ndarray  # (w, c): whether cells i and i + d are free and of one run
     log_widths: np.ndarray
 
     @classmethod
     def of(cls, counts: NoisyCounts, apart: np.ndarray, alone: np.ndarray, widths: np.ndarray) -> _Curve:
         free = ~apart
-        places = np.flatnonzero(free)
-        members = np.zeros((counts.coarse.size, apart.size))
-        members[counts.runs[places], places] = 1.0
         beside = np.bincount(counts.runs, np.where(apart, alone, 0.0), counts.coarse.size)
-        second = np.diff(np.eye(apart.size), n=2, axis=0)
         weights = np.where(free, counts.fine_std**-2.0, 0.0)
         log_widths = np.log(np.maximum(widths, 1.0))
-        return cls(counts, free, weights, members, counts.coarse - beside, second.T @ second, log_widths)
+        targets = counts.coarse - beside
+        return cls(
+            counts,
+            free,
+            weights,
+            counts.runs,
+            targets,
+            _roughness(apart.size),
+            _together(counts.runs, free),
+            log_widths,
+        )
 
     def fitted(self) -> tuple[np.ndarray, np.ndarray]:
         """Return every cell's count on the curve and its standard error, for the stiffness of least estimated risk.
@@ -158,13 +165,17 @@ class _Curve:
         for number, stiffness in enumerate(_STIFFNESS):
             for _ in range(_ROUNDS if number else 4 * _ROUNDS):
                 gradient, hessian, _ = self._derivatives(f, stiffness)
-                f = f + np.clip(linalg.solve(hessian, gradient, assume_a="pos"), -_LARGEST_STEP, _LARGEST_STEP)
+                step = _solved(hessian, gradient)
+                f = f + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP)
+                if np.abs(step).max() < _CONVERGED:
+                    break
             _, hessian, information = self._derivatives(f, stiffness)
-            known = linalg.solve(hessian, information, assume_a="pos")
+            known = _solved(hessian, _dense(information))
             expected = self._expected(f)
             risk = self._distance(expected) + 2 * float(np.trace(known))
             if risk < best:
-                variances = np.einsum("ij,ji->i", known, linalg.inv(hessian)) * expected**2
+                inverse = _solved(hessian, np.eye(f.size))
+                variances = np.einsum("ij,ji->i", known, inverse) * expected**2
                 best, chosen = risk, expected
                 errors = np.sqrt(np.maximum(variances, 0.0))
             elif risk > best + _HOPELESS:
@@ -174,21 +185,78 @@ class _Curve:
     def _expected(self, f: np.ndarray) -> np.ndarray:
         return np.exp(np.clip(f + self.log_widths, -30.0, 30.0))
 
+    def _of_runs(self, expected: np.ndarray) -> np.ndarray:
+        """Return what the free cells of each run come to, shape (r,)."""
+        return np.bincount(self.runs, np.where(self.free, expected, 0.0), self.targets.size)
+
     def _distance(self, expected: np.ndarray) -> float:
-        runs = ((self.targets - self.members @ expected) ** 2).sum() / self.counts.coarse_std**2
+        runs = ((self.targets - self._of_runs(expected)) ** 2).sum() / self.counts.coarse_std**2
         return float((self.weights * (self.counts.fine - expected) ** 2).sum() + runs)
 
     def _derivatives(self, f: np.ndarray, stiffness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the gradient, the penalised information and the information of the counts."""
+        """Return the gradient, the penalised information and the information of the counts, these two by bands."""
         expected = self._expected(f)
-        slope = self.members * expected
-        information = slope.T @ slope / self.counts.coarse_std**2
-        information[np.arange(f.size), np.arange(f.size)] += self.weights * expected**2
-        gradient = self.weights * expected * (self.counts.fine - expected) - stiffness * (self.roughness @ f)
-        gradient += slope.T @ (self.targets - self.members @ expected) / self.counts.coarse_std**2
-        hessian = information + stiffness * self.roughness
-        hessian[np.arange(f.size), np.arange(f.size)] += 1e-6 + 1e-9 * np.trace(hessian) / f.size
+        information = np.zeros(self.together.shape)
+        for distance, pairs in enumerate(self.together):
+            size = f.size - distance
+            information[distance, :size] = pairs[:size] * expected[:size] * expected[distance:]
+        information /= self.counts.coarse_std**2
+        information[0] += self.weights * expected**2
+        excess = self.targets - self._of_runs(expected)
+        gradient = self.weights * expected * (self.counts.fine - expected) - stiffness * _product(self.roughness, f)
+        gradient += np.where(self.free, expected * excess[self.runs], 0.0) / self.counts.coarse_std**2
+        hessian = information.copy()
+        hessian[:3] += stiffness * self.roughness
+        hessian[0] += 1e-6 + 1e-9 * hessian[0].sum() / f.size
         return gradient, hessian, information
+
+
+def _roughness(size: int) -> np.ndarray:
+    """Return the bands of the sum of squared second differences of so many numbers, shape (3, size)."""
+    bands = np.zeros((3, size))
+    for place, weight in enumerate((1.0, -2.0, 1.0)):
+        bands[0, place : size - 2 + place] += weight**2
+    for place in (0, 1):
+        bands[1, place : size - 2 + place] -= 2.0
+    bands[2, : size - 2] = 1.0
+    return bands
+
+
+def _together(runs: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Return whether cells i and i + d are free and of one run, for distances d from 0 on, at least three of them."""
+    bands = []
+    for distance in range(runs.size):
+        pairs = np.zeros(runs.size, dtype=bool)
+        size = runs.size - distance
+        pairs[:size] = (runs[:size] == runs[distance:]) & free[:size] & free[distance:]
+        if distance > 2 and not pairs.any() and distance > np.bincount(runs).max():
+            break
+        bands.append(pairs)
+    return np.array(bands)
+
+
+def _dense(bands: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrix of bands, shape (c, c)."""
+    size = bands.shape[1]
+    matrix = np.zeros((size, size))
+    for distance, band in enumerate(bands):
+        rows = np.arange(size - distance)
+        matrix[rows, rows + distance] = matrix[rows + distance, rows] = band[: size - distance]
+    return matrix
+
+
+def _product(bands: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Return the product of the symmetric matrix of bands and a vector."""
+    product = bands[0] * vector
+    for distance, band in enumerate(bands[1:], start=1):
+        product[:-distance] += band[:-distance] * vector[distance:]
+        product[distance:] += band[:-distance] * vector[:-distance]
+    return product
+
+
+def _solved(bands: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the solution of the symmetric positive definite system of bands."""
+    return linalg.solveh_banded(bands, right, lower=True, check_finite=False)
 
 
 def _start(fine: np.ndarray, free: np.ndarray, noise_std: float, widths: np.ndarray) -> np.ndarray:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.methods.tables.softmax_fit import Moments, SimulatedRows, fit_softmax
+from sfumato.methods.tables.softmax_fit import fit_softmax
+from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_chain import probabilities
 
 _ROWS = 1024
 _SLACK = 1.0  # noise deviations of each block that are left to the copula
-_ROUNDS = 40
+_TOLERANCE = 1e-6  # nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def feasible_moments(
         first.values,
         table,
         slack=_SLACK,
-        rounds=_ROUNDS,
+        tolerance=_TOLERANCE,
         score=None,
         base=base,
         tilts=tilts,
