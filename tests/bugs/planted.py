@@ -81,8 +81,8 @@ BUGS = [
     PlantedBug(
         "estimators: a row more of a unit counts than noise is for",
         "estimators/records.py",
-        "UnitRows(self.max_rows_per_unit, (\"\",))",
-        "UnitRows(self.max_rows_per_unit + 1, (\"\",))",
+        'UnitRows(self.max_rows_per_unit, ("",))',
+        'UnitRows(self.max_rows_per_unit + 1, ("",))',
         "tests/attacks/test_recipes.py -k estimators_of_units",
     ),
     PlantedBug(

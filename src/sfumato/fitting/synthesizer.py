@@ -34,6 +34,7 @@ from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.target_error import epsilon_for_error
 from sfumato.fitting.target_risk import epsilon_for_risk
 from sfumato.io.sources import Source
+from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
@@ -298,6 +299,7 @@ class Synthesizer(ABC):
         return self.fit_with(FitOptions.collected(options), data, schema)
 
     @final
+    @few_threads
     def fit_with(
         self, options: FitOptions, data: object, schema: SchemaLike, run: Callable[[Fit], Fitted] | None = None
     ) -> Release:

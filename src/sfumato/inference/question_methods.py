@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sfumato.errors import ConfigError, require_name
 from sfumato.extras import require_extra
+from sfumato.maths.threads import few_threads
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import units_of
 
@@ -41,6 +42,7 @@ class QuestionMethods(ABC):
 
         return questions_of(self._asked)
 
+    @few_threads
     def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the mean of a column of numbers, of the rows where it is not missing.
 
@@ -63,6 +65,7 @@ class QuestionMethods(ABC):
         """
         return self._questions.mean(column, by, target)
 
+    @few_threads
     def share(
         self, condition: Mapping[str, object], *, by: str | None = None, target: str = "population"
     ) -> Estimate | Estimates:
@@ -77,15 +80,18 @@ class QuestionMethods(ABC):
         """
         return self._questions.share(condition, by, target)
 
+    @few_threads
     def missing(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the share of missing cells of a column declared nullable; arguments and errors as `mean`."""
         require_name(column=column)
         return self._questions.share({column: None}, by, target)
 
+    @few_threads
     def count(self, condition: Mapping[str, object] | None = None, *, target: str = "table") -> Estimate:
         """Return the number of rows with these labels, or of all; arguments and errors as `mean`."""
         return self._questions.count(condition, target)
 
+    @few_threads
     def crosstab(self, first: str, second: str, *, normalize: bool = False, target: str = "table") -> Estimates:
         """Return the number of rows of each pair of labels, or their shares; arguments and errors as `mean`.
 
@@ -102,6 +108,7 @@ class QuestionMethods(ABC):
         """
         return self._questions.crosstab(first, second, normalize, target)
 
+    @few_threads
     def quantile(self, column: str, q: float = 0.5, *, target: str = "population") -> Estimate:
         """Return the q-quantile of a column of numbers, by default the median; arguments and errors as `mean`.
 
@@ -109,14 +116,17 @@ class QuestionMethods(ABC):
         """
         return self._questions.quantile(column, q, target)
 
+    @few_threads
     def variance(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the variance of a column of numbers; arguments and errors as `mean`."""
         return self._questions.variance(column, by, target)
 
+    @few_threads
     def correlation(self, first: str, second: str, *, target: str = "population") -> Estimate:
         """Return Pearson's correlation of two columns of numbers; arguments and errors as `mean`."""
         return self._questions.correlation(first, second, target)
 
+    @few_threads
     def ols(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
         """Return least squares, from the noisy moments; of a left side of two labels, of its second.
 
@@ -138,6 +148,7 @@ class QuestionMethods(ABC):
 
         return ols(self._questions, formula, by, target)
 
+    @few_threads
     def logit(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
         """Return logistic regression of a column of two labels, of which the second is meant; arguments as `ols`.
 
@@ -149,6 +160,7 @@ class QuestionMethods(ABC):
 
         return logit(self._questions, formula, by, target)
 
+    @few_threads
     def answers(self, *, target: str = "population", most_pairs: int | None = 60, level: float = 0.95) -> pd.DataFrame:
         """Return what the release can answer and what it cannot, with typical standard errors.
 
@@ -177,6 +189,7 @@ class QuestionMethods(ABC):
 
         return answers(self._questions, target=target, most_pairs=most_pairs, level=level)
 
+    @few_threads
     def replicates(
         self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
     ) -> list[Any]:

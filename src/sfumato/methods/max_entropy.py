@@ -51,8 +51,8 @@ class MaxEntropy(Synthesizer):
             classifier best.
         pose: whether images are centred, straightened and scaled before their moments, and samples moved back:
             "affine", "none", or "auto": where most images do not touch their border, as a release says.
-        calibration_rows: rows simulated to fit the chain of columns; by default 20,000, of more than 60 columns
-            8,000, without noise 40,000. Fewer
+        calibration_rows: rows simulated to fit the chain of columns; by default 20,000, of more than 30 columns
+            fewer, down to 8,000, without noise 40,000. Fewer
             are quicker, and samples are less like the records; audits use few.
     """
 

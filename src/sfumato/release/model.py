@@ -24,6 +24,7 @@ from sfumato.io.table_folders import write_tables
 from sfumato.lenses.chain import plain_schema, shaped
 from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.streams import public_stream, seed_of
+from sfumato.maths.threads import few_threads
 from sfumato.measurements.measurement import Measurement
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
@@ -156,6 +157,7 @@ class ReleaseValue:
         dtypes = {} if isinstance(self._sampler, MixtureSet) else form.dtypes  # those of records
         return to_container(table, container=form.container, dtypes=dtypes, keys=form.keys)
 
+    @few_threads
     def sample(
         self,
         n: int | None = None,

@@ -28,7 +28,7 @@ _MOST_TILT = 10.0  # of a column's shares by its score
 _FEWEST_ROWS = 20  # of a class, simulated
 _CLASS_ROWS = 200
 _SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000  # rows
-_MANY_COLUMNS, _SIMULATED_OF_MANY = 60, 8_000
+_SIMULATED_CELLS, _FEWEST_SIMULATED = 600_000, 8_000  # of more columns, fewer rows
 _TOLERANCE, _TOLERANCE_WITHOUT_NOISE = 1e-5, 1e-6  # nats
 _SLACK = 0.5
 _LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
@@ -56,7 +56,7 @@ class Effort:
     @classmethod
     def noisy(cls, *, columns: int = 1, rows: int | None = None, low_rank: bool = False) -> Effort:
         """The effort that noisy moments of so many columns are worth."""
-        simulated = _SIMULATED if columns <= _MANY_COLUMNS else min(_SIMULATED, _SIMULATED_OF_MANY)
+        simulated = min(_SIMULATED, max(_FEWEST_SIMULATED, _SIMULATED_CELLS // columns))
         return cls(_SLACK, _TOLERANCE, rows or simulated, low_rank)
 
     @classmethod

@@ -161,7 +161,7 @@ class _Curve:
         Reference: Stein 1981.
         """
         f = _start(self.counts.fine, self.free, self.counts.fine_std, np.exp(self.log_widths))
-        best, chosen, errors = np.inf, np.zeros(f.size), np.zeros(f.size)
+        best, chosen, curved, explained = np.inf, np.zeros(f.size), np.zeros((0, 0)), np.zeros((0, 0))
         for number, stiffness in enumerate(_STIFFNESS):
             for _ in range(_ROUNDS if number else 4 * _ROUNDS):
                 gradient, hessian, _ = self._derivatives(f, stiffness)
@@ -173,14 +173,12 @@ class _Curve:
             known = _solved(hessian, _dense(information))
             expected = self._expected(f)
             risk = self._distance(expected) + 2 * float(np.trace(known))
-            if risk < best:
-                inverse = _solved(hessian, np.eye(f.size))
-                variances = np.einsum("ij,ji->i", known, inverse) * expected**2
-                best, chosen = risk, expected
-                errors = np.sqrt(np.maximum(variances, 0.0))
+            if risk < best or not number:
+                best, chosen, curved, explained = risk, expected, hessian, known
             elif risk > best + _HOPELESS:
                 break
-        return chosen, errors
+        variances = np.einsum("ij,ji->i", explained, _solved(curved, np.eye(f.size))) * chosen**2
+        return chosen, np.sqrt(np.maximum(variances, 0.0))
 
     def _expected(self, f: np.ndarray) -> np.ndarray:
         return np.exp(np.clip(f + self.log_widths, -30.0, 30.0))
