@@ -89,3 +89,27 @@ def test_a_weighted_unit_more_or_another(monkeypatch, unit):
     assert attack(monkeypatch, fit, one, two, replaced=True) > 0.3
     little = fitted("linked+weight", epsilon=60.0)
     attack(monkeypatch, little, frame, one)
+
+
+SETS: dict[str, list[Any]] = {
+    "one row": [["x"]],
+    "every item in many rows": [["x", "y", "x"]] * 9,
+    "no sets": [None, [], ["?"] * 9],
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("unit", SETS)
+def test_a_unit_with_sets_more_or_another(monkeypatch, unit):
+    frame, fit = people().astype({"start": float, "end": float}), fitted("linked+sets")
+
+    def with_unit(cells):
+        rows = [
+            {"who": 10**6, "start": 5.0 * i, "end": -9.0, "sex": "f", "state": "b", "w": 1.0, "items": cell}
+            for i, cell in enumerate(cells)
+        ]
+        return pd.concat([pd.DataFrame(rows)[list(frame)], frame], ignore_index=True)
+
+    one = with_unit(SETS[unit])
+    assert attack(monkeypatch, fit, frame, one) > 0.3
+    assert attack(monkeypatch, fit, one, with_unit([["y"], ["x"], []]), replaced=True) > 0.3

@@ -6,7 +6,6 @@ import pytest
 
 from fixtures.shape_pairs import VERBS, Case, pairs, refusal
 
-ALL = set(VERBS)
 ROWS = {"units"}  # of single rows there are no units to ask of
 WEIGHTS = {"units", "estimators"}
 LINKED = {"target", "class_counts", "unique_rows", "estimators"}
@@ -25,9 +24,9 @@ REFUSED: dict[str, set[str]] = {
     "rules+weight": WEIGHTS,
     "unit+sets": ROWS | {"unique_rows", "estimators"},
     "unit+weight": WEIGHTS,
-    "linked+sets": ALL,
+    "linked+sets": LINKED,
     "linked+weight": LINKED | {"evaluate", "report"},
-    "tables+sets": ALL,
+    "tables+sets": LINKED,
     "tables+weight": LINKED | {"evaluate", "report"},
     "sets+weight": WEIGHTS | {"unique_rows"},
 }

@@ -167,15 +167,11 @@ class TestRefused:
         with pytest.raises(ConfigError, match="item of column 'diagnoses', got 'X'"):
             release.share({"diagnoses": "X"})
 
-    def test_open_columns_and_linked_rows(self, frame):
+    def test_open_columns(self, frame):
         open_age = {"rows": ROWS, "columns": {"age": {"kind": "integer", "discover": True}}}
         open_age["columns"]["diagnoses"] = {"kind": "set", "items": list(ITEMS), "max_length": 2}
         with pytest.raises(SchemaError, match="images or sets"):
             sfumato.fit(frame, open_age, epsilon=1.0)
-        linked = {"unit": {"column": "p", "max_rows": 2, "order": "age", "units": 100}}
-        linked["columns"] = {"p": "identifier", **SCHEMA.to_dict()["columns"]}
-        with pytest.raises(SchemaError, match="diagnoses"):
-            Schema.from_dict(linked)
 
 
 def test_processes_sum_to_the_same_release(frame):

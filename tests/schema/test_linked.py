@@ -64,10 +64,7 @@ def test_what_is_wrong_is_named(change, message):
     ("change", "message"),
     [
         ({"rows": 100}, "`units` in the unit"),
-        (
-            {"columns": {**COLUMNS, "set": {"kind": "set", "n_items": 4, "max_length": 2}}},
-            "beside linked rows",
-        ),
+        ({"columns": {**COLUMNS, "face": {"kind": "image", "height": 4, "width": 4}}}, "'face'"),
     ],
 )
 def test_what_is_not_there_yet_is_refused_by_name(change, message):

@@ -24,6 +24,7 @@ from sfumato.records.linked import LinkedData
 from sfumato.records.table_pairs import open_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
+from sfumato.schema.set_columns import with_items
 from sfumato.schema.shapes import EVALUATION, require_able
 
 GAP_BINS = 20
@@ -117,7 +118,7 @@ def evaluate_linked(
         )
     sources = {"real": open_records(real, schema), "synthetic": open_records(synthetic, schema)}
     tables = {name: LinkedRows.read(source, schema) for name, source in sources.items()}
-    plain = dataclasses.replace(schema, rules=(), accept=())
+    plain = linked_columns(schema)
     whole = [_binned(tables[name].codes, plain, tables[name].label) for name in ("real", "synthetic")]
     fidelity: dict[str, Any] = {
         f"tvd_{k}way": mean_distance(*whole, schema=plain, k=k) if k <= len(plain.released) else None for k in (1, 2)
@@ -130,6 +131,12 @@ def evaluate_linked(
         "fidelity": fidelity,
         "linked": linked_scores(tables["real"], tables["synthetic"], plain),
     }
+
+
+def linked_columns(schema: Schema) -> Schema:
+    """The columns that scores of linked rows compare: all, without rules, and items in the place of their sets."""
+    columns = with_items(schema.columns, schema.set_columns)
+    return dataclasses.replace(schema, columns=columns, rules=(), accept=(), sources={})
 
 
 def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> dict[str, Any]:

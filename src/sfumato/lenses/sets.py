@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import ColumnKind, GivenValue
-from sfumato.lenses.lens import Sampler, given_values
+from sfumato.lenses.lens import Sampler, Units, UnitSampler, given_values
 from sfumato.schema.set_columns import IN, SetColumn, with_items
 
 
@@ -37,8 +37,8 @@ class SetsLens:
         return rows
 
     def rows(self, inner: Sampler) -> Sampler:
-        """Rows whose sets hold the items that are drawn."""
-        return SetRows(self.sets, inner)
+        """Rows, or units with rows, whose sets hold the items that are drawn."""
+        return SetUnits(self.sets, inner) if isinstance(inner, UnitSampler) else SetRows(self.sets, inner)
 
 
 class SetRows:
@@ -52,10 +52,7 @@ class SetRows:
 
     def __init__(self, sets: Mapping[str, SetColumn], inner: Sampler, given: Mapping[str, float] | None = None) -> None:
         self.sets, self._inner = sets, inner
-        self._kept = {
-            name: frozenset(code for code, item in enumerate(column.items) if (given or {}).get(item) == IN)
-            for name, column in sets.items()
-        }
+        self._kept = _given_items(sets, given or {})
         self.width = inner.width + sum(len(column.items) for column in sets.values())
         self.class_column = inner.class_column
 
@@ -66,11 +63,7 @@ class SetRows:
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded rows with `CodedSets`."""
-        rows = dict(self._inner.rows(n, rng, classes))
-        for name, column in self.sets.items():
-            items = {item: rows.pop(item) for item in column.items}
-            rows[name] = column.sets(items, rng, self._kept[name])
-        return rows
+        return _with_sets(self._inner.rows(n, rng, classes), self.sets, rng, self._kept)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes, of items by the names of their columns."""
@@ -80,3 +73,59 @@ class SetRows:
         """Return the sampler given these values, of items by the names of their columns."""
         inner = given_values(self._inner, values)
         return SetRows(self.sets, inner, {name: value.code for name, value in values.items()})
+
+
+class SetUnits(UnitSampler):
+    """Units in whose rows sets hold the items that a sampler draws, at most `max_length` of them.
+
+    Args:
+        sets: the columns of sets.
+        inner: a sampler of units whose rows have a truth value for each item.
+    """
+
+    def __init__(self, sets: Mapping[str, SetColumn], inner: UnitSampler) -> None:
+        self.sets, self._inner = sets, inner
+        self.width = inner.width + sum(len(column.items) for column in sets.values())
+        self.possible = inner.possible
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The columns that no row may have otherwise once a unit is drawn."""
+        return self._inner.fixed
+
+    def units(self, n: int, rng: np.random.Generator) -> Units:
+        """Return n units, numbered from 0, and coded rows with `CodedSets`."""
+        owners, rows, without = self._inner.units(n, rng)
+        return Units(owners, _with_sets(rows, self.sets, rng, _given_items(self.sets, {})), without)
+
+    def given(self, codes: Mapping[str, float]) -> SetUnits:
+        """Return the sampler given the codes of constants, none of which is a set."""
+        return SetUnits(self.sets, self._inner.given(codes))
+
+    def given_values(self, values: Mapping[str, GivenValue]) -> SetUnits:
+        """Return the sampler given the values of constants, none of which is a set."""
+        inner = given_values(self._inner, values)
+        assert isinstance(inner, UnitSampler)
+        return SetUnits(self.sets, inner)
+
+
+def _given_items(sets: Mapping[str, SetColumn], given: Mapping[str, float]) -> dict[str, frozenset[int]]:
+    """Return the items that are given to be in each set."""
+    return {
+        name: frozenset(code for code, item in enumerate(column.items) if given.get(item) == IN)
+        for name, column in sets.items()
+    }
+
+
+def _with_sets(
+    rows: Mapping[str, Any],
+    sets: Mapping[str, SetColumn],
+    rng: np.random.Generator,
+    fixed: Mapping[str, frozenset[int]],
+) -> dict[str, Any]:
+    """Return rows whose truth values are sets, which hold the fixed items whatever is left out of those too long."""
+    whole = dict(rows)
+    for name, column in sets.items():
+        items = {item: whole.pop(item) for item in column.items}
+        whole[name] = column.sets(items, rng, fixed[name])
+    return whole

@@ -34,7 +34,8 @@ def units_of(release: _Value) -> _Value:
     tables = linked_tables(plain_schema(release.schema), release.schema.weight)
     units = replace(tables.units, weight=release.schema.weight)  # a column of the plain table before, now the weight
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
-    storage = {**known.storage, **counted}
+    items = {item: pa.bool_() for column in release.schema.set_columns.values() for item in column.items}
+    storage = {**known.storage, **items, **counted}
     form = replace(
         known,
         storage={name: storage[name] for name in units.released},

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sfumato.columns.kind import TabularKind
 from sfumato.evaluate.fidelity import read_bins
-from sfumato.evaluate.linked import LinkedRows, linked_scores
+from sfumato.evaluate.linked import LinkedRows, linked_columns, linked_scores
 from sfumato.evaluate.tables import read_codes
 from sfumato.records.table_pairs import open_records
 from sfumato.release.model import ReleaseValue
@@ -45,7 +45,7 @@ def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, 
     if real is not None:
         require_able(release.schema, EVALUATION)
     schema = unweighted(release.schema)
-    plain = dataclasses.replace(schema, rules=(), accept=())
+    plain, columns = dataclasses.replace(schema, rules=(), accept=()), linked_columns(schema)
     source = None if real is None else open_records(real, schema)
     real_rows = None if source is None else LinkedRows.read(source, schema)
     n = min(MOST_DRAWN, release.certificate.n_public) if real_rows is None else real_rows.n_units
@@ -63,11 +63,11 @@ def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, 
         "unit": schema.unit.column if schema.unit else "",
         "drawn": n,
         "sizes": size_bins(rows, real_rows),
-        "figures": figure_lines(rows, real_rows, plain),
-        "strips": strips(rows, plain, "synthetic"),
-        "real_strips": [] if real_rows is None else strips(real_rows, plain, "real"),
-        "strips_of": strip_column(plain),
-        "order": linked_tables(plain).order,
+        "figures": figure_lines(rows, real_rows, columns),
+        "strips": strips(rows, columns, "synthetic"),
+        "real_strips": [] if real_rows is None else strips(real_rows, columns, "real"),
+        "strips_of": strip_column(columns),
+        "order": linked_tables(columns).order,
     }
     return found
 

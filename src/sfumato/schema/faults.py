@@ -236,6 +236,11 @@ def _column_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
         faults.append("Expected linked rows to have a column that is not constant, got none. Name fewer constants.")
     for name in schema.released:
         kind = schema.columns[name]
+        if isinstance(kind, ItemSet) and name in unit.constant:
+            faults.append(
+                f"Expected constants of labels, numbers or dates, got sets in column {name!r}. Take it out of these, "
+                "or out of the table of units."
+            )
         if isinstance(kind, Open | ItemSet):
             continue  # shapes that do not go together are said with the reason
         if not isinstance(kind, TabularKind):

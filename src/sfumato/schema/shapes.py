@@ -85,7 +85,6 @@ EVALUATION, ESTIMATORS = "evaluation of real rows", "estimators"
 CONCLUSIONS, UNIQUE_ROWS = "conclusions beside real rows", "unique_rows"
 MODEL = "a model of measurements"
 LIMITS = (
-    Limit("linked", "sets", "the items of a row's set are not followed from row to row"),
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
     Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
     Limit("linked", UNIQUE_ROWS, "a row that is left out would be missing from its unit"),
