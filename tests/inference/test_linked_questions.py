@@ -44,7 +44,7 @@ def test_without_noise_they_are_those_of_the_records(shape):
     assert release.quantile("score").value == pytest.approx(real["score"].median(), abs=0.5)
     assert release.variance("score").value == pytest.approx(real["score"].var(), rel=0.01)
     of_women = real["score"][real["sex"] == "f"].mean()
-    assert release.mean("score", by="sex")["f"].value == pytest.approx(of_women, rel=1e-3)
+    assert release.mean("score", by="sex")["f"].value == pytest.approx(of_women, rel=3e-3)
     assert release.correlation("score", "born").value == pytest.approx(real["score"].corr(real["born"]), abs=0.01)
     # units of like rows: as if there were as many records as units, not as rows
     by_unit = real.assign(off=real["score"] - real["score"].mean()).groupby("patient")["off"].sum()
