@@ -39,7 +39,7 @@ import numpy as np
 import pandas as pd
 
 from sfumato import MaxEntropy, NonPrivate, Schema
-from sfumato.methods.tables import recipe
+from sfumato.methods.tables import second_stage
 
 sys.path.append(str(Path(__file__).parents[1] / "papers" / "ngrams"))
 from ngrams import NGrams, Sequences, spent
@@ -144,7 +144,7 @@ def linked(frame: pd.DataFrame, settings: Settings, epsilon: Any, seed: int, *, 
 
 def by_itself(frame: pd.DataFrame, settings: Settings, epsilon: Any, seed: int) -> pd.DataFrame:
     """Return what `linked` does of labels, where that one is kept is no prior of single moments."""
-    with patch.object(recipe, "_copies", lambda *_: []):
+    with patch.object(second_stage, "_copies", lambda *_: []):
         return linked(frame, settings, epsilon, seed, label=True)
 
 

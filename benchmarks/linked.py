@@ -77,7 +77,7 @@ def changed(**names: Any) -> Iterator[None]:
 
 def whole(full: int) -> Callable[..., tuple[Sharing, float]]:
     """In place of `recipe.shared`: so many steps count whole."""
-    return lambda fit, tables, law: (Sharing(full), float(law @ np.minimum(np.arange(law.size), full)))
+    return lambda fit, tables, law, n_units: (Sharing(full), float(law @ np.minimum(np.arange(law.size), full)))
 
 
 class BySquares(StepMoments):
@@ -103,7 +103,7 @@ class AtWorst(recipe.MeasuringSteps):
 
     def clip_norm(self, vectors, shares, noise_multiplier, n_public):
         one = recipe.least_cost_norm(
-            recipe.simulated_squares(vectors, shares), noise_multiplier / n_public
+            recipe.simulated_squares(vectors, shares), noise_multiplier / n_public, recipe.mean_square(vectors, shares)
         )  # noise_multiplier has K in it
         return float(np.sqrt(WHOLE) * one)
 

@@ -105,7 +105,7 @@ def curve(synthesizer: sfumato.P3GM | sfumato.DPVAE, folder: Path, data: str) ->
         def score() -> float:
             return float(network.output.losses(network.decoder(network.latent_means(x)), x).mean())
 
-        watches.append(Watch(score, round(rows / synthesizer.batch_size)))
+        watches.append(Watch(score, max(1, round(rows / synthesizer.batch_size))))
         descend(task, records, encoder, settings, **{**others, "progress": watches[-1]})
 
     sgd.descend = watched

@@ -12,9 +12,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.numbers import Integer
+from sfumato.schema.clocks import Clock
 from sfumato.schema.schema import Schema
 from sfumato.schema.weight import Weight
 
@@ -115,9 +117,28 @@ def linked_tables(schema: Schema, weight: Weight | None = None) -> LinkedTables:
     return _cached(_Key(schema, "" if weight is None else weight.column))
 
 
+class PartSchema(Schema):
+    """Schema of one of the two tables: linked rows are read once, and have no times of day beside their moments."""
+
+    __slots__ = ()
+
+    @property
+    def clocks(self) -> dict[str, Clock]:
+        """None."""
+        return {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rebuilt, facts = super().__reduce__()
+        return _part, (rebuilt(*facts),)
+
+
+def _part(schema: Schema) -> PartSchema:
+    return PartSchema(**{field.name: getattr(schema, field.name) for field in dataclasses.fields(schema)})
+
+
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:
     cleared = {"rows": None, "unit": None, "sources": {}, "table_source": {}, "accept": (), "draft": False}
-    return dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared)
+    return _part(dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared))
 
 
 def _nullable(kind: ColumnKind) -> ColumnKind:

@@ -299,3 +299,22 @@ def test_damaged_releases_are_refused(release):
         dataclasses.replace(release, parameters=turned).check()
     with pytest.raises(ReleaseError):
         dataclasses.replace(release, schema=dataclasses.replace(release.schema, unit=None)).check()
+
+
+@pytest.mark.parametrize("linking", [{"order": "when"}, {"constant": ["sex"]}], ids=["order", "constant"])
+def test_moments_finer_than_a_day(linking, tmp_path):
+    rng, units = np.random.default_rng(0), np.repeat(np.arange(200), 3)
+    hours = pd.to_timedelta(rng.integers(0, 24 * 300, units.size), "h")
+    rows = pd.DataFrame(
+        {"person": units, "when": pd.Timestamp("2020-01-01") + hours, "sex": np.array(["f", "m"])[units % 2]}
+    )
+    when = {"kind": "datetime", "lower": "2020-01-01", "upper": "2020-12-31 23:00", "resolution": "hour"}
+    columns = {"person": "identifier", "when": when, "sex": {"kind": "categorical", "categories": ["f", "m"]}}
+    unit = {"column": "person", "max_rows": 3, "units": 200, **linking}
+    method = MaxEntropy(epsilon=5.0, delta=1e-6, calibration_rows=300)
+    method.fit(rows, schema=Schema.from_dict({"columns": columns, "unit": unit}), seed=1).save(tmp_path / "r.sfm")
+    made = load(tmp_path / "r.sfm").sample(50, seed=2)
+    assert made.groupby("person")["sex"].nunique().max() == 1 or "order" in linking
+    assert made["when"].dt.hour.nunique() > 12
+    if "order" in linking:
+        assert made.groupby("person")["when"].apply(lambda of: of.is_monotonic_increasing).all()
