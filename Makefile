@@ -10,7 +10,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/
 	mixtures/test_em.py mixtures/test_kmeans.py) \
 	tests/data_ledger tests/search/test_tuning.py tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint house bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
+.PHONY: demo test test-slow test-report audit lint house extras bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -132,6 +132,9 @@ p3gm: .venv/.installed-papers  ## P3GM on the data sets of its paper: SFUMATO_DA
 
 resolve: .resolve/bin/python  ## whether wheels of all requirements are there, for each system and each Python
 	.resolve/bin/python .ci/resolve.py
+
+extras: .venv/pyvenv.cfg  ## each extra alone, in a clean environment, does what it promises: minutes, and the package index
+	$(BIN)/python .ci/extras.py
 
 docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build: tutorials are run, links checked
 	$(ONE_THREAD) $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build

@@ -62,7 +62,7 @@ def main() -> None:
     """Print what is wrong."""
     folder = Path(sys.argv[1]).resolve()
     found = problems(folder)
-    print("\n".join(found) or f"{sum(1 for _ in folder.rglob('*.html'))} pages: every link leads somewhere.")  # noqa: T201
+    print("\n".join(found) or f"{sum(1 for _ in folder.rglob('*.html'))} pages: every link leads somewhere.")
     sys.exit(bool(found))
 
 

@@ -39,14 +39,14 @@ def main() -> None:
     cases = {"core": PROJECT["dependencies"]}
     cases |= {"with extras": [*PROJECT["dependencies"], *(r for extra in EXTRAS for r in extras[extra])]}
     failed = False
-    print("| system | what |", " | ".join(PYTHONS), "|")  # noqa: T201
-    print("|---|---|" + "---|" * len(PYTHONS))  # noqa: T201
+    print("| system | what |", " | ".join(PYTHONS), "|")
+    print("|---|---|" + "---|" * len(PYTHONS))
     for system, platform in PLATFORMS.items():
         for what, requirements in cases.items():
             found = [resolves(requirements, platform, python) for python in PYTHONS]
             failed |= not all(done for done, _ in found)
             cells = [f"{n} packages" if done else "NO" for done, n in found]
-            print(f"| {system} | {what} |", " | ".join(cells), "|", flush=True)  # noqa: T201
+            print(f"| {system} | {what} |", " | ".join(cells), "|", flush=True)
     sys.exit(failed)
 
 

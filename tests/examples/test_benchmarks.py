@@ -1,0 +1,129 @@
+"""Every script of `benchmarks` still runs: once, on a few rows, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+DATA = Path(os.environ.get("SFUMATO_DATA", FOLDER.parent / "../shared/data")).resolve()
+ROWS, PICTURES = 1_500, 300
+SIZES = {"COMPLETE_ROWS": ROWS, "VALIDATION_FROM": PICTURES // 2}
+
+LIBRARIES = {"parity_list", "peer_tables", "suite", "table_scores"}  # imported by scripts, which run them
+OTHERS = {
+    "k_marginal": "needs an environment with sdnist",
+    "peer_worker": "needs an environment of a peer: `make peers`",
+}
+FIT_ONCE = ("--fits", "1")
+# Words after the script's name, where DATA is the folder of small tables, and constants of the script that are smaller.
+TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
+    "accounting": ((), {"REPEATS": 1, "PLANS": {"few": (0.1, 2.0, 20, 1e-3)}}),
+    "adult": (("DATA/adult.parquet", "--validate", *FIT_ONCE), {}),
+    "adult_without_schema": (("DATA/adult.parquet", "--validate", "--epsilon", "30", *FIT_ONCE), {}),
+    "coverage": (("law", "--rows", "500", "--fits", "1"), {"RESULTS": "OUT"}),
+    "dependence": (("--columns", "4", "--rows", "500", "--epsilon", "1", "--target", "no"), {}),
+    "dependence_pictures": ((str(FOLDER / "results" / "dependence"), "--out", "OUT/tables.png"), {}),
+    "dependence_tables": (("DATA", "magic04", "--validate", "--out", "OUT", "--rows", "max-entropy", *FIT_ONCE), {}),
+    "dpgm": (("--clusters", "2", "--batch", "50", "--steps", "1"), {}),
+    "duration": ((), {"CASES": ((1_000, 4, 3, False),)}),
+    "em": (("--rows", "500", "--components", "2", "--columns", "3", "--repeats", "1"), {}),
+    "feature_matching": (("DATA", "mnist", "--steps", "1"), {}),
+    "figures": (("landing", "--out", "OUT"), {}),
+    "gallery": (("--check",), {}),
+    "gowalla": (("compare", "DATA", *FIT_ONCE), {}),
+    "house": ((), {}),
+    "image_levers": (("DATA", "mnist", "--runs", "1", "--out", "OUT/levers.json"), {}),
+    "images": (("DATA", "mnist", "--epochs", "1", "--validate"), {}),
+    "kmeans": (("--seeds", "1"), {}),
+    "large_table": (("--rows", "2000"), {}),
+    "linked": (("law", "--fits", "1", "--units", "300"), {}),
+    "made_tables": ((), {}),
+    "mixing": (("--mixtures", "200", "--degree", "8", "--records", "200"), {}),
+    "noise": (("--repeats", "20"), {"DRAWS": 2_000}),
+    "p3gm": (("DATA", "--only", "adult", "--runs", "1", "--validate", "--out", "OUT/p3gm.json"), {}),
+    "p3gm_curves": (("DATA", "--epochs", "1", "--out", "OUT/c.json", "--picture", "OUT/c.png"), {}),
+    "p3gm_shares": (
+        ("DATA", "--runs", "1", "--out", "OUT/s.json", "--picture", "OUT/s.png"),
+        {"SHARES": [0.2], "DATA": ["adult"]},
+    ),
+    "parity": (("--fits", "1", "--out", "OUT/parity.json"), {}),
+    "passes": (("rows",), {"CASES": {"rows": [[2_000, 4, 2]]}}),
+    "peers": (
+        ("DATA", "--tables", "adult", "--methods", "max-entropy", "--most-fits", "1", "--out", "OUT/peers.json"),
+        {},
+    ),
+    "rules": (("DATA", "telco_churn", "--fits", "1", "--rows", "500"), {}),
+    "sets_beside": (("DATA", "--fits", "1", "--items", "5", "--epsilons", "1"), {}),
+    "sgd": (("--batch", "20", "--steps", "1", "--rounds", "1"), {}),
+    "start": (("--runs", "1", "--only", "methods"), {}),
+    "tables": (("DATA", "esr", "--fits", "1", "--validate"), {}),
+    "tails": (("--rows", "500", "--fits", "1"), {}),
+    "tune": (("DATA/adult.parquet", "--searches", "1", "--repetitions", "1"), {}),
+    "weights": (("--rows", "500", "--fits", "1"), {"RESULTS": "OUT"}),
+}
+RUN = """
+import importlib, json, sys
+from pathlib import Path
+folder, name, words, constants, sizes = json.loads(sys.argv[1])
+sys.path.insert(0, folder)
+sys.argv = [f"{folder}/{name}.py", *words]
+module = importlib.import_module(name)
+for known in [known for known in sys.modules.values() if folder in str(getattr(known, "__file__", ""))]:
+    for key, value in sizes.items():  # of Adult, whole; of images to fit
+        if hasattr(known, key):
+            setattr(known, key, value)
+for key, value in constants.items():
+    kind = type(getattr(module, key))
+    setattr(module, key, value if isinstance(value, kind) else kind(value))
+module.main()
+"""
+
+
+def test_every_script_is_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == TINY.keys() | OTHERS.keys() | LIBRARIES
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some rows of each table of the shared folder."""
+    if not DATA.exists():
+        pytest.skip("no folder of data: set SFUMATO_DATA")
+    folder = tmp_path_factory.mktemp("data")
+    for path in DATA.glob("*.parquet"):
+        table = pd.read_parquet(path)
+        table = table.dropna() if path.name == "adult.parquet" else table
+        table.sample(min(ROWS, len(table)), random_state=0).to_parquet(folder / path.name, index=False)
+    shutil.copy(DATA / "retail_transactions.npz", folder)
+    for path in DATA.glob("*mnist.npz"):
+        with np.load(path) as stored:
+            np.savez(folder / path.name, **{key: stored[key][:PICTURES] for key in stored})
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_a_script_runs(name: str, small: Path, tmp_path: Path) -> None:
+    words, constants = TINY[name]
+
+    def placed(text: Any) -> Any:
+        return text.replace("DATA", str(small)).replace("OUT", str(tmp_path)) if isinstance(text, str) else text
+
+    smaller = {key: placed(value) for key, value in constants.items()}
+    request = [str(FOLDER), name, [placed(word) for word in words], smaller, SIZES]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RUN, json.dumps(request)],
+        cwd=tmp_path, env={**os.environ, "SFUMATO_DATA": str(small)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
