@@ -8,7 +8,8 @@ from sfumato.methods.tables import softmax_fit
 from sfumato.methods.tables.features import number_features
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows
-from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn, probabilities
+from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
+from sfumato.models.tables.softmax_draws import probabilities
 
 CLASSES, RUNS, INPUTS = 2, 7, 4
 

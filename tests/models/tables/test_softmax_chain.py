@@ -8,73 +8,12 @@ from scipy import stats
 
 from fixtures.softmax import CELLS, ORDER, counted_law, joint_law, softmax_chain
 from sfumato.errors import ReleaseError
-from sfumato.models.tables.softmax_chain import (
-    SYSTEMATIC_ROWS,
-    SoftmaxChain,
-    SoftmaxColumn,
-    choose,
-    probabilities,
-    systematic,
-)
+from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
+from sfumato.models.tables.softmax_draws import SYSTEMATIC_ROWS
 
 
 def rng(seed=0):
     return np.random.default_rng(seed)
-
-
-class TestSystematic:
-    """Numbers that share out the unit interval, each of them uniform."""
-
-    GROUPS = np.array([2, 0, 0, 2, 2, 1, 0, 2])
-    KEYS = np.array([0.3, 0.1, 0.1, -2.0, 5.0, 0.0, 9.0, 0.3])
-
-    @pytest.mark.parametrize("keys", [None, KEYS], ids=["no keys", "keys"])
-    def test_each_number_is_uniform(self, keys):
-        numbers = np.array([systematic(self.GROUPS, rng(seed), keys) for seed in range(4_000)])
-        assert numbers.min() >= 0
-        assert numbers.max() < 1
-        for column in numbers.T:
-            # 16 tests: one in 6,000 fails where all is well
-            assert stats.kstest(column, "uniform").pvalue > 1e-5
-
-    def test_groups_are_independent(self):
-        numbers = np.array([systematic(self.GROUPS, rng(seed), self.KEYS) for seed in range(4_000)])
-        apart = self.GROUPS[:, None] != self.GROUPS
-        assert np.abs(np.corrcoef(numbers.T))[apart].max() < 5 / np.sqrt(4_000)
-
-    @pytest.mark.parametrize("n", [10, 100, 4_096])
-    def test_a_group_shares_out_the_interval(self, n):
-        for seed in range(5):
-            numbers = np.sort(systematic(np.zeros(n, dtype=int), rng(seed)))
-            # the three gaps of a golden sequence are within a factor of 2.7 of 1/n
-            gaps = np.diff(numbers, append=numbers[0] + 1)
-            assert 0.35 / n < gaps.min() <= gaps.max() < 2.7 / n
-            assert np.abs(numbers - (np.arange(n) + 0.5) / n).max() < 3 / n
-
-    def test_neighbours_by_their_key_share_it_out_too(self):
-        n = 4_096
-        keys = rng(1).standard_normal(n)
-        numbers = systematic(np.arange(n) % 2, rng(), keys)
-        for group in (0, 1):
-            members = np.flatnonzero(np.arange(n) % 2 == group)
-            for some in np.array_split(members[np.argsort(keys[members])], 32):
-                assert np.abs(np.sort(numbers[some]) - (np.arange(64) + 0.5) / 64).max() < 3 / 64
-
-    @pytest.mark.parametrize("keys", ["apart", "float32", "few", "one"])
-    @pytest.mark.parametrize("n_groups", [1, 3, 70_000])
-    def test_the_order_is_by_group_then_key_then_chance(self, keys, n_groups):
-        n = 16_384
-        groups, drawn = rng(1).integers(0, n_groups, n), rng(2).standard_normal(n)
-        key = {"apart": drawn, "float32": drawn.astype(np.float32), "few": drawn.round(), "one": 0 * drawn}[keys]
-        twin = rng(3)
-        order = np.lexsort((twin.random(n), key, groups))
-        starts = twin.random(int(groups.max()) + 1)
-        expected = (starts[groups[order]] + (np.sqrt(5) - 1) / 2 * np.arange(n)) % 1.0
-        np.testing.assert_array_equal(systematic(groups, rng(3), key)[order], expected)
-
-    def test_none_and_one(self):
-        assert systematic(np.zeros(0, dtype=int), rng()).shape == (0,)
-        assert systematic(np.array([7]), rng()).shape == (1,)
 
 
 class TestDraws:
@@ -113,26 +52,6 @@ class TestDraws:
         found = counted_law(np.ones(100_000, dtype=int), cells)[1]
         assert np.abs(found - expected / expected.sum()).max() < 0.008
 
-    def test_runs_are_shared_out_as_the_chances_say(self):
-        """Rows of like predictors: each block has the shares that its softmax says, to a few rows."""
-        n, values, tilts = 20_000, rng(1).standard_normal((6, 2)), rng(2).standard_normal((2, 6))
-        predictor = np.repeat(rng(3).standard_normal((1, 2)), n, axis=0).astype(np.float32)
-        classes = rng(4).integers(0, 2, n)
-        chosen = choose(predictor, values, tilts, classes, rng())
-        for start in range(0, n, SYSTEMATIC_ROWS):
-            rows = slice(start, start + SYSTEMATIC_ROWS)
-            for k in (0, 1):
-                members = classes[rows] == k
-                expected = probabilities(predictor[:1], values, tilts, np.array([k]))[0] * members.sum()
-                assert np.abs(np.bincount(chosen[rows][members], minlength=6) - expected).max() < 6
-
-    def test_probabilities_are_a_softmax(self):
-        predictor, values = rng().standard_normal((5, 3)), rng(1).standard_normal((4, 3))
-        tilts, classes = rng(2).standard_normal((2, 4)), np.array([0, 1, 1, 0, 1])
-        logits = np.exp(predictor @ values.T + tilts[classes])
-        found = probabilities(predictor.astype(np.float32), values, tilts, classes)
-        np.testing.assert_allclose(found, logits / logits.sum(axis=1, keepdims=True), rtol=1e-5)
-
     def test_a_cell_is_drawn_within_its_run_by_its_share(self):
         column = SoftmaxColumn(
             np.array([0.1, 0.0, 0.3, 0.6, 0.0]),
@@ -166,6 +85,33 @@ class TestDraws:
         assert not cells.any()
         arrays = {"class_shares": np.ones(1), "order": np.zeros(0, dtype=np.int64), "weights": np.zeros((1, 0, 0))}
         assert SoftmaxChain.from_arrays(arrays, ()).sample(9, rng())[1].shape == (9, 0)
+
+    @pytest.mark.parametrize("n", [SYSTEMATIC_ROWS - 1, SYSTEMATIC_ROWS, SYSTEMATIC_ROWS + 1])
+    @pytest.mark.parametrize("apart", [True, False])
+    def test_pairs_have_the_law_of_each_class_up_to_a_border(self, n, apart):
+        chain = softmax_chain(apart=apart)
+        law, found = joint_law(chain), counted_law(*chain.sample(n, rng(5)))
+        for axis in range(1, 4):
+            expected, counts = law.sum(axis=axis) * n, found.sum(axis=axis) * n
+            assert ((counts - expected) ** 2 / expected).sum() < stats.chi2.ppf(0.9999, expected.size - 1)
+
+    def test_many_classes(self):
+        k, n = 200, 2_000
+        tilts = np.where(np.arange(k)[:, None] % 3 == np.arange(3), 0.0, -1e4)
+        column = SoftmaxColumn(np.full(3, 1 / 3), np.arange(3), np.zeros((3, 0)), tilts, np.exp(tilts))
+        chain = SoftmaxChain(np.full(k, 1 / k), (column,), np.arange(1), np.zeros((k, 0, 0)))
+        classes, cells = chain.sample(n, rng())
+        assert np.bincount(classes, minlength=k).min() > 5
+        np.testing.assert_array_equal(cells[:, 0], classes % 3)
+
+    def test_features_that_no_weight_is_at_are_left_out_and_nothing_else(self):
+        chain, full = softmax_chain(), softmax_chain()
+        last, first = chain.blocks()[ORDER[2]], chain.blocks()[ORDER[0]]
+        chain.weights[:, last, first], full.weights[:, last, first] = 0.0, 1e-30
+        assert chain.steps[2].kept is not None
+        assert full.steps[2].kept is None
+        assert chain.steps[2].weights.all()
+        assert (chain.sample(5_000, rng())[1] == full.sample(5_000, rng())[1]).mean() > 0.999
 
     def test_a_class_without_a_share_is_not_drawn(self):
         chain = dataclasses.replace(softmax_chain(), class_shares=np.array([0.0, 1.0]))

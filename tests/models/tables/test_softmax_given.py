@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fixtures.softmax import CELLS, ORDER, counted_law, joint_law, softmax_chain
-from sfumato.models.tables.softmax_given import SoftmaxGiven
+from sfumato.models.tables.softmax_given import Lean, SoftmaxGiven, _alike, _repeated
 
 N = 8_192
 FIRST, MIDDLE, LAST = ORDER.tolist()
@@ -78,6 +78,40 @@ class TestLaw:
         expected = np.stack([conditional(chain, cells, np.eye(2)[k])[k] for k in (0, 1)])
         shares = np.bincount(classes) / N
         assert_law(counted_law(classes, found), expected * shares[:, None, None, None])
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["classes drawn", "classes told"])
+def test_rows_of_strong_weights_have_the_law(told):
+    """Candidates lean far, are drawn in several rounds, and their weights make up for it."""
+    chain, cells, n = softmax_chain(strength=2.0), {LAST: 4}, 60_000
+    classes = (rng(5).random(n) < 0.001).astype(int) if told else None
+    law = joint_law(chain)
+    law = law * (np.arange(CELLS[LAST]) == 4).reshape([-1 if axis == LAST + 1 else 1 for axis in range(4)])
+    classes, found = SoftmaxGiven(chain, cells, chain.class_shares).sample(n, rng(1), classes)
+    found = counted_law(classes, found)
+    expected = law / law.sum()
+    if told:
+        expected = law / law.sum(axis=(1, 2, 3), keepdims=True) * found.sum(axis=(1, 2, 3), keepdims=True)
+    assert (np.abs(found - expected) < 6 * np.sqrt(1.5 * expected / n) + 3 / n).all()
+
+
+def test_candidates_that_lean_are_more_alike():
+    chain = softmax_chain(strength=2.0)
+    given = SoftmaxGiven(chain, {LAST: 4}, chain.class_shares)
+    plain = Lean(np.ones(2), None)
+    alike = [
+        _alike(given._candidates(given._classes(8_000, rng(), lean), rng(), lean).log_weights)
+        for lean in (plain, given._lean)
+    ]
+    assert 1 - alike[1] < 0.8 * (1 - alike[0])
+
+
+def test_repeated_rows_are_told():
+    zeros = np.zeros(4, dtype=int)
+    assert _repeated(np.zeros(8), np.zeros(8, dtype=int), zeros) == 0
+    assert _repeated(np.array([0.0, -1e9]), np.zeros(2, dtype=int), zeros) == pytest.approx(0.75)
+    drawn, groups = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])
+    assert _repeated(np.array([0.0, 0.0, 0.0, -1e9]), drawn, groups) == pytest.approx(0.25)
 
 
 def test_given_cells_matter():

@@ -18,7 +18,8 @@ from sfumato.methods.tables.cross_moments import LEAST_VARIANCE, CrossMoments
 from sfumato.methods.tables.features import N_KINDS, SCORE, Features, hermite_coefficients
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
-from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn, predicted, probabilities
+from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
+from sfumato.models.tables.softmax_draws import probabilities
 
 _RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
 _CLASS_RELATED = 4.0  # of a class's, where the moment over all classes may say nothing
@@ -155,10 +156,21 @@ def fit_table_chain(
         for c in range(len(found)):
             weights[c][block, kept] = found[c]
         made[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
-        runs = made[j].choose(predicted(features[:, kept], classes, found), classes, rng)  # type: ignore[union-attr]
+        runs = made[j].choose(_predicted(features[:, kept], classes, found), classes, rng)  # type: ignore[union-attr]
         features[:, block] = column.features.values[runs]
         known[block] = True
     return SoftmaxChain(shares, tuple(c for c in made if c is not None), order, weights)
+
+
+def _predicted(features: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return W φ of each row, shape (n, q), float32, where features are of shape (n, m), weights (k or 1, q, m)."""
+    weights = weights.astype(np.float32)
+    if len(weights) == 1:
+        return features @ weights[0].T
+    predictor = np.empty((classes.size, weights.shape[1]), dtype=np.float32)
+    for k in np.unique(classes):
+        predictor[classes == k] = features[classes == k] @ weights[k].T
+    return predictor
 
 
 def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
-from sfumato.models.tables.softmax_chain import probabilities
+from sfumato.models.tables.softmax_draws import probabilities
 
 _ROWS = 1024
 _SLACK = 1.0  # noise deviations of each block that are left to the copula

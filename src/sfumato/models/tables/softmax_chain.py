@@ -5,24 +5,20 @@
 φ are features of cells, fixed numbers of a release. With normal scores alone this is the Gaussian copula, exactly: the
 logits of a normal variable given others are linear in it, up to a quadratic that t takes. Within a run, a cell is drawn
 by its share.
-
-Draws are systematic: rows of like predictors share out the unit interval, so that a block of rows has the shares that
-the model says, up to one row, and each row has its own law.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from sfumato.maths.arrays import add_to_one, require_array, require_shares, require_well_formed
+from sfumato.models.tables.softmax_draws import SYSTEMATIC_ROWS, chosen, systematic
 
-_LARGEST_LOGIT = 1e30
-_RAKING_ROUNDS, _RAKING_ROWS, _LARGEST_RATIO, _SMALLEST = 3, 2, 4.0, 1e-30
-SYSTEMATIC_ROWS = 16_384
-"""Rows that share out the unit interval: rows of a larger number do not depend on how many there are."""
+_FEW = 0.7  # of the features before, so many that weights are not 0 at that the others are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +46,37 @@ class SoftmaxColumn:
         return {f"{name}.{part}": array for part, array in arrays.items()}
 
     def choose(self, predictor: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return a run for each row: see `choose`."""
-        return choose(predictor, self.values, self.tilts, classes, rng, self.tables)
+        """Return a run for each row, raked to the column's shares, shape (n,).
+
+        Args:
+            predictor: W φ(before), shape (n, q), float32.
+            classes: shape (n,).
+            rng: source of (public) randomness.
+        """
+        runs = np.empty(classes.size, dtype=np.int64)
+        for start in range(0, classes.size, SYSTEMATIC_ROWS):
+            some = classes[start : start + SYSTEMATIC_ROWS]
+            for k in np.unique(some):
+                rows = start + np.flatnonzero(some == k)
+                runs[rows] = chosen(predictor[rows].T, self.values, self.tilts[k], rng, self.tables[k])
+        return runs
 
     def cells(self, runs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return a cell for each run, drawn by the shares within it, shape (n,)."""
         order = np.argsort(self.runs, kind="stable")
+        if order.size == self.tilts.shape[1]:
+            return order[runs]
         cumulative = np.cumsum(self.shares[order])
-        ends = np.searchsorted(self.runs[order], np.arange(self.tilts.shape[1]), side="right") - 1
-        bounds = np.concatenate([[0.0], cumulative[ends]])
-        low, high = bounds[runs], bounds[runs + 1]
-        place = np.searchsorted(cumulative, low + systematic(runs, rng) * (high - low), side="right")
-        first = np.searchsorted(self.runs[order], runs, side="left")
-        return order[np.clip(place, first, ends[runs])]
+        ends = np.searchsorted(self.runs[order], np.arange(self.tilts.shape[1]), side="right")
+        firsts = np.concatenate([[0], ends[:-1]])
+        bounds = np.concatenate([[0.0], cumulative])
+        numbers = bounds[firsts][runs] + systematic(runs, rng) * (bounds[ends] - bounds[firsts])[runs]
+        numbers = np.minimum(numbers, np.nextafter(bounds[ends], 0)[runs])  # rounded, it may be the next run's
+        place = np.searchsorted(cumulative, numbers, side="right")
+        return order[np.clip(place, firsts[runs], ends[runs] - 1)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SoftmaxChain:
     """The whole table.
 
@@ -86,19 +97,35 @@ class SoftmaxChain:
         ends = np.cumsum([column.values.shape[1] for column in self.columns])
         return [slice(int(e) - c.values.shape[1], int(e)) for e, c in zip(ends, self.columns, strict=True)]
 
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The columns in their order, with what each is predicted by."""
+        blocks, steps = self.blocks(), []
+        places = np.concatenate([np.zeros(0, dtype=np.int64), *(np.r_[blocks[j]] for j in self.order)])
+        start = 0
+        for j in self.order:
+            size = self.columns[j].values.shape[1]
+            weights = self.weights[:, blocks[j]][:, :, places[:start]].astype(np.float32)
+            kept = np.flatnonzero(weights.any(axis=(0, 1)))
+            if kept.size < _FEW * start:
+                weights = weights[:, :, kept]
+            else:
+                kept = None
+            values = np.ascontiguousarray(self.columns[j].values.T, dtype=np.float32)
+            steps.append(Step(int(j), slice(start, start := start + size), np.ascontiguousarray(weights), kept, values))
+        return tuple(steps)
+
     def draw(self, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return cells for rows of some classes, shape (n, columns)."""
-        cells = np.zeros((classes.size, len(self.columns)), dtype=np.int64)
-        features = np.zeros((classes.size, self.weights.shape[1]), dtype=np.float32)
-        blocks = self.blocks()
+        cells = np.empty((len(self.columns), classes.size), dtype=np.int64)
         with np.errstate(all="ignore"):
-            for j in self.order:
-                column, block = self.columns[j], blocks[j]
-                predictor = self.predictor(features, classes, block)
-                runs = column.choose(predictor, classes, rng)
-                cells[:, j] = column.cells(runs, rng)
-                features[:, block] = column.values[runs]
-        return cells
+            for start in range(0, classes.size, SYSTEMATIC_ROWS):
+                some = slice(start, start + SYSTEMATIC_ROWS)
+                rows = Rows.of(self, classes[some])
+                for step in self.steps:
+                    rows.draw(step, rng, raked=True)
+                cells[:, some] = rows.cells(rng, {})
+        return cells.T
 
     def followed(self, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return cells of rows whose first drawn columns are known, shape (n, columns): the law given these, exactly.
@@ -110,20 +137,17 @@ class SoftmaxChain:
             rng: source of (public) randomness.
         """
         n, m = known.shape
-        cells = np.zeros((n, len(self.columns)), dtype=np.int64)
-        cells[:, :m] = known
-        features = np.zeros((n, self.weights.shape[1]), dtype=np.float32)
-        classes, blocks = np.zeros(n, dtype=np.int64), self.blocks()
+        cells = np.empty((len(self.columns), n), dtype=np.int64)
         with np.errstate(all="ignore"):
-            for j in range(m):
-                column = self.columns[j]
-                features[:, blocks[j]] = column.values[column.runs[known[:, j]]]
-            for j in self.order[m:]:
-                column, block = self.columns[j], blocks[j]
-                runs = choose(self.predictor(features, classes, block), column.values, column.tilts, classes, rng)
-                cells[:, j] = column.cells(runs, rng)
-                features[:, block] = column.values[runs]
-        return cells
+            for start in range(0, n, SYSTEMATIC_ROWS):
+                some = known[start : start + SYSTEMATIC_ROWS]
+                rows = Rows.of(self, np.zeros(len(some), dtype=np.int64))
+                for step in self.steps[:m]:
+                    rows.put(step, self.columns[step.column].runs[some[:, step.column]])
+                for step in self.steps[m:]:
+                    rows.draw(step, rng)
+                cells[:, start : start + SYSTEMATIC_ROWS] = rows.cells(rng, dict(enumerate(some.T)))
+        return cells.T
 
     def sample(
         self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None
@@ -139,10 +163,6 @@ class SoftmaxChain:
         return np.minimum(
             np.searchsorted(np.cumsum(self.class_shares), numbers, side="right"), self.class_shares.size - 1
         )
-
-    def predictor(self, features: np.ndarray, classes: np.ndarray, block: slice) -> np.ndarray:
-        """Return W φ(before) of a column's features, shape (n, q), float32."""
-        return predicted(features, classes, self.weights[:, block])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the model as named float64 and int64 arrays."""
@@ -172,6 +192,86 @@ class SoftmaxChain:
         return cls(shares, columns, order, weights)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One column's turn.
+
+    Attributes:
+        column: its place among the columns.
+        block: of its features, in drawing order.
+        weights: W at features before it, shape (k or 1, q, m), float32.
+        kept: which of the features before it these are, shape (m,); None for all.
+        values: features of its runs, shape (q, r), float32.
+    """
+
+    column: int
+    block: slice
+    weights: np.ndarray
+    kept: np.ndarray | None
+    values: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows while they are drawn, those of a class together.
+
+    Attributes:
+        chain: that draws them.
+        order: place among the rows that were asked for of each, shape (n,).
+        parts: each class and its rows.
+        features: in drawing order, shape (d, n), float32; those of columns that are not drawn yet hold nothing.
+        runs: of each column, shape (columns, n).
+    """
+
+    chain: SoftmaxChain
+    order: np.ndarray
+    parts: tuple[tuple[int, slice], ...]
+    features: np.ndarray
+    runs: np.ndarray
+
+    @classmethod
+    def of(cls, chain: SoftmaxChain, classes: np.ndarray) -> Rows:
+        """Return rows of some classes, none of whose columns is drawn; shape (n,)."""
+        order = np.argsort(classes, kind="stable")
+        found, starts = np.unique(classes[order], return_index=True)
+        ends = [*starts[1:].tolist(), classes.size]
+        parts = tuple((int(k), slice(int(a), b)) for k, a, b in zip(found, starts, ends, strict=True))
+        features = np.empty((chain.weights.shape[1], classes.size), dtype=np.float32)
+        return cls(chain, order, parts, features, np.zeros((len(chain.columns), classes.size), dtype=np.int64))
+
+    def predictor(self, step: Step, k: int, rows: slice) -> np.ndarray:
+        """Return W φ(before) of the rows of a class, shape (q, rows), float32."""
+        weights = step.weights[k if len(step.weights) > 1 else 0]
+        return weights @ self.features[slice(step.block.start) if step.kept is None else step.kept, rows]
+
+    def draw(self, step: Step, rng: np.random.Generator, *, raked: bool = False) -> None:
+        """Draw a column, its runs raked to its shares or not."""
+        column, runs = self.chain.columns[step.column], np.empty(self.order.size, dtype=np.int64)
+        for k, rows in self.parts:
+            shares = column.tables[k] if raked else None
+            runs[rows] = chosen(self.predictor(step, k, rows), column.values, column.tilts[k], rng, shares)
+        self.keep(step, runs)
+
+    def put(self, step: Step, runs: np.ndarray) -> None:
+        """Put in a column's runs, in the order that was asked for."""
+        self.keep(step, runs[self.order])
+
+    def keep(self, step: Step, runs: np.ndarray) -> None:
+        """Keep a column's runs, in the order of these rows."""
+        self.runs[step.column] = runs
+        self.features[step.block] = np.take(step.values, runs, axis=1)
+
+    def cells(self, rng: np.random.Generator, known: Mapping[int, np.ndarray | int]) -> np.ndarray:
+        """Return cells in the order that was asked for, shape (columns, n): those known, others drawn for the runs."""
+        cells = np.empty_like(self.runs)
+        for j, column in enumerate(self.chain.columns):
+            if j in known:
+                cells[j] = known[j]
+            else:
+                cells[j, self.order] = column.cells(self.runs[j], rng)
+        return cells
+
+
 def _read_column(arrays: Mapping[str, np.ndarray], name: str, k: int, cells: int) -> SoftmaxColumn:
     shares = require_array(arrays, f"{name}.shares", np.float64, (cells,))
     require_well_formed(add_to_one(shares), f"{name}.shares")
@@ -182,137 +282,3 @@ def _read_column(arrays: Mapping[str, np.ndarray], name: str, k: int, cells: int
     tables = require_array(arrays, f"{name}.tables", np.float64, tilts.shape)
     require_well_formed(add_to_one(tables), f"{name}.tables")
     return SoftmaxColumn(shares, runs, values, tilts, tables)
-
-
-def predicted(features: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return W φ of each row, with the weights of its class, shape (n, q), float32.
-
-    Args:
-        features: φ, shape (n, m), float32.
-        classes: shape (n,).
-        weights: W, shape (k, q, m), or (1, q, m) for all classes.
-    """
-    if len(weights) == 1:
-        return features @ weights[0].T.astype(np.float32)
-    found = np.empty((classes.size, weights.shape[1]), dtype=np.float32)
-    for k in np.unique(classes):
-        members = classes == k
-        with np.errstate(invalid="ignore"):  # some linear algebra libraries say so of finite numbers
-            found[members] = features[members] @ weights[k].T.astype(np.float32)
-    return found
-
-
-def probabilities(predictor: np.ndarray, values: np.ndarray, tilts: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return P(run) for each row, shape (n, r), float32.
-
-    Args:
-        predictor: W φ(before), shape (n, q).
-        values: features of each run, shape (r, q).
-        tilts: shape (k, r).
-        classes: shape (n,).
-    """
-    logits = predictor @ values.T.astype(np.float32)
-    logits += tilts.astype(np.float32)[classes]
-    # a stranger's arrays may overflow: what is no number counts as no logit at all
-    np.nan_to_num(logits, copy=False, nan=0.0, posinf=_LARGEST_LOGIT, neginf=-_LARGEST_LOGIT)
-    logits -= logits.max(axis=1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=1, keepdims=True)
-    return logits
-
-
-def choose(
-    predictor: np.ndarray,
-    values: np.ndarray,
-    tilts: np.ndarray,
-    classes: np.ndarray,
-    rng: np.random.Generator,
-    tables: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return a run for each row, drawn systematically among rows of like predictors, shape (n,).
-
-    Args:
-        predictor: shape (n, q).
-        values: features of each run, shape (r, q).
-        tilts: shape (k, r).
-        classes: shape (n,).
-        rng: source of (public) randomness.
-        tables: P(run | class) that blocks of rows are raked to, shape (k, r); by default they are not.
-    """
-    runs = np.empty(classes.size, dtype=np.int64)
-    for start in range(0, classes.size, SYSTEMATIC_ROWS):
-        rows = slice(start, start + SYSTEMATIC_ROWS)
-        chances = probabilities(predictor[rows], values, tilts, classes[rows])
-        if tables is not None:
-            _rake(chances, classes[rows], tables)
-        cumulative = np.cumsum(chances, axis=1, dtype=np.float64)
-        likely = predictor[rows, _widest(predictor[rows])] if predictor.shape[1] else np.zeros(len(chances))
-        draws = systematic(classes[rows], rng, likely) * cumulative[:, -1]
-        runs[rows] = np.minimum((cumulative <= draws[:, None]).sum(axis=1), values.shape[0] - 1)
-    return runs
-
-
-_GOLDEN = (np.sqrt(5) - 1) / 2
-_UINT16 = np.iinfo(np.uint16).max
-
-
-def _rake(chances: np.ndarray, classes: np.ndarray, tables: np.ndarray) -> None:
-    """Bring the rows of each class to its shares, in place: the more of them there are, the nearer.
-
-    What earlier columns happen to be in a block moves this column's shares from the law's; one step of iterative
-    proportional fitting and another take most of that out, which halves the error of samples' 1-way tables.
-    """
-    for k in np.unique(classes):
-        members = np.flatnonzero(classes == k)
-        damping = members.size / (members.size + _RAKING_ROWS * tables.shape[1])
-        part = chances[members]
-        for _ in range(_RAKING_ROUNDS):
-            ratio = tables[k] / np.maximum(part.mean(axis=0, dtype=np.float64), _SMALLEST)
-            part *= np.clip(ratio, 1 / _LARGEST_RATIO, _LARGEST_RATIO).astype(np.float32) ** damping
-            part /= np.maximum(part.sum(axis=1, keepdims=True), _SMALLEST)
-        chances[members] = part
-
-
-def _widest(predictor: np.ndarray) -> int:
-    return int(np.argmax(np.nan_to_num(predictor).var(axis=0)))
-
-
-def _order(keys: np.ndarray, ties: np.ndarray) -> np.ndarray:
-    """Return the order by keys and, where these are equal, by ties: `np.lexsort((ties, keys))`, several times faster.
-
-    Most keys differ: a plain sort puts them in order, and only those that are equal are sorted by both.
-    """
-    order = np.argsort(keys)
-    ordered = keys[order]
-    equal = ordered[1:] == ordered[:-1]
-    if not equal.any():
-        return order
-    places = np.flatnonzero(np.concatenate([equal, [False]]) | np.concatenate([[False], equal]))
-    rows = order[places]
-    rows = rows[np.argsort(ties[rows])]
-    order[places] = rows[np.argsort(keys[rows], kind="stable")]
-    return order
-
-
-def systematic(groups: np.ndarray, rng: np.random.Generator, keys: np.ndarray | None = None) -> np.ndarray:
-    """Return a uniform number for each row; rows of one group share out [0, 1), and so do neighbours by their key.
-
-    The rows of a group, in order of their keys, get the places of a Kronecker sequence with the golden ratio from a
-    random start: each number is uniform, and any stretch of rows fills the interval as evenly as there is room.
-
-    Args:
-        groups: shape (n,), whole numbers ≥ 0.
-        keys: of rows, shape (n,); by default the order is random.
-        rng: source of (public) randomness.
-    """
-    n = groups.size
-    ties = rng.random(n)
-    most = int(groups.max(initial=0))
-    order = np.argsort(ties) if keys is None else _order(keys, ties)
-    if most:
-        narrow = groups[order].astype(np.uint16) if most <= _UINT16 else groups[order]  # sorted by radix
-        order = order[np.argsort(narrow, kind="stable")]
-    starts = rng.random(most + 1)
-    numbers = np.empty(n)
-    numbers[order] = (starts[groups[order]] + _GOLDEN * np.arange(n)) % 1.0
-    return numbers

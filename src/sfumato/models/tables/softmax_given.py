@@ -3,23 +3,63 @@
 Candidates are drawn in the chain's order with the given cells put in, and weighted by the probability that the chain
 gives these. Rows are drawn from the candidates by their weights; the columns after the last given one are then drawn
 for each row anew. The given cells hold exactly. The law of the others is the conditional one but for an error that
-falls as 1/candidates: there are at least 16 to a row, and 16,384 in all.
+falls as 1/candidates. There are 16,384, and as many again, up to 16 times, until at most a tenth of the rows shares
+its candidate with another.
 
-Reference: Rubin 1987, the sampling/importance resampling algorithm.
+So that few do, what is drawn before a given cell leans toward it: chances are multiplied by exp(a linear function of
+features), and the candidate's weight is divided by that. Logits are linear in features, so the logarithm of a given
+cell's chance nearly is; how what is drawn in between carries it back is measured on some rows. Whatever the factors,
+the weights are exact.
+
+References: Rubin 1987, the sampling/importance resampling algorithm; Whiteley & Lee 2014, Twisted particle filters, for
+the factors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from sfumato.models.tables.softmax_chain import SoftmaxChain, choose, probabilities, systematic
+from sfumato.maths.streams import public_stream
+from sfumato.models.tables.softmax_chain import Rows, SoftmaxChain, Step
+from sfumato.models.tables.softmax_draws import SYSTEMATIC_ROWS, Chances, likeness, systematic
 
-_CANDIDATES, _PER_ROW = 16_384, 16
-_WORK_NUMBERS = 1 << 24
-_ROWS_AT_ONCE = 4096
+_MOST_ROUNDS = 16
+_REPEATED = 0.1  # of rows
+_PILOTS, _PILOT_ROWS = 2, 2_048
+_CLASS_CANDIDATES = 16, 256  # of a told class, at least: of very many, or of few
+_MOST_FACTOR = 6.0  # its logarithm
+
+
+@dataclass(frozen=True, slots=True)
+class Lean:
+    """How candidates lean toward what is given.
+
+    Attributes:
+        by_class: multiplies the class shares, shape (k,).
+        factors: the logarithm of what multiplies each run's chance, by step and class, shape (k, r) each; None for 1.
+    """
+
+    by_class: np.ndarray
+    factors: tuple[np.ndarray, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Rows up to the last given column.
+
+    Attributes:
+        classes: shape (m,).
+        runs: of each step, shape (steps, m), int32.
+        log_weights: shape (m,).
+    """
+
+    classes: np.ndarray
+    runs: np.ndarray
+    log_weights: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -45,92 +85,169 @@ class SoftmaxGiven:
         self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return classes and cells of n rows, as `SoftmaxChain.sample`."""
-        parts = []
-        for start in range(0, n, _ROWS_AT_ONCE):
-            some = None if classes is None else classes[start : start + _ROWS_AT_ONCE]
+        told, cells = np.empty(n, dtype=np.int64), np.empty((len(self.chain.columns), n), dtype=np.int64)
+        for start in range(0, n, SYSTEMATIC_ROWS):
+            rows = slice(start, min(start + SYSTEMATIC_ROWS, n))
+            some = None if classes is None else classes[rows]
             with np.errstate(all="ignore"):
-                parts.append(self._some(min(_ROWS_AT_ONCE, n - start), rng, some))
-        if not parts:
-            return np.zeros(0, dtype=np.int64), np.zeros((0, len(self.chain.columns)), dtype=np.int64)
-        return np.concatenate([c for c, _ in parts]), np.concatenate([cells for _, cells in parts])
+                told[rows], cells[:, rows] = self._some(rows.stop - start, rng, some)
+        return told, cells.T
 
     def _some(self, n: int, rng: np.random.Generator, classes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        count = max(_CANDIDATES, _PER_ROW * n)
-        # of given classes, as many candidates as rows, in proportion
-        drawn = self._candidate_classes(count, rng) if classes is None else np.resize(np.sort(classes), count)
-        drawn, cells, features, log_weights = self._candidates(drawn, rng)
-        chosen = _resampled(log_weights, drawn, n, rng, classes)
-        result, features, drawn = cells[chosen], features[chosen], drawn[chosen]
-        self._rest(result, features, drawn, rng)
-        return drawn, result
+        rounds: list[Candidates] = []
+        groups = np.zeros(n, dtype=np.int64) if classes is None else classes
+        while True:
+            rounds.append(self._candidates(self._candidate_classes(rng, classes), rng, self._lean))
+            drawn = np.concatenate([found.classes for found in rounds])
+            log_weights = np.concatenate([found.log_weights for found in rounds])
+            of_candidates = np.zeros(drawn.size, dtype=np.int64) if classes is None else drawn
+            if len(rounds) == _MOST_ROUNDS or _repeated(log_weights, of_candidates, groups) < _REPEATED:
+                break
+        places = _resampled(log_weights, of_candidates, groups, rng)
+        rows = Rows.of(self.chain, drawn[places])
+        runs = np.concatenate([found.runs for found in rounds], axis=1)
+        for step, of_step in zip(self.chain.steps, runs, strict=False):
+            rows.put(step, of_step[places])
+        for step in self.chain.steps[self._last :]:
+            rows.draw(step, rng)
+        return drawn[places], rows.cells(rng, self.cells)
 
-    def _candidate_classes(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        shares = np.cumsum(self.class_shares / self.class_shares.sum())
-        numbers = systematic(np.zeros(count, dtype=np.int64), rng)
-        return np.minimum(np.searchsorted(shares, numbers, side="right"), shares.size - 1)
+    def _candidate_classes(self, rng: np.random.Generator, classes: np.ndarray | None) -> np.ndarray:
+        """Return classes of candidates: of told classes in proportion, and of a rare one still many."""
+        if classes is None:
+            return self._classes(SYSTEMATIC_ROWS, rng, self._lean)
+        counts = np.bincount(classes)
+        fewest = np.clip(SYSTEMATIC_ROWS // np.count_nonzero(counts), *_CLASS_CANDIDATES)
+        counts = np.where(counts > 0, np.maximum(counts * SYSTEMATIC_ROWS // classes.size, fewest), 0)
+        return np.repeat(np.arange(counts.size), counts)
 
-    @property
+    def _classes(self, n: int, rng: np.random.Generator, lean: Lean) -> np.ndarray:
+        shares = self.class_shares * lean.by_class
+        numbers = systematic(np.zeros(n, dtype=np.int64), rng)
+        places = np.searchsorted(np.cumsum(shares / shares.sum()), numbers, side="right")
+        return np.minimum(places, np.flatnonzero(shares).max())
+
+    @cached_property
     def _last(self) -> int:
         """Place in the chain's order of the last given column, and one more."""
         places = [place for place, j in enumerate(self.chain.order) if j in self.cells]
         return max(places, default=-1) + 1
 
-    def _candidates(
-        self, classes: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return classes, cells, features and log-weights of candidates, up to the last given column."""
-        size = max(256, _WORK_NUMBERS // max(self.chain.weights.shape[1], 1))
-        parts = [self._forced(classes[start : start + size], rng) for start in range(0, classes.size, size)]
-        cells, features, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return classes, cells, features, weights
+    def _candidates(self, classes: np.ndarray, rng: np.random.Generator, lean: Lean) -> Candidates:
+        rows = Rows.of(self.chain, classes)
+        log_weights = -np.log(lean.by_class)[classes[rows.order]]
+        for place, step in enumerate(self.chain.steps[: self._last]):
+            column, runs = self.chain.columns[step.column], np.empty(classes.size, dtype=np.int64)
+            for k, part in rows.parts:
+                predictor = rows.predictor(step, k, part)
+                chances = Chances.of(predictor, column.values, column.tilts[k])
+                if step.column in self.cells:
+                    runs[part] = run = column.runs[self.cells[step.column]]
+                    log_weights[part] += np.log(np.maximum(chances.of_run(int(run)), 1e-30))
+                    continue
+                numbers = systematic(np.zeros(predictor.shape[1], dtype=np.int64), rng, likeness(predictor))
+                factors = None if lean.factors is None else lean.factors[place][k]
+                runs[part], more = _leaning(chances, numbers, factors)
+                log_weights[part] += more
+            rows.keep(step, runs)
+        steps = [step.column for step in self.chain.steps[: self._last]]
+        return Candidates(classes[rows.order], rows.runs[steps].astype(np.int32), log_weights)
 
-    def _forced(self, classes: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        chain, blocks = self.chain, self.chain.blocks()
-        cells = np.zeros((classes.size, len(chain.columns)), dtype=np.int64)
-        features = np.zeros((classes.size, chain.weights.shape[1]), dtype=np.float32)
-        log_weights = np.zeros(classes.size)
-        for j in chain.order[: self._last]:
-            column, block = chain.columns[j], blocks[j]
-            predictor = chain.predictor(features, classes, block)
-            if j in self.cells:
-                cell = self.cells[j]
-                run = int(column.runs[cell])
-                chances = probabilities(predictor, column.values, column.tilts, classes)[:, run]
-                log_weights += np.log(np.maximum(chances, 1e-30))
-                cells[:, j] = cell
-                features[:, block] = column.values[run]
+    @cached_property
+    def _lean(self) -> Lean:
+        """How candidates lean: measured on rows that do not, then on rows that do; what makes weights most alike."""
+        plain = Lean(np.ones(self.class_shares.size), None)
+        if not self._last:
+            return plain
+        rng, trials, lean = public_stream(0), [], plain
+        for last in (False,) * _PILOTS + (True,):
+            pilot = self._candidates(self._classes(_PILOT_ROWS, rng, lean), rng, lean)
+            trials.append((_alike(pilot.log_weights), lean))
+            if not last:
+                lean = Lean(lean.by_class * self._by_class(pilot), self._factors(pilot))
+        return max(trials, key=lambda trial: np.nan_to_num(trial[0]))[1]
+
+    def _by_class(self, pilot: Candidates) -> np.ndarray:
+        """Return the mean weight of each class's candidates, one of all candidates' added to them."""
+        weights = np.exp(pilot.log_weights - pilot.log_weights.max())
+        k = self.class_shares.size
+        sums, counts = np.bincount(pilot.classes, weights, k), np.bincount(pilot.classes, minlength=k)
+        return (sums + weights.mean()) / (counts + 1) / weights.mean()
+
+    def _factors(self, pilot: Candidates) -> tuple[np.ndarray, ...]:
+        """Return the logarithms of factors: of each step and class, shape (k, r)."""
+        rows, steps = Rows.of(self.chain, pilot.classes), self.chain.steps[: self._last]
+        means = []
+        for step, runs in zip(steps, pilot.runs, strict=True):
+            means.append(self._moments(rows, step))
+            rows.put(step, runs)
+        slopes = np.zeros((self.class_shares.size, self.chain.weights.shape[1]))
+        factors = []
+        for step, (mean, covariance) in zip(reversed(steps), reversed(means), strict=True):
+            column = self.chain.columns[step.column]
+            if step.column in self.cells:
+                pull = np.broadcast_to(
+                    column.values[column.runs[self.cells[step.column]]] - mean, (len(slopes), mean.size)
+                )
             else:
-                runs = choose(predictor, column.values, column.tilts, classes, rng)
-                cells[:, j] = column.cells(runs, rng)
-                features[:, block] = column.values[runs]
-        return cells, features, log_weights
+                pull = slopes[:, step.block] @ covariance
+            before = np.arange(step.block.start) if step.kept is None else step.kept
+            slopes[:, before] += (pull[:, :, None] * step.weights).sum(axis=1)
+            logs = slopes[:, step.block] @ step.values
+            logs -= logs.mean(axis=1, keepdims=True)
+            factors.append(np.clip(np.nan_to_num(logs), -_MOST_FACTOR, _MOST_FACTOR))
+        return tuple(reversed(factors))
 
-    def _rest(self, cells: np.ndarray, features: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> None:
-        chain, blocks = self.chain, self.chain.blocks()
-        for j in chain.order[self._last :]:
-            column, block = chain.columns[j], blocks[j]
-            runs = choose(chain.predictor(features, classes, block), column.values, column.tilts, classes, rng)
-            cells[:, j] = column.cells(runs, rng)
-            features[:, block] = column.values[runs]
+    def _moments(self, rows: Rows, step: Step) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of a column's features, and their mean covariance given what is drawn before."""
+        column, n = self.chain.columns[step.column], rows.order.size
+        mean, covariance = np.zeros(len(step.values)), np.zeros((len(step.values), len(step.values)))
+        for k, part in rows.parts:
+            chances = Chances.of(rows.predictor(step, k, part), column.values, column.tilts[k])
+            for block, sums in zip(chances.blocks, chances.sums, strict=True):
+                block /= sums
+                means = step.values @ block
+                mean += means.sum(axis=1) / n
+                covariance += ((step.values * block.sum(axis=1)) @ step.values.T - means @ means.T) / n
+        return mean, covariance
 
 
-def _resampled(
-    log_weights: np.ndarray, drawn: np.ndarray, n: int, rng: np.random.Generator, classes: np.ndarray | None
-) -> np.ndarray:
-    """Return the candidate of each row: by weight, and of the row's class if it has one."""
-    if classes is None:
-        chosen = _by_weight(log_weights, np.arange(log_weights.size), n, rng)
-        return chosen[rng.permutation(n)]
-    chosen = np.empty(n, dtype=np.int64)
-    for k in np.unique(classes):
-        rows = np.flatnonzero(classes == k)
-        chosen[rng.permutation(rows)] = _by_weight(log_weights, np.flatnonzero(drawn == k), rows.size, rng)
+def _leaning(chances: Chances, numbers: np.ndarray, logs: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | float]:
+    """Return a run for each row by factored chances, and what its log-weight gains."""
+    if logs is None:
+        return chances.drawn(numbers), 0.0
+    factors = np.exp(logs)
+    gained = np.concatenate([np.log(a / b) for a, b in zip(chances.sums_with(factors), chances.sums, strict=True)])
+    runs = chances.drawn(numbers, factors)
+    return runs, gained - logs[runs]
+
+
+def _alike(log_weights: np.ndarray) -> float:
+    """Return how many rows of equal weight these are worth, as a part of them."""
+    weights = np.exp(log_weights - log_weights.max())
+    return float(weights.mean() ** 2 / (weights**2).mean())
+
+
+def _repeated(log_weights: np.ndarray, drawn: np.ndarray, groups: np.ndarray) -> float:
+    """Return which part of the rows shares a candidate with an earlier one, where n rows of each group are drawn."""
+    repeats = 0.0
+    for k in np.unique(groups):
+        weights = _weights(log_weights[drawn == k])
+        repeats += float(np.maximum(weights * (np.sum(groups == k) / weights.sum()) - 1, 0).sum())
+    return repeats / groups.size
+
+
+def _resampled(log_weights: np.ndarray, drawn: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the candidate of each row: of its group, systematically by weight, in random order."""
+    chosen = np.empty(groups.size, dtype=np.int64)
+    for k in np.unique(groups):
+        rows, members = np.flatnonzero(groups == k), np.flatnonzero(drawn == k)
+        cumulative = np.cumsum(_weights(log_weights[members]))
+        places = (np.arange(rows.size) + rng.random()) / rows.size * cumulative[-1]
+        found = members[np.minimum(np.searchsorted(cumulative, places, side="right"), members.size - 1)]
+        chosen[rng.permutation(rows)] = found
     return chosen
 
 
-def _by_weight(log_weights: np.ndarray, members: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return n of the members, systematically by weight."""
-    weights = np.nan_to_num(np.exp(log_weights[members] - log_weights[members].max()))
-    cumulative = np.cumsum(weights)
-    places = (np.arange(n) + rng.random()) / n * cumulative[-1]
-    return members[np.minimum(np.searchsorted(cumulative, places, side="right"), members.size - 1)]
+def _weights(log_weights: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(np.exp(log_weights - log_weights.max()))
