@@ -108,8 +108,8 @@ class TestDraws:
         chain, full = softmax_chain(), softmax_chain()
         last, first = chain.blocks()[ORDER[2]], chain.blocks()[ORDER[0]]
         chain.weights[:, last, first], full.weights[:, last, first] = 0.0, 1e-30
-        assert chain.steps[2].kept is not None
-        assert full.steps[2].kept is None
+        assert chain.steps[2].places is not None
+        assert full.steps[2].places is None
         assert chain.steps[2].weights.all()
         assert (chain.sample(5_000, rng())[1] == full.sample(5_000, rng())[1]).mean() > 0.999
 

@@ -101,18 +101,20 @@ class SoftmaxChain:
     def steps(self) -> tuple[Step, ...]:
         """The columns in their order, with what each is predicted by."""
         blocks, steps = self.blocks(), []
-        places = np.concatenate([np.zeros(0, dtype=np.int64), *(np.r_[blocks[j]] for j in self.order)])
+        positions = np.concatenate([np.zeros(0, dtype=np.int64), *(np.r_[blocks[j]] for j in self.order)])
         start = 0
         for j in self.order:
             size = self.columns[j].values.shape[1]
-            weights = self.weights[:, blocks[j]][:, :, places[:start]].astype(np.float32)
-            kept = np.flatnonzero(weights.any(axis=(0, 1)))
-            if kept.size < _FEW * start:
-                weights = weights[:, :, kept]
+            weights = self.weights[:, blocks[j]][:, :, positions[:start]].astype(np.float32)
+            places = np.flatnonzero(weights.any(axis=(0, 1)))
+            if places.size < _FEW * start:
+                weights = weights[:, :, places]
             else:
-                kept = None
+                places = None
             values = np.ascontiguousarray(self.columns[j].values.T, dtype=np.float32)
-            steps.append(Step(int(j), slice(start, start := start + size), np.ascontiguousarray(weights), kept, values))
+            steps.append(
+                Step(int(j), slice(start, start := start + size), np.ascontiguousarray(weights), places, values)
+            )
         return tuple(steps)
 
     def draw(self, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -121,7 +123,7 @@ class SoftmaxChain:
         with np.errstate(all="ignore"):
             for start in range(0, classes.size, SYSTEMATIC_ROWS):
                 some = slice(start, start + SYSTEMATIC_ROWS)
-                rows = Rows.of(self, classes[some])
+                rows = RowsByClass.of(self, classes[some])
                 for step in self.steps:
                     rows.draw(step, rng, raked=True)
                 cells[:, some] = rows.cells(rng, {})
@@ -141,7 +143,7 @@ class SoftmaxChain:
         with np.errstate(all="ignore"):
             for start in range(0, n, SYSTEMATIC_ROWS):
                 some = known[start : start + SYSTEMATIC_ROWS]
-                rows = Rows.of(self, np.zeros(len(some), dtype=np.int64))
+                rows = RowsByClass.of(self, np.zeros(len(some), dtype=np.int64))
                 for step in self.steps[:m]:
                     rows.put(step, self.columns[step.column].runs[some[:, step.column]])
                 for step in self.steps[m:]:
@@ -200,19 +202,19 @@ class Step:
         column: its place among the columns.
         block: of its features, in drawing order.
         weights: W at features before it, shape (k or 1, q, m), float32.
-        kept: which of the features before it these are, shape (m,); None for all.
+        places: which of the features before it these are, shape (m,); None for all.
         values: features of its runs, shape (q, r), float32.
     """
 
     column: int
     block: slice
     weights: np.ndarray
-    kept: np.ndarray | None
+    places: np.ndarray | None
     values: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowsByClass:
     """Rows while they are drawn, those of a class together.
 
     Attributes:
@@ -230,19 +232,19 @@ class Rows:
     runs: np.ndarray
 
     @classmethod
-    def of(cls, chain: SoftmaxChain, classes: np.ndarray) -> Rows:
+    def of(cls, chain: SoftmaxChain, classes: np.ndarray) -> RowsByClass:
         """Return rows of some classes, none of whose columns is drawn; shape (n,)."""
         order = np.argsort(classes, kind="stable")
-        found, starts = np.unique(classes[order], return_index=True)
+        present, starts = np.unique(classes[order], return_index=True)
         ends = [*starts[1:].tolist(), classes.size]
-        parts = tuple((int(k), slice(int(a), b)) for k, a, b in zip(found, starts, ends, strict=True))
+        parts = tuple((int(k), slice(int(a), b)) for k, a, b in zip(present, starts, ends, strict=True))
         features = np.empty((chain.weights.shape[1], classes.size), dtype=np.float32)
         return cls(chain, order, parts, features, np.zeros((len(chain.columns), classes.size), dtype=np.int64))
 
     def predictor(self, step: Step, k: int, rows: slice) -> np.ndarray:
         """Return W φ(before) of the rows of a class, shape (q, rows), float32."""
         weights = step.weights[k if len(step.weights) > 1 else 0]
-        return weights @ self.features[slice(step.block.start) if step.kept is None else step.kept, rows]
+        return weights @ self.features[slice(step.block.start) if step.places is None else step.places, rows]
 
     def draw(self, step: Step, rng: np.random.Generator, *, raked: bool = False) -> None:
         """Draw a column, its runs raked to its shares or not."""

@@ -52,15 +52,15 @@ class Chances:
         n = predictor.shape[1]
         with np.errstate(all="ignore"):
             values, tilts = values.astype(np.float32), (tilts - tilts.max()).astype(np.float32)[:, None]
-            large, found = False, []  # logits are small until some are not
+            large, blocks = False, []  # logits are small until some are not
             for start in range(0, n, _CACHED_ROWS):
                 some = predictor[:, start : start + _CACHED_ROWS]
                 block, sums = _exponentials(some, values, tilts, less_largest=large)
                 if not (large or ((sums > _LEAST_SUM) & (sums < _LARGEST_SUM)).all()):
                     large = True
                     block, sums = _exponentials(some, values, tilts, less_largest=True)
-                found.append((block, sums))
-        return cls(tuple(block for block, _ in found), tuple(sums for _, sums in found))
+                blocks.append((block, sums))
+        return cls(tuple(block for block, _ in blocks), tuple(sums for _, sums in blocks))
 
     def sums_with(self, factors: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the sums over the runs once each run's chance is multiplied, shape (rows,) each."""
@@ -140,13 +140,13 @@ def probabilities(predictor: np.ndarray, values: np.ndarray, tilts: np.ndarray, 
         tilts: shape (k, r).
         classes: shape (n,).
     """
-    found = np.empty((classes.size, len(values)), dtype=np.float32)
+    shares = np.empty((classes.size, len(values)), dtype=np.float32)
     for k in np.unique(classes):
         rows = np.flatnonzero(classes == k)
         chances = Chances.of(np.asarray(predictor, dtype=np.float32)[rows].T, values, tilts[k])
         blocks = [(block / sums).T for block, sums in zip(chances.blocks, chances.sums, strict=True)]
-        found[rows] = np.concatenate(blocks)
-    return found
+        shares[rows] = np.concatenate(blocks)
+    return shares
 
 
 def chosen(

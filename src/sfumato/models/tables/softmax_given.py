@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.maths.streams import public_stream
-from sfumato.models.tables.softmax_chain import Rows, SoftmaxChain, Step
+from sfumato.models.tables.softmax_chain import RowsByClass, SoftmaxChain, Step
 from sfumato.models.tables.softmax_draws import SYSTEMATIC_ROWS, Chances, likeness, systematic
 
 _MOST_ROUNDS = 16
@@ -85,32 +85,32 @@ class SoftmaxGiven:
         self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return classes and cells of n rows, as `SoftmaxChain.sample`."""
-        told, cells = np.empty(n, dtype=np.int64), np.empty((len(self.chain.columns), n), dtype=np.int64)
+        labels, cells = np.empty(n, dtype=np.int64), np.empty((len(self.chain.columns), n), dtype=np.int64)
         for start in range(0, n, SYSTEMATIC_ROWS):
             rows = slice(start, min(start + SYSTEMATIC_ROWS, n))
             some = None if classes is None else classes[rows]
             with np.errstate(all="ignore"):
-                told[rows], cells[:, rows] = self._some(rows.stop - start, rng, some)
-        return told, cells.T
+                labels[rows], cells[:, rows] = self._some(rows.stop - start, rng, some)
+        return labels, cells.T
 
     def _some(self, n: int, rng: np.random.Generator, classes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         rounds: list[Candidates] = []
         groups = np.zeros(n, dtype=np.int64) if classes is None else classes
         while True:
             rounds.append(self._candidates(self._candidate_classes(rng, classes), rng, self._lean))
-            drawn = np.concatenate([found.classes for found in rounds])
-            log_weights = np.concatenate([found.log_weights for found in rounds])
-            of_candidates = np.zeros(drawn.size, dtype=np.int64) if classes is None else drawn
+            of_rounds = np.concatenate([candidates.classes for candidates in rounds])
+            log_weights = np.concatenate([candidates.log_weights for candidates in rounds])
+            of_candidates = np.zeros(of_rounds.size, dtype=np.int64) if classes is None else of_rounds
             if len(rounds) == _MOST_ROUNDS or _repeated(log_weights, of_candidates, groups) < _REPEATED:
                 break
         places = _resampled(log_weights, of_candidates, groups, rng)
-        rows = Rows.of(self.chain, drawn[places])
-        runs = np.concatenate([found.runs for found in rounds], axis=1)
+        rows = RowsByClass.of(self.chain, of_rounds[places])
+        runs = np.concatenate([candidates.runs for candidates in rounds], axis=1)
         for step, of_step in zip(self.chain.steps, runs, strict=False):
             rows.put(step, of_step[places])
         for step in self.chain.steps[self._last :]:
             rows.draw(step, rng)
-        return drawn[places], rows.cells(rng, self.cells)
+        return of_rounds[places], rows.cells(rng, self.cells)
 
     def _candidate_classes(self, rng: np.random.Generator, classes: np.ndarray | None) -> np.ndarray:
         """Return classes of candidates: of told classes in proportion, and of a rare one still many."""
@@ -134,7 +134,7 @@ class SoftmaxGiven:
         return max(places, default=-1) + 1
 
     def _candidates(self, classes: np.ndarray, rng: np.random.Generator, lean: Lean) -> Candidates:
-        rows = Rows.of(self.chain, classes)
+        rows = RowsByClass.of(self.chain, classes)
         log_weights = -np.log(lean.by_class)[classes[rows.order]]
         for place, step in enumerate(self.chain.steps[: self._last]):
             column, runs = self.chain.columns[step.column], np.empty(classes.size, dtype=np.int64)
@@ -176,7 +176,7 @@ class SoftmaxGiven:
 
     def _factors(self, pilot: Candidates) -> tuple[np.ndarray, ...]:
         """Return the logarithms of factors: of each step and class, shape (k, r)."""
-        rows, steps = Rows.of(self.chain, pilot.classes), self.chain.steps[: self._last]
+        rows, steps = RowsByClass.of(self.chain, pilot.classes), self.chain.steps[: self._last]
         means = []
         for step, runs in zip(steps, pilot.runs, strict=True):
             means.append(self._moments(rows, step))
@@ -191,14 +191,14 @@ class SoftmaxGiven:
                 )
             else:
                 pull = slopes[:, step.block] @ covariance
-            before = np.arange(step.block.start) if step.kept is None else step.kept
+            before = np.arange(step.block.start) if step.places is None else step.places
             slopes[:, before] += (pull[:, :, None] * step.weights).sum(axis=1)
             logs = slopes[:, step.block] @ step.values
             logs -= logs.mean(axis=1, keepdims=True)
             factors.append(np.clip(np.nan_to_num(logs), -_MOST_FACTOR, _MOST_FACTOR))
         return tuple(reversed(factors))
 
-    def _moments(self, rows: Rows, step: Step) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, rows: RowsByClass, step: Step) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean of a column's features, and their mean covariance given what is drawn before."""
         column, n = self.chain.columns[step.column], rows.order.size
         mean, covariance = np.zeros(len(step.values)), np.zeros((len(step.values), len(step.values)))
@@ -228,24 +228,26 @@ def _alike(log_weights: np.ndarray) -> float:
     return float(weights.mean() ** 2 / (weights**2).mean())
 
 
-def _repeated(log_weights: np.ndarray, drawn: np.ndarray, groups: np.ndarray) -> float:
+def _repeated(log_weights: np.ndarray, candidates: np.ndarray, groups: np.ndarray) -> float:
     """Return which part of the rows shares a candidate with an earlier one, where n rows of each group are drawn."""
     repeats = 0.0
     for k in np.unique(groups):
-        weights = _weights(log_weights[drawn == k])
+        weights = _weights(log_weights[candidates == k])
         repeats += float(np.maximum(weights * (np.sum(groups == k) / weights.sum()) - 1, 0).sum())
     return repeats / groups.size
 
 
-def _resampled(log_weights: np.ndarray, drawn: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _resampled(
+    log_weights: np.ndarray, candidates: np.ndarray, groups: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """Return the candidate of each row: of its group, systematically by weight, in random order."""
     chosen = np.empty(groups.size, dtype=np.int64)
     for k in np.unique(groups):
-        rows, members = np.flatnonzero(groups == k), np.flatnonzero(drawn == k)
+        rows, members = np.flatnonzero(groups == k), np.flatnonzero(candidates == k)
         cumulative = np.cumsum(_weights(log_weights[members]))
         places = (np.arange(rows.size) + rng.random()) / rows.size * cumulative[-1]
-        found = members[np.minimum(np.searchsorted(cumulative, places, side="right"), members.size - 1)]
-        chosen[rng.permutation(rows)] = found
+        places_of = members[np.minimum(np.searchsorted(cumulative, places, side="right"), members.size - 1)]
+        chosen[rng.permutation(rows)] = places_of
     return chosen
 
 
