@@ -189,14 +189,15 @@ def _share(text: str) -> float:
     raise ConfigError(f"Expected a number between 0 and 1 after the column of a quantile, got {text!r}.")
 
 
-def _labels(texts: Sequence[str]) -> dict[str, str]:
-    found = {}
+def _labels(texts: Sequence[str]) -> dict[str, str | list[str]]:
+    """Return labels by column; of a column that is named again a list, as of several items of sets."""
+    found: dict[str, list[str]] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not (name and sign):
             raise ConfigError(f"Expected COL=LABEL, got {text!r}.")
-        found[name] = value
-    return found
+        found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 def _figure(value: Any, error: Any = None) -> str:  # noqa: ANN401 - a number, or of dates a moment or a time

@@ -30,6 +30,7 @@ from sfumato.maths.arrays import indicators
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
+_SET = frozenset({"set"})
 _BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
 _HIDDEN = "Noise hides how many rows there are."
 _UNSAID = "The measurements say too little of it."
@@ -105,6 +106,8 @@ def answers(
     found = [lister.line(question) for question in listed_of() if question.ask]
     for name in itemised(questions.measured.release.schema) if columns is None else columns:
         found += lister.column(name)
+    for name in questions.measured.release.schema.set_columns:
+        found += [lister.line(question, name) for question in listed_of(_SET)]
     for pair in asked:
         found += lister.pair(*pair)
     if len(ranked) > len(asked):
@@ -147,7 +150,10 @@ class _Lister:
     def line(self, question: QuestionKind, *columns: str) -> Answer:
         """Return the line of a question about columns in its own order."""
         if question.several:
-            return getattr(self, f"_{question.several}")(question.kind, *columns)
+            try:
+                return getattr(self, f"_{question.several}")(question.kind, *columns)
+            except EstimateError as error:
+                return Answer(question.kind, *columns, answered="no", why=str(error))
         ask = question.ask
         assert ask is not None
         return self.one(question.kind, lambda: ask(self.questions, *columns, self.target), *columns)

@@ -30,6 +30,7 @@ from sfumato.privacy.plan import Neighbours
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.set_columns import sets_alone
 from sfumato.schema.weighting import weight_bound
 
 MODEL_ROWS = 1 << 14
@@ -66,6 +67,11 @@ class Measured:
             raise EstimateError(
                 "Expected a release of single rows for replicates, got one of linked rows. Ask it itself, about all "
                 "rows, or release.units (--units), about constants, numbers of rows and first rows."
+            )
+        if sets_alone(release.schema):
+            raise EstimateError(
+                "Expected a question about sets of items, share, count or set_size, got another: the release has "
+                "sets and nothing beside them."
             )
         held, weight = release.measurements, "" if release.schema.weight is None else release.schema.weight.column
         self.tables = [table for m in held for table in CountTable.all_of(m, weight)]

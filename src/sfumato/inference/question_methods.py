@@ -16,6 +16,7 @@ from sfumato.extras import require_extra
 from sfumato.maths.threads import few_threads
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import units_of
+from sfumato.schema.set_columns import sets_alone
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.questions import Questions
     from sfumato.inference.regression import Regression, Regressions
+    from sfumato.inference.set_questions import SetQuestions
 
 
 class QuestionMethods(ABC):
@@ -41,6 +43,17 @@ class QuestionMethods(ABC):
         from sfumato.inference.linked_questions import questions_of
 
         return questions_of(self._asked)
+
+    @property
+    def _of_sets(self) -> SetQuestions:
+        from sfumato.inference.set_questions import set_questions_of
+
+        return set_questions_of(self._asked)
+
+    @property
+    def _rows_or_sets(self) -> Questions | SetQuestions:
+        """Questions to a table, or to sets alone."""
+        return self._of_sets if sets_alone(self._asked.schema) else self._questions
 
     @few_threads
     def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
@@ -71,14 +84,24 @@ class QuestionMethods(ABC):
     ) -> Estimate | Estimates:
         """Return the share of rows with these labels, such as `{"sex": "f"}`; arguments and errors as `mean`.
 
-        Of sets beside other columns: of rows that hold an item, or all items of a list, such as
-        `{"diagnoses": ["E11", "I10"]}`.
+        Of sets: of rows that hold an item, or all items of a list, such as `{"diagnoses": ["E11", "I10"]}`. Of sets
+        alone at most two items together, if the method counts pairs.
 
         Example:
             >>> release.share({"sex": "f"}, by="income")["high"].value  # doctest: +SKIP
             0.15
         """
-        return self._questions.share(condition, by, target)
+        return self._rows_or_sets.share(condition, by, target)
+
+    @few_threads
+    def set_size(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
+        """Return the mean number of items of a column of sets, of which `max_length` count; arguments as `mean`.
+
+        Example:
+            >>> release.set_size("basket").value  # doctest: +SKIP
+            3.4
+        """
+        return self._rows_or_sets.set_size(column, by, target)
 
     @few_threads
     def missing(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
@@ -89,7 +112,7 @@ class QuestionMethods(ABC):
     @few_threads
     def count(self, condition: Mapping[str, object] | None = None, *, target: str = "table") -> Estimate:
         """Return the number of rows with these labels, or of all; arguments and errors as `mean`."""
-        return self._questions.count(condition, target)
+        return self._rows_or_sets.count(condition, target)
 
     @few_threads
     def crosstab(self, first: str, second: str, *, normalize: bool = False, target: str = "table") -> Estimates:
@@ -185,6 +208,10 @@ class QuestionMethods(ABC):
         Example:
             >>> release.answers().query("answered != 'yes'")[["kind", "first", "second", "why"]]  # doctest: +SKIP
         """
+        if sets_alone(self._asked.schema):
+            from sfumato.inference.set_answers import set_answers
+
+            return set_answers(self._of_sets, target=target, level=level)
         from sfumato.inference.answers import answers
 
         return answers(self._questions, target=target, most_pairs=most_pairs, level=level)

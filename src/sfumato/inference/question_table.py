@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Kinds = tuple[str, ...]
-"""Columns of a question: of each "number", "label", "two labels" or "nullable"."""
+"""Columns of a question: of each "number", "label", "two labels", "nullable", "set" or "sets alone"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,17 @@ QUESTIONS: tuple[QuestionKind, ...] = (
     QuestionKind(
         name="missing", arguments="COL", note="the share of missing cells", by=True, kind="missing", of=("nullable",),
         phrase="share of missing cells", ask=lambda asked, name, target: asked.share({name: None}, None, target),
+        share=True,
+    ),
+    QuestionKind(
+        name="set_size", arguments="COL", note="of a column of sets", by=True, kind="set size", of=("set",),
+        phrase="mean number of items of a set", ask=lambda asked, name, target: asked.set_size(name, None, target),
+    ),
+    QuestionKind(
+        kind="items", of=("sets alone",), phrase="share of the sets that hold an item", several="items", share=True
+    ),
+    QuestionKind(
+        kind="pairs of items", of=("sets alone",), phrase="share of the sets that hold two items", several="item_pairs",
         share=True,
     ),
     QuestionKind(kind="mean by", of=("number", "label"), phrase="mean of a number by labels", several="means"),

@@ -24,7 +24,8 @@ from sfumato.inference.functions import measured_functions
 from sfumato.inference.intervals import bounded, of_correlation, of_variance
 from sfumato.inference.measured import Measured
 from sfumato.inference.rows import Rows, is_missing
-from sfumato.inference.together import require_terms_together
+from sfumato.inference.set_sizes import set_size
+from sfumato.inference.together import require_terms_together, require_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.grid import ColumnGrid
@@ -32,6 +33,7 @@ from sfumato.schema.grid import ColumnGrid
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
 _STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
 _MOST_WITHIN = 0.01  # of a variance, within the cells that were counted
+_PAIR = 2
 _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
 
 
@@ -49,17 +51,20 @@ class Questions(Rows):
     def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False) -> Asked:
         """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
 
-        Those of an order's later ends are refused, unless their distances are meant: `free`.
+        Those of an order's later ends are refused, unless their distances are meant, and two columns that were not
+        measured together, unless their sum is: `free`.
 
         Raises:
             ConfigError: a column is not there, or the target is no target.
-            EstimateError: nothing was measured of a column.
+            EstimateError: nothing was measured of a column, or of two together.
         """
         require_choice(("population", "table"), target=target)
         for name in columns:
             self.require_asked(name, following=free)
         weight = self.measured.weight
         columns = tuple(dict.fromkeys(columns))
+        if len(columns) == _PAIR and not free:
+            require_together(self.measured, columns, "one of two columns")
         if self.measured.products is None:  # of another method, whose model may be far off
             fitted = max(fitted, STRONG)
         key = (*sorted(columns), fitted)
@@ -114,7 +119,7 @@ class Questions(Rows):
             found = asked.ratio(values * there * rows, there * rows, what, over=over, beyond=beyond)
             return self._of_kind(found, name)
 
-        return self._grouped(by, one)
+        return self.grouped(by, one)
 
     def bounds(self, name: str) -> EstimatedBounds | None:
         """Return the bounds of a column if the fit estimated them.
@@ -200,7 +205,7 @@ class Questions(Rows):
         def one(rows: np.ndarray, of: str) -> Estimate:
             return bounded(asked.ratio(found * rows, rows, f"the share of {_and(names)}{of}"), 0.0, 1.0)
 
-        return self._grouped(by, one)
+        return self.grouped(by, one)
 
     def count(self, condition: Mapping[str, object] | None, target: str) -> Estimate:
         """Return the number of rows that have these labels; of all rows without any."""
@@ -335,7 +340,7 @@ class Questions(Rows):
             over = unit + self._over(asked, (name,), None if by else there)
             return asked.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
 
-        return self._grouped(by, one)
+        return self.grouped(by, one)
 
     def correlation(self, first: str, second: str, target: str) -> Estimate:
         """Return Pearson's correlation of two columns of numbers; its interval is between -1 and 1.
@@ -374,7 +379,12 @@ class Questions(Rows):
             )
         return found
 
-    def _grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
+    def set_size(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
+        """Return the mean number of items of a column of sets."""
+        return set_size(self, name, by, target)
+
+    def grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
+        """Return an answer of all rows, or of those of each label of a column."""
         if by is None:
             return one(np.ones(self.measured.n_rows), "")
         groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}

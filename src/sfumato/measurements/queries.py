@@ -1,4 +1,4 @@
-"""Queries: sums over records of functions of a record's columns, as data.
+"""Queries: sums over records of functions of a record's columns, as data; those of sets are in `item_queries`.
 
 A query says which columns it reads, into which cells these are cut, and what a record adds to the sum. A release keeps
 it beside the noisy value; the code that evaluated it on the records evaluates it on a model's rows.
@@ -17,6 +17,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
+from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery
 
 MOST_AXES = 8
 """Of one table, those of `by` with its own."""
@@ -182,7 +183,7 @@ class MomentQuery:
         return np.minimum(most // np.maximum(squares, 1), 1 << self.bits.weights).astype(np.float64)
 
 
-Query: TypeAlias = MarginalQuery | MomentQuery
+Query: TypeAlias = MarginalQuery | MomentQuery | ItemQuery | ItemPairQuery
 
 
 def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str | None:
@@ -193,6 +194,8 @@ def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str |
         kinds: of the columns, by name.
         weight: the column of weights; "" where each record counts once.
     """
+    if isinstance(query, ItemQuery | ItemPairQuery):
+        return query.fault(kinds)
     if query.weight not in ("", weight):
         return f"counts records by {query.weight!r}, which is not the schema's weight"
     if fault := _fault_of_axes(query):
@@ -200,7 +203,7 @@ def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str |
     return next((fault for cells in query.cells if (fault := cells.fault(kinds))), None)
 
 
-def _fault_of_axes(query: Query) -> str | None:
+def _fault_of_axes(query: MarginalQuery | MomentQuery) -> str | None:
     """What is wrong with the axes of a table, or with the columns of features; None where nothing is."""
     if isinstance(query, MomentQuery):
         twice = _twice(entries.cells for entries in query.features)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from sfumato.columns.sets import ItemSet
 from sfumato.columns.steps import Steps
 from sfumato.measurements.cells import Cells
+from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
 from sfumato.measurements.measurement import LARGEST
 from sfumato.measurements.queries import CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
 from sfumato.privacy.reading import Place, document, entry, many, number, one_of, plain, reader, whole
@@ -17,6 +19,7 @@ from sfumato.privacy.reading import Place, document, entry, many, number, one_of
 ARRAYS = "queries."
 _LARGEST = 1 << 20  # of an entry: the squared length of a record stays below 2^53
 _MOST_BITS = 60
+_MOST_FEW = 1 << 40
 
 
 @document
@@ -36,8 +39,15 @@ class _CellEntries:
 
 
 @document
+class _SetsOf:
+    column: str = entry(str)
+    n_items: int = entry(whole(1, ItemSet.MOST_ITEMS + 1))
+    longest: int = entry(whole(1))
+
+
+@document
 class _Query:
-    kind: str = entry(one_of(MarginalQuery.kind, MomentQuery.kind))
+    kind: str = entry(one_of(MarginalQuery.kind, MomentQuery.kind, ItemQuery.kind, ItemPairQuery.kind))
     by: tuple[_Cells, ...] = entry(many(_Cells), default=())
     tables: tuple[tuple[_Cells, ...], ...] = entry(many(many(_Cells)), default=())
     features: tuple[_CellEntries, ...] = entry(many(_CellEntries), default=())
@@ -46,6 +56,12 @@ class _Query:
     weight_bits: int = entry(whole(1, _MOST_BITS), default=1)
     weight: str = entry(str, default="")
     whole_rows: int = entry(whole(0), default=0)
+    sets: _SetsOf | None = entry(_SetsOf, default=None)
+    watched: str | None = entry(str, default=None)
+    bins: str | None = entry(str, default=None)
+    held_bins: str | None = entry(str, default=None)
+    set_weights: str | None = entry(str, default=None)
+    few_weight: int = entry(whole(1, _MOST_FEW), default=1)
 
 
 def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -68,12 +84,29 @@ def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
             column=known.column, base=known.base, edges=edges, scale=scale, offset=steps.offset, groups=groups
         )
 
+    if isinstance(query, ItemQuery | ItemPairQuery):
+        return plain(_items_form(query, keep))
     rows = {"weight": query.weight, "whole_rows": query.whole_rows, "by": tuple(map(cells, query.by))}
     if isinstance(query, MarginalQuery):
         return plain(_Query(kind=query.kind, tables=tuple(tuple(map(cells, axes)) for axes in query.tables), **rows))
     features = tuple(_CellEntries(cells=cells(e.cells), whole=keep(e.whole) or "") for e in query.features)
     bits = {"entry_bits": query.bits.entries, "weight_bits": query.bits.weights}
     return plain(_Query(kind=query.kind, features=features, clip_norm=query.clip_norm, **bits, **rows))
+
+
+def _items_form(query: ItemQuery | ItemPairQuery, keep: Callable[[np.ndarray | None], str | None]) -> _Query:
+    sets = _SetsOf(column=query.sets.column, n_items=query.sets.n_items, longest=query.sets.longest)
+    if isinstance(query, ItemQuery):
+        return _Query(kind=query.kind, sets=sets)
+    return _Query(
+        kind=query.kind,
+        sets=sets,
+        watched=keep(query.watched),
+        bins=keep(query.bins),
+        held_bins=keep(query.held_bins),
+        set_weights=keep(query.weights),
+        few_weight=query.few_weight,
+    )
 
 
 def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
@@ -83,6 +116,9 @@ def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
         ReleaseError: an entry is not as it has to be.
     """
     said = reader(_Query)(value, place)
+
+    if said.kind in (ItemQuery.kind, ItemPairQuery.kind):
+        return arrays.items(said, place)
 
     def cells(entries: _Cells) -> Cells:
         return arrays.cells(entries, place)
@@ -134,6 +170,19 @@ class QueryArrays:
     def _as_entries(self, name: str) -> np.ndarray | None:
         entries = self._array(name, 2)
         return None if entries is None or (entries < -_LARGEST).any() or (entries > _LARGEST).any() else entries
+
+    def items(self, said: _Query, place: Place) -> ItemQuery | ItemPairQuery:
+        """A query of sets of items; whether its parts fit each other is for `Measurement.fault`."""
+        if said.sets is None:
+            return place.refuse("has no column of sets")
+        sets = SetsOf(said.sets.column, said.sets.n_items, said.sets.longest)
+        if said.kind == ItemQuery.kind:
+            return ItemQuery(sets)
+        names = said.watched, said.bins, said.held_bins, said.set_weights
+        watched, bins, held_bins, weights = (self._array(name or "", 1) for name in names)
+        if watched is None or bins is None or held_bins is None or weights is None:
+            return place.refuse("names an array that is not there, or is none of whole numbers")
+        return ItemPairQuery(sets, watched, bins, held_bins, weights, said.few_weight)
 
     def cells(self, said: _Cells, place: Place) -> Cells:
         """The cells of a column."""

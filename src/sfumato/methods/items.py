@@ -22,6 +22,7 @@ from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.measurements.item_queries import ItemQuery, SetsOf
 from sfumato.mechanisms.statistics import Counts
 from sfumato.models.sets import IndependentItems as IndependentItemsSampler
 from sfumato.models.sets import SetEncoder
@@ -52,13 +53,18 @@ class ItemCounts(Counts):
         """The most items of a set."""
         return self.encoder.kind.longest
 
+    @property
+    def query(self) -> ItemQuery:
+        """What is summed, as data."""
+        return ItemQuery(SetsOf.of(self.encoder.name, self.encoder.kind))
+
     def zero(self) -> np.ndarray:
         """Return zeros."""
-        return np.zeros(self.encoder.dimension)
+        return np.zeros(self.query.shape)
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count the items of some sets."""
-        total += np.bincount(self.encoder.sets(rows).codes, minlength=total.size)
+        self.query.add(total, self.encoder.sets(rows))
 
 
 COUNTS = "counts of items"

@@ -19,6 +19,7 @@ from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.inference.column_lines import ColumnLine, column_lines, cures, worst
+from sfumato.inference.items import MeasuredItems
 from sfumato.inference.questions import Questions
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
@@ -155,6 +156,8 @@ def _sheets(release: ReleaseValue) -> list[Html]:
 
 def _answers(release: ReleaseValue) -> list[Html]:
     """Return what can be asked of it, with its own columns as examples; and what cannot."""
+    if sets_alone(release.schema):
+        return _answers_of_sets(release)
     try:
         questions = Questions(release)
     except EstimateError as error:
@@ -176,6 +179,21 @@ def _answers(release: ReleaseValue) -> list[Html]:
         paragraph(
             "It does not answer: single records, extremes, three columns together but with the target.", quiet=True
         ),
+    ]
+
+
+def _answers_of_sets(release: ReleaseValue) -> list[Html]:
+    try:
+        measured = MeasuredItems(release)
+    except EstimateError as error:
+        return [paragraph("Estimates with intervals: none. ", str(error), quiet=True)]
+    name, pairs = measured.column.name, measured.pairs is not None
+    said = "shares of the sets that hold an item" + (", or two frequent ones" if pairs else "") + "; their mean size"
+    examples = Html(", ").join(code(shown(text, 120)) for text in (f"release.set_size({name!r})", "release.answers()"))
+    never = "It does not answer: single sets, " + ("three" if pairs else "two") + " items together."
+    return [
+        paragraph("It answers, with intervals: ", said, ". For example ", examples, "."),
+        paragraph(never, quiet=True),
     ]
 
 

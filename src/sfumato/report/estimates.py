@@ -22,8 +22,10 @@ from sfumato.inference.estimate import Estimate
 from sfumato.inference.moments import shown
 from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
+from sfumato.inference.set_answers import set_answers
+from sfumato.inference.set_questions import SetQuestions
 from sfumato.release.model import ReleaseValue
-from sfumato.schema.set_columns import itemised
+from sfumato.schema.set_columns import itemised, sets_alone
 
 LEVEL = 0.95
 MOST_COLUMNS = 40
@@ -86,11 +88,14 @@ class Ends:
 def estimates_of(release: ReleaseValue) -> dict[str, Any]:
     """Return what the page says of estimates: `ends` for its bars, `pair_lines`, `answer_lines` and `answer_rows`.
 
-    Of a release that holds nothing to rest them on, only `no_estimates`, the reason in a sentence.
+    Of sets alone only lines and rows; of a release that holds nothing to rest them on, only `no_estimates`, the reason
+    in a sentence.
 
     Raises:
         ReleaseError: its measurements do not fit each other.
     """
+    if sets_alone(release.schema):
+        return _of_sets(release)
     try:
         questions = Questions(release)
     except EstimateError as error:
@@ -116,6 +121,14 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
         "n_answers": len(found),
         "n_without_bars": max(0, len(names) - MOST_COLUMNS),
     }
+
+
+def _of_sets(release: ReleaseValue) -> dict[str, Any]:
+    try:
+        found = set_answers(SetQuestions(release), target=_TARGET, level=LEVEL)
+    except EstimateError as error:
+        return {"no_estimates": str(error)}
+    return {"answer_lines": answer_lines(found), "answer_rows": answer_rows(found), "n_answers": len(found)}
 
 
 def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[PairLine]:

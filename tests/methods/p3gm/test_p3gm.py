@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 
 from sfumato import P3GM, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous, Integer
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, EstimateError
 from sfumato.methods.p3gm.recipe import Mixture, Multipliers, Random, Shares
 from sfumato.methods.p3gm.settings import released_noise, written_noise
 from sfumato.privacy.accounting import account
@@ -122,3 +122,40 @@ def test_it_learns_marginals_and_what_goes_together(epsilon):
         ours = made.groupby("label")[name].median()
         assert ours["yes"] > ours["no"] + 0.4 * (real["yes"] - real["no"])
     assert made["amount"].corr(made["age"], method="spearman") > 0.4
+
+
+def test_estimates_rest_on_the_marginals_that_it_bought():
+    """Of each column by itself; how two go together no measurement of columns says, whatever the decoder made of it."""
+    rng = np.random.default_rng(0)
+    n, yes = 2000, np.random.default_rng(1).random(2000) < 0.3
+    frame = pd.DataFrame(
+        {
+            "x": np.clip(rng.normal(size=n) + yes, -4, 5), "g": np.where(rng.random(n) < 0.2 + 0.6 * yes, "a", "b"),
+            "y": np.where(yes, "yes", "no"),
+        }
+    )  # fmt: skip
+    columns = {
+        "x": Continuous(lower=-4, upper=5), "g": Categorical(categories=("a", "b")),
+        "y": Categorical(categories=("no", "yes")),
+    }  # fmt: skip
+    method = P3GM(epsilon=1.0, latent_dim=2, hidden=4, epochs=1, batch_size=500)
+    release = method.fit(frame, schema=Schema(columns=columns, rows=n), target="y", seed=0)
+    for found, truth in (
+        (release.share({"y": "yes"}, target="table"), yes.mean()),
+        (release.share({"g": "a"}, target="table"), (frame.g == "a").mean()),
+        (release.mean("x", target="table"), frame.x.mean()),
+    ):
+        assert found.value == pytest.approx(truth, abs=4 * found.std_error)
+        assert 0 < found.std_error < 0.2
+    for ask in (
+        lambda: release.crosstab("g", "y"),
+        lambda: release.mean("x", by="y"),
+        lambda: release.variance("x", by="y"),
+        lambda: release.share({"g": "a"}, by="y"),
+        lambda: release.ols("x ~ g"),
+    ):
+        with pytest.raises(EstimateError, match="not measured together"):
+            ask()
+    listed = release.answers().set_index("kind")
+    assert (listed.loc[["crosstab", "mean by"], "answered"] == "no").all()
+    assert listed.loc["mean", "answered"] == "yes"

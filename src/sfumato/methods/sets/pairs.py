@@ -17,15 +17,14 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from scipy import sparse
 
-from sfumato.columns.sets import CodedSets
+from sfumato.measurements.item_queries import WEIGHT_PARTS, ItemPairQuery, SetsOf
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import NonNegativeSum
 from sfumato.models.sets import SetEncoder
 from sfumato.records.engine import Rows
 
-_PARTS = 64  # weights are whole 64ths, rounded down
+_PARTS = WEIGHT_PARTS  # weights are rounded down to whole 64ths
 _GROWTH = 1.4
 
 
@@ -69,9 +68,8 @@ def most_in_full(noise_multiplier: float, n_public: float, longest: int, *, nois
 class ItemPairCounts(NonNegativeSum):
     """Weighted counts of sets of at most one item, of pairs of watched items, of items by size, and of sizes.
 
-    Norm at most C = √(1 + a(a + 1)/2). No entry is negative, so two records are at most √2·C apart. Value: shape
-    (1 + m + F(F − 1)/2 + F·B + B·H,): the empty set and each item alone, then of longer sets pairs i < j line by line,
-    items by sizes of the rest, and sizes of the rest by numbers of watched items.
+    Norm at most C = √(1 + a(a + 1)/2). No entry is negative, so two records are at most √2·C apart. Value: as of
+    `ItemPairQuery`.
 
     Attributes:
         encoder: of the column of sets.
@@ -125,46 +123,28 @@ class ItemPairCounts(NonNegativeSum):
         )
 
     @cached_property
-    def _ends(self) -> np.ndarray:
-        """Where the four parts of the value end."""
-        f, b = self.watched.size, self.bins.size
-        return np.cumsum([1 + self.encoder.dimension, f * (f - 1) // 2, f * b, b * self.held_bins.size])
+    def query(self) -> ItemPairQuery:
+        """What is summed, as data."""
+        return ItemPairQuery(
+            SetsOf.of(self.encoder.name, self.encoder.kind),
+            np.asarray(self.watched, dtype=np.int64),
+            self.bins.astype(np.int64),
+            self.held_bins.astype(np.int64),
+            self._whole.astype(np.int64),
+            round(_PARTS * self.few_weight),
+        )
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
-        return np.zeros(self._ends[-1])
+        return np.zeros(self.query.shape)
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some sets."""
-        few, pairs, by_size, sizes = np.split(total, self._ends[:-1])
-        sets = self.encoder.sets(rows)
-        alone = sets.codes[sets.offsets[:-1][sets.lengths == 1]]
-        cells = np.concatenate([np.zeros(int((sets.lengths == 0).sum()), dtype=np.int64), 1 + alone])
-        few += np.rint(_PARTS * self.few_weight) * np.bincount(cells, minlength=few.size)
-        held, bins = self._held(sets[sets.lengths > 1])
-        numbers = np.diff(held.indptr)
-        weights = self._whole[numbers]
-        weighted = (sparse.diags_array(weights) @ held).T
-        pairs += (weighted @ held).toarray()[np.triu_indices(self.watched.size, 1)]
-        member = sparse.csr_array((np.ones(bins.size), (np.arange(bins.size), bins)), (bins.size, self.bins.size))
-        by_size += (weighted @ member).toarray().ravel()
-        cells = bins * self.held_bins.size + np.searchsorted(self.held_bins, numbers, side="right") - 1
-        sizes += np.bincount(cells, weights=weights, minlength=sizes.size)
-
-    def _held(self, sets: CodedSets) -> tuple[sparse.csr_array, np.ndarray]:
-        """Return which watched items each set holds, shape (n, F), and the bin of how many others."""
-        place = np.full(self.encoder.dimension, -1)
-        place[self.watched] = np.arange(self.watched.size)
-        places = place[sets.codes]
-        among = places >= 0
-        owners = sets.owners[among]
-        held = sparse.csr_array((np.ones(owners.size), (owners, places[among])), (len(sets), self.watched.size))
-        others = sets.lengths - np.bincount(owners, minlength=len(sets))
-        return held, np.searchsorted(self.bins, others, side="right") - 1
+        self.query.add(total, self.encoder.sets(rows))
 
     def read(self, noisy: Noisy) -> CountedPairs:
         """Return what a release of it says. Free."""
-        few, upper, by_size, sizes = np.split(noisy.value, self._ends[:-1])
+        few, upper, by_size, sizes = self.query.split(noisy.value)
         f = self.watched.size
         pairs = np.zeros((f, f))
         pairs[np.triu_indices(f, 1)] = upper
@@ -172,8 +152,8 @@ class ItemPairCounts(NonNegativeSum):
             few=few / self.few_weight,
             few_std=noisy.noise_std / self.few_weight,
             pairs=pairs + pairs.T,
-            by_size=by_size.reshape(f, -1),
-            sizes=sizes.reshape(self.bins.size, -1),
+            by_size=by_size,
+            sizes=sizes,
             held_bins=self.held_bins,
             noise_std=noisy.noise_std,
             weights=self.weights,

@@ -1,0 +1,81 @@
+"""What a release of sets alone can answer, and what it cannot.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import combinations, islice
+
+import numpy as np
+import pandas as pd
+
+from sfumato.errors import EstimateError, require_open_unit
+from sfumato.inference.answers import Answer, Answers
+from sfumato.inference.question_table import BY_KIND, QuestionKind, listed_of
+from sfumato.inference.set_questions import SetQuestions
+
+ASKED_PAIRS = 500
+"""Pairs of items, of those that were counted, by which the list says how sure their shares are."""
+_KINDS = frozenset({"set", "sets alone"})
+_NO_THREE = "No three items were counted together."
+_NO_PAIRS = "Only single items were counted: fit with latent-classes, which counts pairs of frequent ones."
+_RARE = "Pairs of rarer items were not counted: noise would hide them."
+_UNSAID = "Sets of many items count less, and of some pairs too little was measured."
+_NO_RECORDS = "Single sets, the largest one and the order of sets were not measured."
+
+
+def set_answers(questions: SetQuestions, *, target: str = "population", level: float = 0.95) -> pd.DataFrame:
+    """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`."""
+    require_open_unit(level=level)
+    lister = SetLister(questions, target, level)
+    found = [lister.line(BY_KIND["rows"])]
+    found += [lister.line(question, questions.measured.column.name) for question in listed_of(_KINDS)]
+    found.append(Answer("three columns", answered="no", numbers=0, why=_NO_THREE))
+    found.append(Answer("single records", answered="no", numbers=0, why=_NO_RECORDS))
+    return Answers([asdict(answer) for answer in found])
+
+
+class SetLister:
+    """Answers to what can be asked of sets alone."""
+
+    def __init__(self, questions: SetQuestions, target: str, level: float) -> None:
+        self._questions, self._target, self._level = questions, target, level
+
+    def line(self, question: QuestionKind, *columns: str) -> Answer:
+        """The line of a question."""
+        if question.several:
+            return getattr(self, f"_{question.several}")(question.kind, *columns)
+        ask = question.ask
+        assert ask is not None
+        try:
+            found = ask(self._questions, *columns, self._target)
+        except EstimateError as error:
+            return Answer(question.kind, "".join(columns), answered="no", why=str(error))
+        low, high = found.interval(self._level)
+        return Answer(question.kind, "".join(columns), value=found.value, std_error=found.std_error, low=low, high=high)
+
+    def _items(self, kind: str, name: str) -> Answer:
+        codes = range(self._questions.measured.kind.size)
+        error = self._error([(code,) for code in islice(codes, ASKED_PAIRS)])
+        return Answer(kind, name, numbers=len(codes), std_error=error)
+
+    def _item_pairs(self, kind: str, name: str) -> Answer:
+        query, m = self._questions.measured.pair_query, self._questions.measured.kind.size
+        whole = m * (m - 1) // 2
+        if query is None or query.watched.size < 2:
+            return Answer(kind, name, "", "no", whole, why=_NO_PAIRS if query is None else _RARE)
+        pairs = list(islice(combinations(query.watched.tolist(), 2), ASKED_PAIRS))
+        known = [pair for pair in pairs if self._questions.knows(pair)]
+        if not known:
+            return Answer(kind, name, "", "no", whole, why=_UNSAID)
+        every = query.watched.size == m
+        why = "" if every and len(known) == len(pairs) else _RARE if not every else _UNSAID
+        return Answer(kind, name, "", "some" if why else "yes", whole, std_error=self._error(known), why=why)
+
+    def _error(self, asked: Sequence[tuple[int, ...]]) -> float:
+        """The median standard error of shares of sets that hold these items."""
+        found = (self._questions.share_of(codes, self._target).std_error for codes in asked)
+        return float(np.median(np.array(list(found), dtype=np.float64)))

@@ -1,0 +1,251 @@
+"""What can be asked of a release of sets alone: shares and numbers of sets that hold items, and their mean size.
+
+Each is a noisy total that was measured, so that its error is known: no model stands between, but for what long sets
+lack in weighted counts of pairs.
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NoReturn, cast
+
+import numpy as np
+
+from sfumato.columns.facts import shown
+from sfumato.errors import ConfigError, EstimateError, require_choice
+from sfumato.inference.calibration import Target
+from sfumato.inference.estimate import Estimate
+from sfumato.inference.intervals import bounded
+from sfumato.inference.items import ItemTotal, MeasuredItems
+from sfumato.release.model import ReleaseValue
+
+LEAST_KNOWN = 1 / 3
+"""Part of a pair's count that has to be measured."""
+_MOST_TOGETHER = 2
+_CAUSES = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": "an allowance for what nobody measured"}
+
+
+class SetQuestions:
+    """Answers from one release of sets alone."""
+
+    def __init__(self, release: ReleaseValue) -> None:
+        self.measured = MeasuredItems(release)
+
+    def share(self, condition: Mapping[str, object], by: str | None, target: str) -> Estimate:
+        """Share of the sets that hold an item, or both of two."""
+        self._require(by, target)
+        return self.share_of(self._codes(condition), target)
+
+    def share_of(self, codes: tuple[int, ...], target: str) -> Estimate:
+        """Share of the sets that hold all of these items, by code."""
+        found, n = self._total(codes), self.measured.n_public
+        share = min(max(found.value / n, 0.0), 1.0)
+        count = share**2 * (self.measured.count_variance or 0.0)
+        law = _ShareLaw(
+            share,
+            (found.noise + count) / n**2,
+            found.unmeasured / n**2,
+            self.measured.sets_of_unit / n,
+            cast("Target", target),
+        )
+        says = f"{self._said(codes, target)} {self._of_sets} {_causes(law.parts)}{self._truncation(share)}"
+        return Estimate(share, law.std_error, cast("Target", target), says, law.parts, law.ends)
+
+    def knows(self, pair: tuple[int, int]) -> bool:
+        """Whether enough was measured of two watched items together."""
+        return self.measured.pair(*pair).known >= LEAST_KNOWN
+
+    def count(self, condition: Mapping[str, object] | None, target: str) -> Estimate:
+        """Number of sets that hold an item, or both of two; of all sets where it was bought."""
+        self._require(None, target)
+        n = self.measured.n_public
+        if condition is None or (isinstance(condition, Mapping) and not condition):
+            return self._number_of_sets(cast("Target", target))
+        codes = self._codes(condition)
+        found, of = self._total(codes), cast("Target", target)
+        share = min(max(found.value / n, 0.0), 1.0)
+        sampling = self.measured.sets_of_unit * n * share * (1 - share)
+        parts = _parts(found.noise, found.unmeasured, sampling, of)
+        says = f"{self._said(codes, target)} {_causes(parts)}{self._truncation(share)}"
+        return bounded(Estimate(max(found.value, 0.0), _size(parts), of, says, parts), 0.0, np.inf)
+
+    def set_size(self, name: str, by: str | None, target: str) -> Estimate:
+        """Mean number of items of a set."""
+        self._require(by, target)
+        self._require_column(name)
+        measured, n = self.measured, self.measured.n_public
+        mean, noise = measured.mean_size
+        variance, of_model = measured.size_variance
+        noise += mean**2 * (measured.count_variance or 0.0) / n**2
+        parts = _parts(noise, 0.0, variance * measured.sets_of_unit / n, cast("Target", target))
+        most = "" if of_model or target == "table" else " Its sampling error is the largest that such sets can have."
+        full = ""
+        if self._may_be_longer:
+            full = (
+                f" Of a set the first {measured.kind.longest} items count: up to {100 * measured.full_share:.2g} % of "
+                "the sets have so many, and may have had more."
+            )
+        said = f"{self._unit(target)}Measured: noisy counts of the items of {name}. {self._of_sets}"
+        says = f"{said} {_causes(parts)}{most}{full}"
+        found = Estimate(mean, _size(parts), cast("Target", target), says, parts)
+        return bounded(found, 0.0, float(measured.kind.longest))
+
+    def _number_of_sets(self, target: Target) -> Estimate:
+        variance, n = self.measured.count_variance, self.measured.n_public
+        if variance is None:
+            raise EstimateError(
+                f"Expected items to count sets by, got none: the number of sets was declared, {n}, and not measured."
+            )
+        parts = {"noise": float(variance) ** 0.5}
+        return bounded(
+            Estimate(n, parts["noise"], target, f"Measured: a noisy count. {_causes(parts)}", parts), 0, np.inf
+        )
+
+    def _require(self, by: str | None, target: str) -> None:
+        require_choice(("population", "table"), target=target)
+        if by is not None:
+            raise ConfigError(
+                f"Expected no column to group sets by, got by={shown(by)}: the release has sets and nothing beside "
+                "them."
+            )
+
+    def _require_column(self, name: object) -> None:
+        if name != self.measured.column.name:
+            raise ConfigError(f"Expected the column of sets, {self.measured.column.name!r}, got {shown(name)}.")
+
+    def _codes(self, condition: object) -> tuple[int, ...]:
+        """The items that are asked of.
+
+        Raises:
+            ConfigError: the condition names another column, no item, or one that is none.
+        """
+        column = self.measured.column
+        if not isinstance(condition, Mapping) or list(condition) != [column.name]:
+            raise ConfigError(f"Expected an item of the sets or two, such as {{{column.name!r}: 'milk'}}.")
+        value = condition[column.name]
+        items = list(value) if isinstance(value, list | tuple) else [value]
+        codes = tuple(dict.fromkeys(column.code_of(item) for item in items))
+        if not codes:
+            raise ConfigError(f"Expected an item of {column.name!r} or two, got none.")
+        return codes
+
+    def _total(self, codes: tuple[int, ...]) -> ItemTotal:
+        """How many sets hold these items.
+
+        Raises:
+            EstimateError: they were not counted together, or the measurements say too little of it.
+        """
+        if len(codes) == 1:
+            return self.measured.item(codes[0])
+        names = self._names(codes)
+        if len(codes) > _MOST_TOGETHER:
+            self._refuse(f"{names} together: at most two items were counted together. Ask of fewer")
+        if self.measured.pairs is None:
+            self._refuse(
+                f"{names} together: only single items were counted. Fit with latent-classes, which counts pairs"
+            )
+        rare = [code for code in codes if not self.measured.watched(code)]
+        if rare:
+            self._refuse(
+                f"{names} together: pairs of {self._names(rare)} were not counted, as noise would hide the pairs of an "
+                "item so rare. Ask of it by itself, or fit with a larger epsilon"
+            )
+        found = self.measured.pair(*codes)
+        if found.known < LEAST_KNOWN:
+            self._refuse(
+                f"{names} together: sets of many items count less, and {found.known:.0%} of the sets that hold both "
+                "were measured. Fit with a smaller max_length or a larger epsilon"
+            )
+        return found
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise EstimateError(f"Expected a question that the release's measurements answer, got {what}.")
+
+    def _names(self, codes: tuple[int, ...] | list[int]) -> str:
+        labels = self.measured.kind.labels
+        return " and ".join(repr(str(code) if labels is None else labels[code]) for code in codes)
+
+    @property
+    def _of_sets(self) -> str:
+        n = self.measured.n_public
+        if self.measured.count_variance is None:
+            return f"The number of sets is the declared one, {n}."
+        return "The number of sets was measured."
+
+    def _unit(self, target: str) -> str:
+        most = self.measured.sets_of_unit
+        if most == 1 or target == "table":
+            return ""
+        return f"Up to {most} sets of a unit may go together: sampling errors are those of independent sets × √{most}. "
+
+    def _said(self, codes: tuple[int, ...], target: str) -> str:
+        counts = "a noisy count" if len(codes) == 1 else "a noisy count, in which sets of many items weigh less,"
+        if len(codes) > 1 and self.measured.pair(*codes).known == 1.0:
+            counts = "a noisy count"
+        return f"{self._unit(target)}Measured: {counts} of {self._names(codes)} in {self.measured.column.name}."
+
+    @property
+    def _may_be_longer(self) -> bool:
+        return self.measured.kind.max_length < self.measured.kind.size
+
+    def _truncation(self, share: float) -> str:
+        """The sentence on what sets lose that are longer than what counts; "" where none can be."""
+        if not self._may_be_longer:
+            return ""
+        more = min(self.measured.full_share, 1 - share)
+        return (
+            f" Of a set the first {self.measured.kind.longest} items count: of whole sets the share may be larger, by "
+            f"at most {100 * more:.2g} percentage points."
+        )
+
+
+class _ShareLaw:
+    """A share with its errors; intervals of a population by the score (Wilson 1927), with noise beside sampling."""
+
+    def __init__(self, share: float, noise: float, unmeasured: float, per_set: float, target: Target) -> None:
+        self._share, self._fixed, self._per_set, self.target = share, noise + unmeasured, per_set, target
+        self.parts = _parts(noise, unmeasured, per_set * share * (1 - share), target)
+        self.std_error = _size(self.parts)
+
+    @property
+    def ends(self) -> Callable[[float], tuple[float, float]]:
+        """Ends of intervals within [0, 1]."""
+
+        def ends(z: float) -> tuple[float, float]:
+            c = z**2 * self._per_set if self.target == "population" else 0.0
+            middle = (self._share + c / 2) / (1 + c)
+            half = np.sqrt(
+                (z**2 * self._fixed + c * self._share * (1 - self._share) + c**2 / 4 + c * z**2 * self._fixed)
+                / (1 + c) ** 2
+            )
+            return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
+
+        return ends
+
+
+def _parts(noise: float, unmeasured: float, sampling: float, target: Target) -> dict[str, float]:
+    """Standard errors by cause, of variances; only those that there are."""
+    found = {"noise": noise, "sampling": sampling, "unmeasured": unmeasured}
+    if target == "table":
+        found.pop("sampling")
+    if not unmeasured:
+        found.pop("unmeasured")
+    return {cause: float(np.sqrt(part)) for cause, part in found.items()}
+
+
+def _size(parts: Mapping[str, float]) -> float:
+    return float(np.sqrt(sum(size**2 for size in parts.values())))
+
+
+def _causes(parts: Mapping[str, float]) -> str:
+    whole = max(sum(size**2 for size in parts.values()), 1e-300)
+    causes = ", ".join(f"{100 * size**2 / whole:.0f} % {_CAUSES[cause]}" for cause, size in parts.items())
+    return f"Its variance is {causes}."
+
+
+def set_questions_of(release: ReleaseValue) -> SetQuestions:
+    """The questions to a release of sets alone, made once and kept in it."""
+    if "_set_questions" not in release.__dict__:
+        release.__dict__["_set_questions"] = SetQuestions(release)
+    return release.__dict__["_set_questions"]
